@@ -1,0 +1,57 @@
+# benchmatrix: `make help` lists the targets.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+PYTHON ?= python3
+BIN := .venv/bin
+PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
+IMAGES := pytorch tensorflow
+COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-package benchmatrix-bench
+# What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.
+define lock-image
+$(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2).in images/bench/pyproject.toml -o images/$(1)/requirements-$(2).txt
+
+endef
+
+.PHONY: help matrix test check format lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+matrix: .venv/tool ## measure the smoke matrix on this machine, collect, report; ARGS="..." is handed to `benchmatrix run`
+	@$(BIN)/benchmatrix run smoke $(ARGS)
+
+test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed to pytest
+	@$(BIN)/pytest $(PYTEST)
+
+check: .venv/dev ## lint, types, import rules
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+
+format: .venv/dev ## format the code, mend what ruff can mend
+	@$(BIN)/ruff check -q --fix .
+	@$(BIN)/ruff format -q .
+
+lock: .venv/dev ## resolve all requirements anew and write the locks
+	$(COMPILE) --universal pyproject.toml -o requirements.lock
+	$(COMPILE) --universal --extra dev pyproject.toml -o requirements-dev.lock
+	$(foreach image,$(IMAGES),$(foreach flavour,cpu cuda,$(call lock-image,$(image),$(flavour))))
+
+clean: ## remove environments and caches; results and reports stay
+	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# The tool's environment: what `benchmatrix` needs. The stamp is written last, so a killed installation is done again.
+.venv/tool: requirements.lock pyproject.toml images/bench/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: benchmatrix needs Python 3.11 or newer; name one with PYTHON=...")'
+	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null || { echo "error: this Python cannot make environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
+	@echo "installing the tool into .venv"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps -e . -e images/bench
+	@touch $@
+
+.venv/dev: .venv/tool requirements-dev.lock
+	@echo "installing what the tests need into .venv"
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@

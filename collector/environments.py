@@ -1,0 +1,45 @@
+"""What makes results comparable: an Environment comes in, ids of what can change a time go out.
+
+Two repeats with equal `environment_id` may be aggregated; two cells with equal `hardware_id` may be compared across
+frameworks. Host names, kernels and installed memory are in neither.
+"""
+
+import json
+from typing import Any
+
+from bench.schema import Environment, hash_text
+
+
+def identify_environment(environment: Environment) -> str:
+    """Return 8 hex digits of hardware, driver, Python, package versions, settings and image."""
+    software = {
+        "python_version": environment.python_version,
+        "versions": environment.versions,
+        "settings": environment.settings,
+        "image": environment.image,
+        "cuda_version": environment.gpu.cuda_version if environment.gpu else None,
+        "cudnn_version": environment.gpu.cudnn_version if environment.gpu else None,
+    }
+    return _hash_document(describe_hardware(environment) | software)
+
+
+def identify_hardware(environment: Environment) -> str:
+    """Return 8 hex digits of CPU model, cores, quota, threads, governor, GPU model and driver."""
+    return _hash_document(describe_hardware(environment))
+
+
+def describe_hardware(environment: Environment) -> dict[str, Any]:
+    """Return what must be equal for two frameworks to be compared on it."""
+    return {
+        "cpu_model": environment.cpu_model,
+        "num_visible_cores": environment.num_visible_cores,
+        "cpu_quota_cores": environment.cpu_quota_cores,
+        "num_threads": environment.num_threads,
+        "cpu_governor": environment.cpu_governor,
+        "gpu_name": environment.gpu.name if environment.gpu else None,
+        "driver_version": environment.gpu.driver_version if environment.gpu else None,
+    }
+
+
+def _hash_document(document: dict[str, Any]) -> str:
+    return hash_text(json.dumps(document, sort_keys=True))

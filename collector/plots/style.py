@@ -1,0 +1,43 @@
+"""The look of all plots: layers come in, a chart as wide as its container or its Vega-Lite document goes out."""
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+# Okabe and Ito's colours, which stay apart for colour-blind readers (jfly.uni-koeln.de/color).
+BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#ececec"
+FRAMEWORK_COLOURS = alt.Scale(domain=["PyTorch", "TensorFlow"], range=[VERMILLION, BLUE])
+
+# In a plot of rows, from the middle of a row downwards in pixels: its name, what it shows, what lies below that.
+NAME_OFFSET, MARK_OFFSET, BELOW_OFFSET = -10, 5, 14
+MAX_NAME_PIXELS = 330
+
+AnyChart = alt.Chart | alt.LayerChart
+
+
+def to_spec(chart: AnyChart) -> dict[str, Any]:
+    """Return `chart` as a Vega-Lite document in the house style. It names no URL, its schema's neither."""
+    axis = {"labelColor": INK, "titleColor": INK, "gridColor": PALE, "domainColor": GREY, "tickColor": GREY}
+    styled = chart.configure(font="system-ui, sans-serif", background="transparent", padding=4)
+    styled = styled.configure_view(stroke=None).configure_axis(labelFontSize=11, titleFontWeight="normal", **axis)
+    styled = styled.configure_legend(labelColor=INK, labelFontSize=11, symbolSize=90, symbolOpacity=1, offset=8)
+    styled = styled.configure_text(align="left", baseline="middle", fontSize=11, limit=MAX_NAME_PIXELS)
+    spec: dict[str, Any] = styled.to_dict()
+    del spec["$schema"]
+    return spec
+
+
+def stack_rows(names: pd.Series, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
+    """Return `layers`, whose rows are numbered from 0 as `row`, with the name of each row above it, not in a margin."""
+    rows = pd.DataFrame({"row": range(len(names)), "name": names.to_numpy()})
+    base = alt.Chart(rows).encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
+    halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)  # keeps the name readable across lines
+    named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
+    return alt.LayerChart(layer=named, width="container", height=row_pixels * len(rows))
+
+
+def row_position() -> alt.Y:
+    """Return the vertical place of a row by its number."""
+    return alt.Y("row:O", axis=None)

@@ -1,0 +1,109 @@
+"""A Collection and, if there is one, a Forecast come in; one self-contained HTML file goes out that opens offline.
+
+The page's content security policy forbids every request and every script but the two that are inlined here, known by
+their hashes: text from results can neither load nor run anything, whatever it says.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from collector.collection import Collection
+from collector.comparisons import compare_devices, compare_frameworks
+from collector.facts import list_facts, list_warnings, present_environments, state_outcome
+from collector.figures import build_figures, draw_forecast
+from collector.forecast import Forecast, describe_forecast
+from collector.labels import add_labels
+from collector.presentation import (
+    present_devices,
+    present_failures,
+    present_frameworks,
+    present_left_out,
+    present_memory,
+    present_phases,
+    present_skipped,
+    present_step_times,
+)
+from collector.statistics import NUM_RESAMPLES
+from collector.tables import list_failures, summarize_cells
+
+MAX_LISTED = 100
+PHASES = ("train", "infer")
+TEMPLATES = resources.files("collector") / "templates"
+
+
+def render_report(collection: Collection, *, forecast: Forecast | None, path: Path) -> None:
+    """Write the report to `path`, whose directory is made if absent."""
+    scripts = {"bundle": load_bundle(), "mount": (TEMPLATES / "report.js").read_text()}
+    html = (
+        _open_templates()
+        .get_template("report.html.j2")
+        .render(
+            _collect_content(collection),
+            forecast=describe_forecast(forecast) if forecast else [],
+            forecast_figure=draw_forecast(forecast) if forecast else None,
+            policy=state_policy(scripts.values()),
+            style=Markup((TEMPLATES / "report.css").read_text()),
+            scripts={name: Markup(text) for name, text in scripts.items()},
+        )
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(html, encoding="utf-8")
+
+
+def load_bundle() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script that can stand inside a script element."""
+    return _bundle().replace("</script", "<\\/script")
+
+
+def state_policy(scripts: Iterable[str]) -> str:
+    """Return a content security policy that forbids every request and every script but `scripts`."""
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    sources = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    return f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {sources}"
+
+
+@cache
+def _bundle() -> str:
+    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    bundle: str = vl_convert.javascript_bundle(snippet="window.vegaEmbed = vegaEmbed;", vl_version=version)
+    return bundle
+
+
+def _open_templates() -> Environment:
+    return Environment(loader=PackageLoader("collector"), autoescape=True, undefined=StrictUndefined)
+
+
+def _collect_content(collection: Collection) -> dict[str, Any]:
+    """Return what the template shows of the run itself; an empty value is a section that is not there."""
+    summary = add_labels(summarize_cells(collection))
+    frameworks, devices = compare_frameworks(summary), compare_devices(summary)
+    failures = list_failures(collection)
+    views = (present_frameworks(frameworks), present_devices(devices))
+    measured = (summary["num_ok"] > 0).any()
+    return {
+        "run": collection.run,
+        "outcome": state_outcome(collection),
+        "facts": list_facts(collection),
+        "warnings": list_warnings(collection, summary),
+        "step_times": [present_step_times(summary, phase) for phase in PHASES if phase in set(summary["phase"])],
+        "groups": build_figures(collection, summary, frameworks, devices),
+        "memory": [present_memory(summary), present_phases(summary)] if measured else [],
+        "comparisons": [view for view in views if len(view.frame)],
+        "failures": present_failures(failures.head(MAX_LISTED)),
+        "num_failures": len(failures),
+        "left_out": present_left_out(collection.run.left_out),
+        "environments": present_environments(collection),
+        "skipped": present_skipped(collection.skipped[:MAX_LISTED]),
+        "num_skipped": len(collection.skipped),
+        "num_resamples": f"{NUM_RESAMPLES:,}",
+    }

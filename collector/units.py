@@ -1,0 +1,59 @@
+"""Numbers in base units come in, texts for people go out. The only place that knows ms, MiB and GiB."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+NOT_THERE = "–"
+NUM_DIGITS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A unit for people: `label`, and how many base units one of it is."""
+
+    label: str
+    size: float
+
+
+MILLISECOND = Unit(label="ms", size=1e-3)
+SECOND = Unit(label="s", size=1.0)
+MIB = Unit(label="MiB", size=2.0**20)
+GIB = Unit(label="GiB", size=2.0**30)
+THROUGHPUT = Unit(label="samples/s", size=1.0)
+RATIO = Unit(label="x", size=1.0)
+
+
+def choose_memory_unit(values: Iterable[float]) -> Unit:
+    """Return GiB where the largest of `values` (bytes) is 1 GiB or more, else MiB: a column has one unit."""
+    return GIB if max(values, default=0) >= GIB.size else MIB
+
+
+def format_number(value: float | None, unit: Unit) -> str:
+    """Return `value` (base units) in `unit` without its label; a dash where there is no value."""
+    return NOT_THERE if value is None or math.isnan(value) else format_significant(value / unit.size)
+
+
+def format_significant(value: float) -> str:
+    """Return `value` rounded to NUM_DIGITS significant digits, thousands grouped: `0.870`, `12.3`, `35,100`."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{NUM_DIGITS - 1}e}")
+    exponent = math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(0, NUM_DIGITS - 1 - exponent)}f}"
+
+
+def format_interval(low: float | None, high: float | None, unit: Unit) -> str:
+    """Return `low to high` in `unit`; a dash where there is no interval."""
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return NOT_THERE
+    return f"{format_number(low, unit)} to {format_number(high, unit)}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return whole seconds in words: `41 s`, `4 min 12 s`, `2 h 5 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

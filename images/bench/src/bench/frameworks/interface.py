@@ -1,0 +1,40 @@
+"""What a framework must offer to be measured: one class per framework, found by its name."""
+
+from importlib import import_module
+from typing import Protocol, cast
+
+from bench.harness import Workload
+from bench.schema import Cell
+
+
+class Framework(Protocol):
+    """A framework, imported and set up for one cell."""
+
+    versions: dict[str, str]
+    """Package name to version of what the framework brings."""
+    settings: dict[str, str | int | bool]
+    """The switches as they stand."""
+    cuda_version: str | None
+    cudnn_version: str | None
+
+    def build_workload(self, cell: Cell) -> Workload:
+        """Return the cell's model with optimiser and synthetic data, resident on its device."""
+
+    def read_peak_memory(self) -> tuple[int | None, int | None]:
+        """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether `error` says that memory ran out."""
+
+
+def load_framework(cell: Cell, num_threads: int) -> Framework:
+    """Import the cell's framework and set it up for its device, precision and threads.
+
+    Raises ImportError where it is not installed, DeviceMissingError where the cell's device is not there.
+    """
+    module = import_module(f"bench.frameworks.{cell.framework}")
+    return cast(Framework, module.load(cell, num_threads))
+
+
+class DeviceMissingError(RuntimeError):
+    """The device that the cell asks for is not visible to the framework."""

@@ -1,0 +1,130 @@
+"""The measuring loop: a Workload and a Cell's protocol in, every step's time out. Knows no framework.
+
+One step is timed from its call until the device has finished its work: the wall time is what a user waits for. Where
+the framework has events on the device, the time between two of them is kept beside it.
+"""
+
+import gc
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any, Protocol
+
+from bench.schema import Cell, Phases, Samples
+
+# The warm-up is over when the median of the last steps is within this share of the median of as many before them.
+# Three steps each: fewer follow single outliers, more cost seconds on CPUs. 5% is below what is worth reporting.
+STEADY_NUM_STEPS = 3
+STEADY_TOLERANCE = 0.05
+
+
+class DeviceTimer(Protocol):
+    """Events on the device's own clock."""
+
+    def record_event(self) -> Any:
+        """Queue an event behind all work queued so far and return it."""
+
+    def read_seconds(self, start: Any, end: Any) -> float:
+        """Return the seconds between two events that have happened."""
+
+
+class Workload(Protocol):
+    """A model, ready on its device with its data."""
+
+    device_timer: DeviceTimer | None
+
+    def run_step(self) -> None:
+        """Start one step; may return before the device has finished it."""
+
+    def synchronize(self) -> None:
+        """Return when the device has finished everything started."""
+
+    def reset_peak_memory(self) -> None:
+        """Forget the peaks of the framework's allocator."""
+
+
+def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Samples]:
+    """Run first step, warm-up and timed window of `workload`.
+
+    Returns `phases` completed and the raw samples. All times are wall seconds of `time.perf_counter`.
+    """
+    first_step_seconds = _time_call(lambda: _run_synchronized(workload))
+    warmup_steps, reached_steady, warmup_seconds = _warm_up(workload, cell)
+    workload.reset_peak_memory()
+    gc.collect()
+    steps, events, steady_seconds = _run_window(workload, cell)
+    samples = Samples(
+        warmup_step_seconds=tuple(warmup_steps),
+        step_seconds=tuple(steps),
+        device_step_seconds=_read_events(workload.device_timer, events),
+        reached_steady=reached_steady,
+    )
+    done = {
+        "first_step_seconds": first_step_seconds,
+        "warmup_seconds": warmup_seconds,
+        "steady_seconds": steady_seconds,
+    }
+    return phases.model_copy(update=done), samples
+
+
+def is_steady(step_seconds: list[float]) -> bool:
+    """Whether the last steps take as long as the ones before them (see STEADY_NUM_STEPS and STEADY_TOLERANCE)."""
+    if len(step_seconds) < 2 * STEADY_NUM_STEPS:
+        return False
+    last = median(step_seconds[-STEADY_NUM_STEPS:])
+    before = median(step_seconds[-2 * STEADY_NUM_STEPS : -STEADY_NUM_STEPS])
+    return abs(last - before) <= STEADY_TOLERANCE * before
+
+
+def _time_call(call: Callable[[], None]) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+def _run_synchronized(workload: Workload) -> None:
+    workload.run_step()
+    workload.synchronize()
+
+
+def _warm_up(workload: Workload, cell: Cell) -> tuple[list[float], bool, float]:
+    """Return the step times, whether they became steady, and the seconds that the whole warm-up took."""
+    steps: list[float] = []
+    start = perf_counter()
+    while True:
+        steps.append(_time_call(lambda: _run_synchronized(workload)))
+        seconds = perf_counter() - start
+        if len(steps) < cell.num_warmup_steps:
+            continue
+        if is_steady(steps):
+            return steps, True, seconds
+        if seconds >= cell.max_warmup_seconds:
+            return steps, False, seconds
+
+
+def _run_window(workload: Workload, cell: Cell) -> tuple[list[float], list[tuple[Any, Any]], float]:
+    """Return wall seconds and event pairs of the timed steps, and the seconds of the window around them."""
+    steps: list[float] = []
+    events: list[tuple[Any, Any]] = []
+    timer = workload.device_timer
+    workload.synchronize()
+    window_start = perf_counter()
+    while True:
+        start = perf_counter()
+        if timer is None:
+            workload.run_step()
+        else:
+            before = timer.record_event()
+            workload.run_step()
+            events.append((before, timer.record_event()))
+        workload.synchronize()
+        end = perf_counter()
+        steps.append(end - start)
+        if len(steps) >= cell.num_steps and end - window_start >= cell.min_seconds:
+            return steps, events, end - window_start
+
+
+def _read_events(timer: DeviceTimer | None, events: list[tuple[Any, Any]]) -> tuple[float, ...] | None:
+    if timer is None:
+        return None
+    return tuple(timer.read_seconds(start, end) for start, end in events)

@@ -1,0 +1,26 @@
+"""Conv6 in Keras 3: a Cell in, a keras.Model out; the mirror of bench.models.torch.conv6."""
+
+import keras
+from keras import layers
+
+from bench.schema import Cell
+
+WIDTHS = (64, 128, 256)
+
+
+def build(cell: Cell) -> keras.Model:
+    """Return the Conv-6 of Frankle and Carbin, channels last: 2,262,602 parameters at 32 px and 10 classes.
+
+    The flattened features are ordered height, width, channel, PyTorch's channel, height, width: weights copied across
+    must be permuted in the first dense layer.
+    """
+    inputs = keras.Input((cell.input_size, cell.input_size, 3))
+    x = inputs
+    for width in WIDTHS:
+        x = layers.Conv2D(width, 3, padding="same", activation="relu")(x)
+        x = layers.Conv2D(width, 3, padding="same", activation="relu")(x)
+        x = layers.MaxPooling2D(2)(x)
+    x = layers.Flatten()(x)
+    x = layers.Dense(256, activation="relu")(x)
+    x = layers.Dense(256, activation="relu")(x)
+    return keras.Model(inputs, layers.Dense(cell.num_classes)(x))

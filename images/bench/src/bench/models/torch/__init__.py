@@ -1,0 +1,1 @@
+"""Models as torch.nn.Module: a Cell in, the module out."""

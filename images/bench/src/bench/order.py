@@ -1,0 +1,91 @@
+"""What one container is asked to do: its environment variables in, an Order out.
+
+BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
+BENCH_IMAGE, BENCH_GIT_REVISION and BENCH_PARENT_PID are not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from bench.errors import UserError
+from bench.schema import Cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """One attempt at one repeat of a cell, and where its result goes."""
+
+    cell: Cell
+    run_id: str
+    repeat: int
+    attempt: str
+    store_url: str
+    image: str | None = None
+    git_revision: str | None = None
+    parent_pid: int | None = None
+    """The process to die with; None in a container, where there is no runner beside it."""
+
+    def to_variables(self) -> dict[str, str]:
+        """Return the environment variables that `read_order` reads this order from."""
+        variables = {
+            "BENCH_CELL": self.cell.model_dump_json(),
+            "BENCH_RUN_ID": self.run_id,
+            "BENCH_REPEAT": str(self.repeat),
+            "BENCH_ATTEMPT": self.attempt,
+            "BENCH_STORE": self.store_url,
+            "BENCH_IMAGE": self.image,
+            "BENCH_GIT_REVISION": self.git_revision,
+            "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
+        }
+        return {name: value for name, value in variables.items() if value is not None}
+
+    @classmethod
+    def from_variables(cls, variables: Mapping[str, str]) -> Self:
+        """Read an order. Raises UserError that names the variable which is missing or wrong."""
+        return cls(
+            cell=_read_cell(variables),
+            run_id=_require(variables, "BENCH_RUN_ID"),
+            repeat=_read_integer(variables, "BENCH_REPEAT"),
+            attempt=_require(variables, "BENCH_ATTEMPT"),
+            store_url=_require(variables, "BENCH_STORE"),
+            image=variables.get("BENCH_IMAGE"),
+            git_revision=variables.get("BENCH_GIT_REVISION"),
+            parent_pid=_read_integer(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
+        )
+
+
+def _read_cell(variables: Mapping[str, str]) -> Cell:
+    name, text = "BENCH_CELL", variables.get("BENCH_CELL")
+    if text is None:
+        path = variables.get("BENCH_CELL_FILE")
+        if path is None:
+            raise UserError("BENCH_CELL: not set; it takes a cell as JSON (or BENCH_CELL_FILE the path of one)")
+        name = f"BENCH_CELL_FILE {path}"
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{name}: cannot be read ({error})") from error
+    try:
+        return Cell.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the cell"
+        raise UserError(f"{name}: {place}: {first['msg']}; `benchmatrix schema` prints what a cell is") from error
+
+
+def _require(variables: Mapping[str, str], name: str) -> str:
+    value = variables.get(name)
+    if not value:
+        raise UserError(f"{name}: not set; `python -m bench` needs it")
+    return value
+
+
+def _read_integer(variables: Mapping[str, str], name: str) -> int:
+    text = _require(variables, name)
+    if not text.isdigit():
+        raise UserError(f"{name}: '{text}' is no whole number")
+    return int(text)

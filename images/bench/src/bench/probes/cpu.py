@@ -1,0 +1,87 @@
+"""CPU cores, quota and threads: the scheduler's mask and the cgroup in, counts out. Sets every library's threads."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+CGROUP_MEMBERSHIP = Path("/proc/self/cgroup")
+CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+# One variable per library that would otherwise start a thread for each core of the node.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)
+
+
+def count_visible_cores() -> int:
+    """Return the number of cores in this process's affinity mask."""
+    return len(os.sched_getaffinity(0))
+
+
+def count_threads() -> int:
+    """Return floor(cgroup CPU quota or visible cores, whichever is smaller), at least 1."""
+    quota = read_cpu_quota_cores()
+    cores = count_visible_cores()
+    return max(1, math.floor(cores if quota is None else min(quota, cores)))
+
+
+def limit_library_threads(num_threads: int) -> None:
+    """Tell every numeric library its number of threads. Works only before the library is imported."""
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = str(num_threads)
+
+
+def read_cpu_quota_cores(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> float | None:
+    """Return the tightest CPU quota of this process's cgroup and its parents, in cores; None where there is none.
+
+    Reads cgroup v2 (`cpu.max`) and v1 (`cpu.cfs_quota_us` over `cpu.cfs_period_us`).
+    """
+    quotas = [quota for directory in _list_cpu_cgroups(membership, root) if (quota := _read_quota(directory))]
+    return min(quotas, default=None)
+
+
+def _list_cpu_cgroups(membership: Path, root: Path) -> Iterator[Path]:
+    """Yield this process's cgroup directories for the CPU controller, each with its parents."""
+    if not membership.exists():
+        return
+    for line in membership.read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mounts = [root / controllers, root / "cpu"] if controllers else [root, root / "unified"]
+        for mount in mounts:
+            inside = Path(path.lstrip("/"))
+            yield from (mount / parent for parent in (inside, *inside.parents))
+
+
+def _read_quota(cgroup: Path) -> float | None:
+    """Return the quota that one cgroup directory sets, in cores."""
+    maximum = cgroup / "cpu.max"
+    if maximum.exists():
+        quota, period = maximum.read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    v1_quota = cgroup / "cpu.cfs_quota_us"
+    if v1_quota.exists():
+        microseconds = int(v1_quota.read_text())
+        return None if microseconds < 0 else microseconds / int((cgroup / "cpu.cfs_period_us").read_text())
+    return None
+
+
+def read_cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's name as the kernel gives it, `unknown` where it gives none."""
+    for line in cpuinfo.read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "Model", "CPU part"):
+            return value.strip()
+    return "unknown"
+
+
+def read_cpu_governor(policy: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:
+    """Return the frequency governor of the first core; None where the machine shows none (most virtual ones)."""
+    return policy.read_text().strip() if policy.exists() else None

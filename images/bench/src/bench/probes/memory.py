@@ -1,0 +1,22 @@
+"""Memory of the process and the machine: /proc in, bytes out."""
+
+from pathlib import Path
+
+
+def read_peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
+    """Return the process's peak resident set (VmHWM). It never falls: import and build are in it."""
+    return _read_kibibytes(status, "VmHWM")
+
+
+def read_memory_total_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Return the machine's memory (MemTotal)."""
+    return _read_kibibytes(meminfo, "MemTotal")
+
+
+def _read_kibibytes(path: Path, key: str) -> int:
+    """Return the bytes of a `Key:   123 kB` line; these files count in units of 1024."""
+    for line in path.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == key:
+            return int(value.split()[0]) * 1024
+    raise LookupError(f"{path} has no line {key}")

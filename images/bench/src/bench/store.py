@@ -1,0 +1,291 @@
+"""Store URL and keys in, the bytes of objects out: one API over a directory (file://) and buckets (s3://, gs://, az://).
+
+Every call can be interrupted by Ctrl-C: the work is done in a thread of its own, since a call into obstore cannot be.
+"""
+
+import asyncio
+import functools
+import re
+from collections.abc import Coroutine, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import obstore.store
+from obstore.exceptions import BaseError
+
+from bench.errors import UserError
+from bench.store_faults import explain_fault, explain_os_error, get_headline
+from bench.store_keys import NAME, ResultKey, check_key, parse_result_key, result_key, results_prefix, run_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import boto3
+    from obstore import ListStream, ObjectMeta
+    from obstore.store import ObjectStore, RetryConfig
+
+__all__ = [
+    "KeyMissing",
+    "ResultKey",
+    "Store",
+    "StoreError",
+    "parse_result_key",
+    "result_key",
+    "results_prefix",
+    "run_key",
+]
+
+SCHEMES = ("file", "s3", "gs", "az")
+DEFAULT_REGION = "us-east-1"
+PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
+RETRY_SECONDS = 10  # reads and the check: somebody is waiting
+INITIAL_BACKOFF_SECONDS = 0.1
+MAX_BACKOFF_SECONDS = 5
+MAX_RETRIES = 1000  # never reached: the time is the bound
+# obstore asks boto3 again 300 s before this: every 5 minutes, while boto3 renews what has less than 10 minutes left.
+CREDENTIALS_TTL_SECONDS = 600
+LIST_CHUNK = 1000  # keys in one page of S3
+CHECK_BYTES = 65_536  # about a result
+
+T = TypeVar("T")
+
+
+class StoreError(UserError):
+    """The store cannot be used: the message says which one, why, and how to mend it."""
+
+
+class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
+    """There is no object with that key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """What a URL was opened to: obstore's stores, and the words for messages."""
+
+    place: str
+    patient: "ObjectStore"
+    """Retries for `PUT_RETRY_SECONDS`."""
+    brisk: "ObjectStore"
+    """Retries for `RETRY_SECONDS`."""
+    make_bucket: str = "make it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """Objects under keys. Methods raise StoreError where the store cannot be used and ValueError for a hostile key."""
+
+    url: str
+    """As the user gave it."""
+    backend: Backend = field(repr=False, compare=False)
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Open `file://DIRECTORY` (made if absent; all after file:// is the path), `s3://`, `gs://` or `az://`.
+
+        No request is made. Credentials: boto3's chain for s3, obstore's defaults for gs and az.
+        """
+        scheme, separator, rest = url.partition("://")
+        if not separator:
+            raise StoreError(f"store '{url}': not a URL; for a directory write file://{url}")
+        if scheme not in SCHEMES:
+            raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
+        if scheme == "file":
+            return cls(url=url, backend=_open_directory(url, rest))
+        if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest):
+            raise StoreError(
+                f"store: {scheme}:// needs a bucket and may have a prefix, {scheme}://BUCKET/PREFIX, and nothing else"
+            )
+        bucket, _, prefix = rest.rstrip("/").partition("/")
+        try:
+            check_key(prefix or bucket)
+        except ValueError as error:
+            raise StoreError(f"store {url}: {error}") from error
+        return cls(url=url, backend=_open_s3(url, bucket, prefix) if scheme == "s3" else _open_other(url))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object. Readers see all of it or nothing. It replaces one of the same key: the last writer wins.
+
+        Faults of the server and of the network are retried for `PUT_RETRY_SECONDS`.
+        """
+        check_key(key)
+        with self._translate_faults():
+            _submit(_write(self.backend.patient, key, data)).result()
+
+    def get(self, key: str) -> bytes:
+        """Return an object's bytes; raise KeyMissing where there is none."""
+        check_key(key)
+        with self._translate_faults(key):
+            return _submit(_read(self.backend.brisk, key)).result()
+
+    def get_many(self, keys: Iterable[str], *, num_parallel: int = 32) -> Iterator[tuple[str, bytes]]:
+        """Yield (key, bytes) of every key, `num_parallel` at a time, in any order; raise KeyMissing as `get` does."""
+        left = iter(keys)
+        running: dict[Future[bytes], str] = {}
+        while True:
+            for key in islice(left, num_parallel - len(running)):
+                check_key(key)
+                running[_submit(_read(self.backend.brisk, key))] = key
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                key = running.pop(future)
+                with self._translate_faults(key):
+                    data = future.result()
+                yield key, data
+
+    def list_keys(self, prefix: str) -> Iterator[str]:
+        """Yield the keys below the folder `prefix` ('': all), in any order, without what a killed writer left."""
+        folder = prefix.rstrip("/")
+        if folder:
+            check_key(folder)
+        stream = self.backend.brisk.list(folder or None, chunk_size=LIST_CHUNK)
+        while True:
+            with self._translate_faults():
+                chunk = _submit(_next_chunk(stream)).result()
+            if chunk is None:
+                return
+            yield from (meta["path"] for meta in chunk)
+
+    def list_run_ids(self) -> list[str]:
+        """Return the names of the folders in `runs/` that can be run ids, sorted, without listing the objects."""
+        with self._translate_faults():
+            folders = _submit(_list_folders(self.backend.brisk, "runs")).result()
+        names = (folder.rpartition("/")[2] for folder in folders)
+        return sorted(name for name in names if re.fullmatch(NAME, name))
+
+    def check_writable(self) -> None:
+        """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails."""
+        with self._translate_faults():
+            _submit(_write_and_delete(self.backend.brisk, f"runs/write-check-{uuid4().hex}")).result()
+
+    @contextmanager
+    def _translate_faults(self, key: str | None = None) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            explanation = explain_fault(str(error), self.backend.place, self.backend.make_bucket)
+            if explanation is None and key is not None and isinstance(error, FileNotFoundError):
+                raise KeyMissing(f"store {self.url}: no object '{key}'") from error
+            raise StoreError(f"store {self.url}: {explanation or get_headline(str(error))}") from error
+
+
+def _open_directory(url: str, path: str) -> Backend:
+    if not path:
+        raise StoreError(f"store {url}: names no directory; for the current one write file://.")
+    directory = Path(path).expanduser().absolute()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"store {url}: {explain_os_error(error.errno, str(directory)) or error}") from error
+    store = obstore.store.LocalStore(directory, automatic_cleanup=True)
+    return Backend(place=str(directory), patient=store, brisk=store)
+
+
+def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session, endpoint, region = _resolve_aws(url)
+    open_with = functools.partial(
+        obstore.store.S3Store,
+        bucket,
+        prefix=prefix or None,
+        endpoint=endpoint,
+        region=region,
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+        credential_provider=Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS)),
+    )
+    return Backend(
+        place=endpoint,
+        patient=open_with(retry_config=_plan_retries(PUT_RETRY_SECONDS)),
+        brisk=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
+        make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
+    )
+
+
+def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
+    """Return a session that has credentials, the endpoint and the region, from all places that boto3 looks at."""
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        session = boto3.Session()
+        client = session.client("s3", region_name=session.region_name or DEFAULT_REGION)
+        has_credentials = session.get_credentials() is not None
+    except (BotoCoreError, ValueError) as error:  # ValueError: the endpoint is no URL
+        raise StoreError(f"store {url}: {error}; mend the AWS_* variables or ~/.aws/config") from error
+    if not has_credentials:
+        raise StoreError(
+            f"store {url}: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a "
+            "profile in AWS_PROFILE, or log in with `aws sso login`"
+        )
+    if urlsplit(client.meta.endpoint_url).username is not None:
+        raise StoreError(f"store {url}: the endpoint (AWS_ENDPOINT_URL) holds credentials; they do not belong there")
+    return session, client.meta.endpoint_url, client.meta.region_name
+
+
+def _open_other(url: str) -> Backend:
+    try:
+        return Backend(
+            place=url,
+            patient=obstore.store.from_url(url, retry_config=_plan_retries(PUT_RETRY_SECONDS)),
+            brisk=obstore.store.from_url(url, retry_config=_plan_retries(RETRY_SECONDS)),
+        )
+    except BaseError as error:
+        settings = "the settings come from the GOOGLE_* and AZURE_* variables"
+        raise StoreError(f"store {url}: {get_headline(str(error))}; {settings}") from error
+
+
+def _plan_retries(retry_seconds: float) -> "RetryConfig":
+    return {
+        "max_retries": MAX_RETRIES,
+        "retry_timeout": timedelta(seconds=retry_seconds),
+        "backoff": {
+            "init_backoff": timedelta(seconds=INITIAL_BACKOFF_SECONDS),
+            "max_backoff": timedelta(seconds=MAX_BACKOFF_SECONDS),
+            "base": 2,
+        },
+    }
+
+
+@functools.cache
+def _start_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="store", daemon=True).start()
+    return loop
+
+
+def _submit(work: Coroutine[Any, Any, T]) -> Future[T]:
+    # Work that nobody waits for any more (Ctrl-C) is left to end by itself: to cancel it wakes obstore's threads, which
+    # write a backtrace to stderr when the interpreter ends at that moment.
+    return asyncio.run_coroutine_threadsafe(work, _start_loop())
+
+
+async def _read(store: "ObjectStore", key: str) -> bytes:
+    return bytes(await (await store.get_async(key)).bytes_async())
+
+
+async def _write(store: "ObjectStore", key: str, data: bytes) -> None:
+    # One request: object_store retries it as a whole, and an aborted upload leaves no parts behind.
+    await store.put_async(key, data, use_multipart=False)
+
+
+async def _write_and_delete(store: "ObjectStore", key: str) -> None:
+    await _write(store, key, bytes(CHECK_BYTES))
+    await store.delete_async(key)
+
+
+async def _next_chunk(stream: "ListStream[Sequence[ObjectMeta]]") -> "Sequence[ObjectMeta] | None":
+    return await anext(stream, None)
+
+
+async def _list_folders(store: "ObjectStore", prefix: str) -> "Sequence[str]":
+    return (await store.list_with_delimiter_async(prefix))["common_prefixes"]

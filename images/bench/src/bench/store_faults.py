@@ -1,0 +1,81 @@
+"""The text of an obstore error in, words for the user out: what is wrong with the store and how to mend it.
+
+obstore's errors carry no codes: their text starts with a headline, which ends in the server's answer, and goes on with
+a debug print of the cause. Seen in obstore 0.8 and 0.12.
+"""
+
+import errno
+import re
+
+MAX_HEADLINE_CHARS = 400
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
+NOT_A_DIRECTORY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
+
+# What the text shows, and what to say about it; the first that matches is taken.
+FAULTS = (
+    (
+        r"<Code>(NoSuchBucket|ContainerNotFound)<",
+        "the bucket does not exist at {place}; {make_bucket} or name another with --store",
+    ),
+    (
+        r"<Code>(InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken)<",
+        "{place} does not accept the credentials ({found}); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the "
+        "profile that AWS_PROFILE names, or log in again",
+    ),
+    (
+        r"External AWS credential provider: (.*)",
+        "the AWS credentials cannot be renewed ({found}); log in again",
+    ),
+    (
+        r"(<Code>AuthorizationHeaderMalformed<|redirect without LOCATION)",
+        "the bucket is not in the region that was asked at {place}; set AWS_DEFAULT_REGION to the bucket's region",
+    ),
+    (
+        r"non-2xx status code: (401|403)",
+        "{place} does not permit this (status {found}); the account needs the right to list, read, write and delete",
+    ),
+    (
+        r"HTTP error: (.*)",
+        "{place} cannot be reached ({found}); check that the server runs, the network, and the endpoint "
+        "(AWS_ENDPOINT_URL for s3)",
+    ),
+)
+
+
+def explain_fault(text: str, place: str, make_bucket: str) -> str | None:
+    """Return what to tell the user about an obstore error at `place`; None for a fault that is not known."""
+    headline = text.partition("Debug source:")[0]
+    os_error = re.search(r"\(os error (\d+)\)", headline)
+    if os_error:
+        return explain_os_error(int(os_error[1]), place)
+    for pattern, explanation in FAULTS:
+        match = re.search(pattern, headline)
+        if match:
+            return explanation.format(place=place, make_bucket=make_bucket, found=find_cause(text) or match[1])
+    return None
+
+
+def explain_os_error(number: int | None, place: str) -> str | None:
+    """Return what to tell the user about the system's error `number` at a directory; None for any other error."""
+    if number in DISK_FULL:
+        return f"the disk of {place} is full; free some space or name another place with --store"
+    if number in NOT_PERMITTED:
+        return f"no permission to use {place}; change its permissions or name another place with --store"
+    if number in NOT_A_DIRECTORY:
+        return f"{place} is a file, or has one where a directory is needed; move it or name another place with --store"
+    return None
+
+
+def get_headline(text: str) -> str:
+    """Return the part of an obstore error before its debug print, on one line."""
+    return " ".join(text.partition("Debug source:")[0].split())[:MAX_HEADLINE_CHARS]
+
+
+def find_cause(text: str) -> str | None:
+    """Return the innermost cause of a failed connection, such as `Connection refused`; None for other errors."""
+    if "HTTP error:" not in text:
+        return None
+    causes = re.findall(r'(?:message|error): "?(.+?)"?,?$', text, re.MULTILINE)
+    return causes[-1].rstrip("(") if causes else None

@@ -1,0 +1,63 @@
+"""Ids of runs, cells and attempts in, the keys of their objects out, and back."""
+
+import re
+from dataclasses import dataclass
+
+NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+RESULT_KEY = re.compile(
+    rf"runs/(?P<run_id>{NAME})/results/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
+    rf"(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
+)
+# Refused in keys: what leaves the store, what file systems or S3 take for something else, and names like those of
+# obstore's staging files (`x.json#1`).
+HOSTILE_PART = re.compile(r"|\.|\.\.|.*[\x00-\x1f\x7f\\].*|.*#[0-9]+", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultKey:
+    """The parts of a result's key."""
+
+    run_id: str
+    cell_id: str
+    repeat: int
+    attempt: str
+
+
+def run_key(run_id: str) -> str:
+    """Return the key of the run's plan; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/run.json"
+
+
+def results_prefix(run_id: str) -> str:
+    """Return the folder of the run's results; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/results/"
+
+
+def result_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
+    """Return the key of one attempt's result; ValueError where a part is not what the schema allows."""
+    key = f"runs/{run_id}/results/{cell_id}/{repeat}-{attempt}.json"
+    if parse_result_key(key) is None:
+        raise ValueError(f"'{key}' is no key of a result")
+    return key
+
+
+def parse_result_key(key: str) -> ResultKey | None:
+    """Return the parts of a result's key; None for any other key."""
+    match = RESULT_KEY.fullmatch(key)
+    if match is None:
+        return None
+    run_id, cell_id, repeat, attempt = match.groups()
+    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(repeat), attempt=attempt)
+
+
+def check_key(key: str) -> None:
+    """Raise ValueError for a key that could leave the store or be taken for another."""
+    for part in key.split("/"):
+        if HOSTILE_PART.fullmatch(part):
+            raise ValueError(f"key {key!r}: the part {part!r} is not allowed")
+
+
+def _check_name(run_id: str) -> str:
+    if not re.fullmatch(NAME, run_id):
+        raise ValueError(f"'{run_id}' is no run id")
+    return run_id

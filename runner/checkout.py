@@ -1,0 +1,31 @@
+"""The checkout that the tool runs from: nothing in, its root folder and git revision out."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from bench.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+def require_checkout() -> Path:
+    """Return the root of the checkout; UserError where the tool was installed without it."""
+    if not (ROOT / "images" / "bench" / "pyproject.toml").is_file():
+        raise UserError(f"{ROOT}: no images/ here; run benchmatrix from a git checkout, or use --python")
+    return ROOT
+
+
+@cache
+def read_git_revision() -> str | None:
+    """Return the checkout's commit, with `-dirty` behind it where files differ from it; None outside git."""
+    try:
+        commit = _ask_git("rev-parse", "HEAD")
+        return f"{commit}-dirty" if _ask_git("status", "--porcelain") else commit
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _ask_git(*words: str) -> str:
+    command = ["git", "-C", str(ROOT), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

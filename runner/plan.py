@@ -1,0 +1,137 @@
+"""What is to be measured: a Matrix and the store in, a Run and its missing repeats out. All state is in the store."""
+
+import getpass
+import secrets
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pydantic import ValidationError
+
+from bench.errors import UserError
+from bench.schema import LeftOutCell, PlannedCell, Result, Run
+from bench.store import KeyMissing, Store, parse_result_key, results_prefix, run_key
+from runner import __version__
+from runner.checkout import read_git_revision
+from runner.matrix import Matrix
+
+# A run left unfinished for longer is not taken up by itself: its repeats were meant to be measured under one sky.
+RESUME_WITHIN = timedelta(days=1)
+NUM_RUNS_LOOKED_AT = 10
+NO_GPU = "no NVIDIA GPU is visible on this machine"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """One planned repeat of a cell."""
+
+    planned: PlannedCell
+    number: int
+
+
+def plan_local_run(matrix: Matrix, *, num_gpus: int, run_id: str | None) -> Run:
+    """Return a new run of the matrix's cells that this machine can hold, the others left out with the reason."""
+    fits = [planned for planned in matrix.cells if planned.cell.device == "cpu" or num_gpus > 0]
+    if not fits:
+        raise UserError(
+            f"{matrix.source}: no cell can run here: all ask for a GPU and {NO_GPU}; add `cpu` to the axis `device`"
+        )
+    now = datetime.now(UTC)
+    return Run(
+        run_id=run_id or f"{matrix.name[:40].rstrip('-')}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        matrix=matrix.name,
+        created_at=now,
+        executor="local",
+        hostname=socket.gethostname(),
+        user=getpass.getuser(),
+        tool_version=__version__,
+        git_revision=read_git_revision(),
+        cells=tuple(fits),
+        left_out=tuple(LeftOutCell(cell=p.cell, reason=NO_GPU) for p in matrix.cells if p not in fits),
+    )
+
+
+def read_run(store: Store, run_id: str) -> Run | None:
+    """Return the run with this id, None where the store has none. UserError where its run.json cannot be read."""
+    try:
+        return Run.model_validate_json(store.get(run_key(run_id)))
+    except KeyMissing:
+        return None
+    except ValidationError as error:
+        raise UserError(
+            f"{store.url}/{run_key(run_id)}: no run of this version ({error.errors()[0]['msg']}); give another --run-id"
+        ) from error
+
+
+def find_newest_run(store: Store) -> Run:
+    """Return the run that was begun last; UserError where the store has none."""
+    keys = [run_key(run_id) for run_id in store.list_run_ids()]
+    runs = [run for _, data in store.get_many(keys) if (run := _parse_run(data))]
+    if not runs:
+        raise UserError(
+            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
+        )
+    return max(runs, key=lambda run: run.created_at)
+
+
+def find_unfinished_run(store: Store, plan: Run) -> Run | None:
+    """Return the newest run of the same plan on this machine that lacks results and was begun within RESUME_WITHIN."""
+    prefix = f"{plan.matrix[:40].rstrip('-')}-"
+    run_ids = [run_id for run_id in store.list_run_ids() if run_id.startswith(prefix)]
+    for run_id in sorted(run_ids, reverse=True)[:NUM_RUNS_LOOKED_AT]:
+        run = read_run(store, run_id)
+        if run is None or run.plan_id != plan.plan_id or run.hostname != plan.hostname:
+            continue
+        if plan.created_at - run.created_at < RESUME_WITHIN and list_missing_repeats(store, run):
+            return run
+    return None
+
+
+def check_same_plan(run: Run, plan: Run, source: str) -> None:
+    """Raise UserError where the run found in the store was planned from other cells or repeats than these."""
+    if run.plan_id != plan.plan_id:
+        raise UserError(
+            f"{source}: run {run.run_id} was planned with other cells or repeats ({run.num_repeats} repeats, here "
+            f"{plan.num_repeats}); give another --run-id, or none for a new run"
+        )
+
+
+def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) -> list[Repeat]:
+    """Return the planned repeats without a terminal record, interleaved: every cell's first, then every cell's second.
+
+    `retry_failed`: those without a record that says ok.
+    """
+    keys = list(store.list_keys(results_prefix(run.run_id)))
+    if retry_failed:
+        keys = [key for key, data in store.get_many(keys) if _is_ok(data)]
+    present = {(key.cell_id, key.repeat) for key in map(parse_result_key, keys) if key is not None}
+    return [
+        repeat for repeat in order_repeats(run.cells) if (repeat.planned.cell.cell_id, repeat.number) not in present
+    ]
+
+
+def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
+    """Return all repeats in the order A1 B1 A2 B2: a drift of the machine meets every cell alike."""
+    cells = tuple(cells)
+    most = max(planned.repeats for planned in cells)
+    return [
+        Repeat(planned=planned, number=number)
+        for number in range(1, most + 1)
+        for planned in cells
+        if number <= planned.repeats
+    ]
+
+
+def _parse_run(data: bytes) -> Run | None:
+    try:
+        return Run.model_validate_json(data)
+    except ValidationError:
+        return None
+
+
+def _is_ok(data: bytes) -> bool:
+    try:
+        return Result.model_validate_json(data).status == "ok"
+    except ValidationError:
+        return False

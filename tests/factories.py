@@ -1,0 +1,204 @@
+"""Valid documents for tests: what a test cares about comes in, a Cell, Environment, Result or Run comes out.
+
+Everything not named has a plain default: a Conv6 training cell in PyTorch on the CPU, three timed steps of 0.1 s, a
+laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 0.3))`; windows are derived from them.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from bench.schema import (
+    Cell,
+    Environment,
+    Failure,
+    FailureKind,
+    Gpu,
+    LeftOutCell,
+    Memory,
+    Phases,
+    PlannedCell,
+    Result,
+    Run,
+    Samples,
+    Status,
+)
+
+RUN_ID = "smoke-20260301-120000-ab12"
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+FAILURE_KINDS: dict[Status, FailureKind] = {
+    "failed": "exception",
+    "oom": "out-of-memory",
+    "timeout": "timeout",
+    "preempted": "preempted",
+}
+
+
+class Sink(Protocol):
+    """Where documents can be put: a `bench.store.Store`, or a dict with a `put`."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`."""
+
+
+def make_cell(**overrides: Any) -> Cell:
+    """Return a Conv6 training cell that asks for one timed step; any field can be overridden."""
+    fields: dict[str, Any] = {
+        "model": "conv6",
+        "framework": "pytorch",
+        "device": "cpu",
+        "phase": "train",
+        "batch_size": 64,
+        "input_size": 32,
+        "num_classes": 10,
+        "num_warmup_steps": 1,
+        "num_steps": 1,
+        "min_seconds": 0.0,
+    }
+    return Cell(**(fields | overrides))
+
+
+def make_gpu(**overrides: Any) -> Gpu:
+    """Return a Tesla T4."""
+    fields: dict[str, Any] = {
+        "name": "Tesla T4",
+        "uuid": "GPU-5c1e2f6a-0000-0000-0000-000000000001",
+        "driver_version": "550.54.15",
+        "memory_total_bytes": 15 * 2**30,
+        "cuda_version": "12.8",
+        "cudnn_version": "9.10.2",
+    }
+    return Gpu(**(fields | overrides))
+
+
+def make_environment(**overrides: Any) -> Environment:
+    """Return a two-core machine without GPU; pass `gpu=make_gpu()` for one."""
+    fields: dict[str, Any] = {
+        "hostname": "bench-1",
+        "kernel": "6.1.0-30-amd64",
+        "python_version": "3.11.7",
+        "cpu_model": "Intel(R) Xeon(R) CPU @ 2.20GHz",
+        "num_visible_cores": 2,
+        "cpu_quota_cores": 2.0,
+        "num_threads": 2,
+        "cpu_governor": None,
+        "memory_total_bytes": 13 * 2**30,
+        "versions": {"torch": "2.11.0", "numpy": "2.3.5"},
+        "settings": {"cudnn.benchmark": False, "float32_matmul_precision": "highest"},
+        "gpu": None,
+        "image": None,
+        "git_revision": "0123456789abcdef0123456789abcdef01234567",
+    }
+    return Environment(**(fields | overrides))
+
+
+def make_phases(step_seconds: Sequence[float], warmup_step_seconds: Sequence[float], **overrides: Any) -> Phases:
+    """Return complete phases whose windows are exactly as long as their steps."""
+    fields: dict[str, Any] = {
+        "import_seconds": 2.0,
+        "build_seconds": 0.5,
+        "first_step_seconds": 1.0,
+        "warmup_seconds": sum(warmup_step_seconds),
+        "steady_seconds": sum(step_seconds),
+    }
+    return Phases(**(fields | overrides))
+
+
+def make_memory(**overrides: Any) -> Memory:
+    """Return a process that peaked at 1 GiB and has no GPU allocator."""
+    fields: dict[str, Any] = {
+        "peak_rss_bytes": 2**30,
+        "peak_memory_allocated_bytes": None,
+        "peak_memory_reserved_bytes": None,
+    }
+    return Memory(**(fields | overrides))
+
+
+def make_result(
+    cell: Cell | None = None,
+    *,
+    step_seconds: Sequence[float] = (0.1, 0.1, 0.1),
+    warmup_step_seconds: Sequence[float] = (0.2, 0.1),
+    device_step_seconds: Sequence[float] | None = None,
+    reached_steady: bool = True,
+    **overrides: Any,
+) -> Result:
+    """Return the ok result of repeat 1; times are seconds, any field of Result can be overridden."""
+    cell = cell or make_cell()
+    samples = Samples(
+        warmup_step_seconds=tuple(warmup_step_seconds),
+        step_seconds=tuple(step_seconds),
+        device_step_seconds=None if device_step_seconds is None else tuple(device_step_seconds),
+        reached_steady=reached_steady,
+    )
+    measured = {
+        "status": "ok",
+        "phases": make_phases(step_seconds, warmup_step_seconds),
+        "samples": samples,
+        "memory": make_memory(),
+        "environment": make_environment(gpu=make_gpu() if cell.device == "gpu" else None),
+    }
+    return Result(**(_describe_attempt(cell) | measured | overrides))
+
+
+def make_failed_result(
+    cell: Cell | None = None,
+    *,
+    status: Status = "failed",
+    kind: FailureKind | None = None,
+    message: str = "RuntimeError: it broke",
+    stderr_tail: str = "",
+    **overrides: Any,
+) -> Result:
+    """Return a result that did not end well, without samples; `kind` follows from `status` unless given."""
+    error = Failure(kind=kind or FAILURE_KINDS[status], message=message, stderr_tail=stderr_tail)
+    return Result(**(_describe_attempt(cell or make_cell()) | {"status": status, "error": error} | overrides))
+
+
+def make_run(
+    cells: Iterable[Cell] | None = None,
+    *,
+    repeats: int = 3,
+    timeout_seconds: float = 600.0,
+    left_out: Iterable[LeftOutCell] = (),
+    **overrides: Any,
+) -> Run:
+    """Return a run that planned `repeats` repeats of each cell."""
+    planned = [
+        PlannedCell(cell=cell, repeats=repeats, timeout_seconds=timeout_seconds)
+        for cell in (cells if cells is not None else (make_cell(),))
+    ]
+    fields: dict[str, Any] = {
+        "run_id": RUN_ID,
+        "matrix": "smoke",
+        "created_at": START,
+        "executor": "local",
+        "hostname": "bench-1",
+        "user": "ada",
+        "tool_version": "0.1.0",
+        "git_revision": "0123456789abcdef0123456789abcdef01234567",
+        "cells": tuple(planned),
+        "left_out": tuple(left_out),
+    }
+    return Run(**(fields | overrides))
+
+
+def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:
+    """Write the run and its results under the design's keys."""
+    store.put(f"runs/{run.run_id}/run.json", run.to_json())
+    for result in results:
+        name = f"{result.repeat}-{result.attempt}.json"
+        store.put(f"runs/{result.run_id}/results/{result.cell_id}/{name}", result.to_json())
+
+
+def _describe_attempt(cell: Cell) -> dict[str, Any]:
+    return {
+        "run_id": RUN_ID,
+        "cell": cell,
+        "cell_id": cell.cell_id,
+        "repeat": 1,
+        "attempt": "a1",
+        "written_by": "bench",
+        "started_at": START,
+        "finished_at": START + timedelta(seconds=10),
+    }

@@ -1,0 +1,78 @@
+"""A directory in, a real S3 server over it out: `rclone serve s3` on a free port of the loopback device.
+
+It ignores If-None-Match, keeps no versions, and serves every directory in its root as a bucket.
+"""
+
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+START_DEADLINE_SECONDS = 20
+STOP_DEADLINE_SECONDS = 10
+
+
+def find_free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@dataclass
+class S3Server:
+    """The server and its one bucket; it can be stopped and started again on the same port with the same objects."""
+
+    root: Path
+    bucket: str = "benchmatrix-test"
+    access_key: str = "AKIABENCHMATRIXTEST0"
+    secret_key: str = "not-a-secret-0123456789-not-a-secret-012"
+    port: int = field(default_factory=find_free_port)
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that lead boto3's chain to this server and to no other credentials of the machine."""
+        return {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": str(self.root / "no-config"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(self.root / "no-credentials"),
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": "127.0.0.1",
+        }
+
+    def start(self) -> None:
+        """Start the server and return when it listens."""
+        (self.root / self.bucket).mkdir(parents=True, exist_ok=True)
+        rclone = Path(sys.executable).parent / "rclone"
+        address = f"127.0.0.1:{self.port}"
+        keys = f"{self.access_key},{self.secret_key}"
+        command = [rclone, "serve", "s3", "--config", "", "--addr", address, "--auth-key", keys, self.root]
+        with (self.root.parent / "rclone.log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_DEADLINE_SECONDS
+        while not self.is_listening():
+            assert self.process.poll() is None, (self.root.parent / "rclone.log").read_text()
+            assert time.monotonic() < deadline, "rclone does not listen"
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Kill the server: connections break, objects stay."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(STOP_DEADLINE_SECONDS)
+            self.process = None
+
+    def is_listening(self) -> bool:
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
