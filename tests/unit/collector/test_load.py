@@ -9,7 +9,7 @@ from bench.store import Store, result_key, run_key
 from collector.environments import identify_environment
 from collector.export import write_collection
 from collector.load import load_run
-from tests.factories import (
+from factories import (
     RUN_ID,
     START,
     make_cell,

@@ -421,7 +421,7 @@ FAULTS = [
         swap("16", "'16'"),
         7,
         "defaults.batch_size",
-        "a whole number, at least 1 and at most 1000000000; write 16 without quotes",
+        "a whole number, at least 1, at most 1000000000; write 16 without quotes",
     ),
     ("exponent without point", swap("16", "1e3"), 7, "defaults.batch_size", "found the text '1e3'", "; write 1000"),
     ("fraction", swap("16", "16.0"), 7, "defaults.batch_size", "found the number 16.0", "; write 16"),

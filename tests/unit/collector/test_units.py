@@ -1,0 +1,51 @@
+import pytest
+
+from collector.units import (
+    GIB,
+    MIB,
+    MILLISECOND,
+    choose_memory_unit,
+    format_duration,
+    format_interval,
+    format_number,
+    format_significant,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.8701, "0.870"),
+        (0.0333, "0.0333"),
+        (12.34, "12.3"),
+        (99.96, "100"),
+        (9.996, "10.0"),
+        (636.4, "636"),
+        (35123.42, "35,100"),
+        (0.0, "0"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value, text):
+    assert text == format_significant(value)
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_a_missing_number_is_a_dash(value):
+    assert "–" == format_number(value, MILLISECOND)
+    assert "–" == format_interval(1.0, value, MILLISECOND)
+
+
+def test_seconds_are_shown_in_milliseconds():
+    assert "636 to 640" == format_interval(0.636, 0.64, MILLISECOND)
+
+
+@pytest.mark.parametrize(("largest", "unit"), [(2**30, GIB), (2**30 - 1, MIB), (0, MIB)])
+def test_memory_is_shown_in_the_unit_of_the_largest(largest, unit):
+    assert unit == choose_memory_unit([largest, 5])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(41.4, "41 s"), (59.6, "1 min 0 s"), (252, "4 min 12 s"), (7500, "2 h 5 min")]
+)
+def test_durations_are_in_words(seconds, text):
+    assert text == format_duration(seconds)
