@@ -7,6 +7,7 @@ is given in words only where the interval of the ratio excludes 1; a pair that c
 import pandas as pd
 
 from collector.frames import CELL_COLUMNS, Row, list_rows, make_frame
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.statistics import Estimate, estimate_ratio
 from collector.tables import read_estimate
 from collector.units import format_significant
@@ -14,7 +15,7 @@ from collector.units import format_significant
 PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds")
 FRAMEWORK_MATCH = [name for name in CELL_COLUMNS if name not in ("framework", "mode", *PROTOCOL_FIELDS)]
 DEVICE_MATCH = [name for name in CELL_COLUMNS if name not in ("device", *PROTOCOL_FIELDS)]
-SIDE_NAMES = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "cpu": "CPU", "gpu": "GPU"}
+SIDE_NAMES = FRAMEWORK_NAMES | DEVICE_NAMES
 
 
 def _list_columns(match: list[str], sides: tuple[str, str], sided: tuple[str, ...]) -> dict[str, str]:

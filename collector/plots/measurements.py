@@ -46,14 +46,16 @@ def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart
     x = alt.X("median:Q", title="ms per step", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     tooltip = ["variant:N", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("median", "low", "high"))]
-    base = alt.Chart(times).encode(y=row_position(), color=colour)
+    medians, circles = (alt.Chart(frame).encode(x=x, y=row_position(), color=colour) for frame in (times, points))
     layers = [
-        base.mark_rule(strokeWidth=2, yOffset=MARK_OFFSET).encode(x=alt.X("low:Q", title="ms per step"), x2="high:Q"),
-        base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
-        alt.Chart(points)
-        .mark_point(size=28, opacity=0.9, yOffset=BELOW_OFFSET)
-        .encode(x=x, y=row_position(), color=colour, tooltip=["variant:N", "repeat:Q", tooltip[1]]),
+        medians.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(tooltip=tooltip),
+        circles.mark_point(size=28, opacity=0.9, yOffset=BELOW_OFFSET).encode(tooltip=["repeat:Q", tooltip[1]]),
     ]
+    known = times[times["low"].notna()]
+    if len(known):
+        intervals = alt.Chart(known).mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
+        low = alt.X("low:Q", title="ms per step")
+        layers.insert(0, intervals.encode(x=low, x2="high:Q", y=row_position(), color=colour))
     return stack_rows(times["variant"], layers, row_pixels=46)
 
 

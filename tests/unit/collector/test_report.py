@@ -237,7 +237,7 @@ def test_the_forecast_shows_its_answers_and_refusals(render):
     falling.attrs = table.attrs
     path = render(make_result(), repeats=1, forecast=fit_forecast(falling, year=2040))
     words = read_words(path)
-    assert "polynomial 2: no forecast" in words or "polynomial 2: refused" in words
+    assert "polynomial 2: no forecast; polynomial 2 would give -180 GB for 2040" in words
 
 
 def test_the_report_names_nothing_outside_itself(full_report):
@@ -269,15 +269,17 @@ def test_the_report_is_smaller_than_2_mb(full_report):
 
 def test_hostile_text_stays_text(hostile_report):
     html = hostile_report.read_text()
-    assert "<img" not in html
-    assert 5 <= html.count("&lt;/script&gt;&lt;/pre&gt;&lt;script&gt;window.pwned = true")
-    assert {None, "application/json"} == {attrs.get("type") for tag, attrs in Page(html).tags if tag == "script"}
-    assert 2 == sum(tag == "script" and not attrs for tag, attrs in Page(html).tags)
+    page = Page(html)
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert 2 == sum(tag == "script" and not attrs for tag, attrs in page.tags)
+    escaped = html.count("&lt;/script&gt;&lt;/pre&gt;&lt;script&gt;window.pwned = true")
+    assert escaped >= len(["user", "CPU", "GPU", "package", "message", "stderr", "left out"])
 
 
 def test_hostile_text_stays_text_in_the_documents_of_plots(hostile_report):
     forecast = Page(hostile_report.read_text()).specs[-1]
-    assert {HOSTILE} == {row["name"].partition(", ")[0] for row in forecast["datasets"].popitem()[1] if "name" in row}
+    rows = [row for rows in forecast["datasets"].values() for row in rows]
+    assert {HOSTILE} == {row["name"].partition(", ")[0] for row in rows if "name" in row}
 
 
 def test_tables_and_plots_can_be_read_out(full_report):
