@@ -1,7 +1,7 @@
 """What the harness costs: a loop written by hand and the harness step the same PyTorch model in turns, in one process.
 
-Prints the ratio of the medians of their step times, harness over hand-written; the target is at most 1.01. Run it with the
-image's interpreter: PYTHONPATH=images/bench/src .environments/pytorch-cpu/bin/python benchmarks/harness_overhead.py
+Prints the ratio of the medians of their step times, harness over hand-written; the target is at most 1.01. Run it with
+the image's interpreter: PYTHONPATH=images/bench/src .environments/pytorch-cpu/bin/python benchmarks/harness_overhead.py
 """
 
 import argparse
@@ -11,6 +11,7 @@ from statistics import median
 from time import perf_counter
 
 import torch
+
 from bench.catalog import MODELS
 from bench.frameworks.interface import load_framework
 from bench.harness import measure

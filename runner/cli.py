@@ -5,6 +5,7 @@ Exit codes: 0 all well, 1 a repeat did not end well or is missing, 2 a fault of 
 
 import json
 import shlex
+import shutil
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -13,19 +14,17 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from bench.errors import UserError
 from bench.schema import Framework, Run, export_json_schema
 from bench.store import Store
 from runner import __version__
-from runner.local_run import LocalRun, parse_interpreters
+from runner.local_run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.matrix import load_matrix
 from runner.plan import find_newest_run
+from runner.terminal_table import print_table
 
-if TYPE_CHECKING:  # the collector and pandas take a second to import: only the commands that need them do
-    import pandas as pd
-
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need them do
     from collector.collection import Collection
     from collector.forecast import Forecast
 
@@ -40,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-console = Console(soft_wrap=False)
+console = Console(markup=False, emoji=False, highlight=False)
 
 MatrixArgument = Annotated[str, typer.Argument(help="A built-in matrix (smoke) or the path of a YAML file.")]
 RunArgument = Annotated[str, typer.Argument(help="Id of a run; left out: the newest one in the store.")]
@@ -80,15 +79,16 @@ def run(
         retry_failed=retry_failed,
         interpreters=parse_interpreters(python or [], get_args(Framework)),
     )
-    chosen = local_run.choose_run(console)
-    resume = _format_resume_command(chosen)
-    console.print(f"to go on after an interruption: {resume}", style="dim", highlight=False, soft_wrap=True)
+    chosen: Run | None = None
     try:
-        local_run.measure(chosen, console)
+        with end_like_interrupt():
+            chosen = local_run.choose_run()
+            local_run.measure(chosen, console, resume_command=_format_resume_command(chosen))
+            _finish(local_run.store, chosen, output, with_report=report)
     except KeyboardInterrupt:
-        console.print(f"interrupted; what is finished is kept. To go on:\n  {resume}", highlight=False, soft_wrap=True)
+        how = f"; what is finished is kept. To go on:\n  {_format_resume_command(chosen)}" if chosen else ""
+        console.print(f"interrupted{how}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    _finish(local_run.store, chosen, output, with_report=report)
 
 
 @app.command()
@@ -114,7 +114,7 @@ def status(run_id: RunArgument = "", store: StoreOption = "file://results") -> N
     collection = _load(Store.open(store), run_id)
     counts = Counter(collection.results["status"])
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
-    console.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}", highlight=False)
+    console.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     _print_skipped(collection)
 
 
@@ -125,7 +125,7 @@ def collect(run_id: RunArgument = "", store: StoreOption = "file://results", out
 
     collection = _load(Store.open(store), run_id)
     for path in write_collection(collection, output or _default_output(collection.run)):
-        console.print(str(path), highlight=False, soft_wrap=True)
+        console.print(str(path), soft_wrap=True)
     _print_skipped(collection)
 
 
@@ -140,7 +140,7 @@ def report(
     """Write a run's report: one HTML file that opens offline."""
     collection = _load(Store.open(store), run_id)
     path = _write_report(collection, output or _default_output(collection.run), _fit_forecast(year, table))
-    console.print(str(path), highlight=False, soft_wrap=True)
+    console.print(str(path), soft_wrap=True)
     _print_skipped(collection)
 
 
@@ -158,12 +158,12 @@ def forecast(
 
     fitted = _fit_forecast(year, table, series)
     for line in describe_forecast(fitted):
-        console.print(line, highlight=False)
+        console.print(line)
     if plot:
         from collector.plots.forecast import save_forecast_plot
 
         save_forecast_plot(fitted, plot)
-        console.print(str(plot), highlight=False, soft_wrap=True)
+        console.print(str(plot), soft_wrap=True)
 
 
 @app.command()
@@ -193,13 +193,14 @@ def _finish(store: Store, run: Run, output: Path | None, *, with_report: bool) -
     from collector.presentation import summarize_for_terminal
 
     collection = _load(store, run.run_id)
-    _print_frame(summarize_for_terminal(collection))
+    table = summarize_for_terminal(collection)
+    print_table(console, list(table.columns), table.to_numpy().tolist())
     _print_skipped(collection)
     if with_report:
         directory = output or _default_output(run)
         write_collection(collection, directory)
         path = _write_report(collection, directory, _fit_forecast(None, None))
-        console.print(f"report: {path}", highlight=False, soft_wrap=True)
+        console.print(f"report: {path}", soft_wrap=True)
     bad = collection.results[collection.results["status"] != "ok"]
     if len(bad):
         counts = ", ".join(f"{number} {state}" for state, number in Counter(bad["status"]).most_common())
@@ -240,25 +241,23 @@ def _default_output(run: Run) -> Path:
 
 def _format_resume_command(run: Run) -> str:
     """Return this process's command with the run's id in it."""
-    words = [Path(sys.argv[0]).name if Path(sys.argv[0]).is_absolute() else sys.argv[0], *sys.argv[1:]]
-    words = [word for word in words if word != "--new"]
+    words = [word for word in [*_name_program(), *sys.argv[1:]] if word != "--new"]
     return shlex.join(words if run.run_id in words else [*words, "--run-id", run.run_id])
 
 
-def _print_frame(frame: "pd.DataFrame") -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in frame.columns:
-        table.add_column(column, overflow="fold", justify="left" if column in ("cell", "note") else "right")
-    for row in frame.itertuples(index=False, name=None):
-        table.add_row(*row)
-    console.print(table)
+def _name_program() -> list[str]:
+    """Return the words that started this program, as short as they work here."""
+    program = sys.argv[0]
+    if Path(program).suffix == ".py":  # `python -m runner.cli`
+        return sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
+    return [Path(program).name if shutil.which(Path(program).name) == program else program]
 
 
 def _print_skipped(collection: "Collection") -> None:
     if collection.skipped:
         console.print(f"{len(collection.skipped)} documents in the store did not count:", style="yellow")
     for document in collection.skipped:
-        console.print(f"  {document.key}: {document.reason}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"  {document.key}: {document.reason}", soft_wrap=True)
 
 
 if __name__ == "__main__":

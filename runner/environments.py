@@ -4,77 +4,138 @@ An environment holds exactly what the image's Dockerfile installs: the locked re
 stamp, written last, says what was installed; an environment without it (a killed installation) is made anew.
 """
 
+import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import require_checkout
+from runner.process import kill_group
 
 Flavour = Literal["cpu", "cuda"]
 Report = Callable[[str], None]
 
-STAMP = "installed"
 TAIL_LINES = 12
 
 
-def prepare_environments(frameworks: Iterable[Framework], flavour: Flavour, report: Report) -> dict[Framework, Path]:
-    """Return the interpreter of each framework's environment, installing what is missing.
+@dataclass(frozen=True, kw_only=True)
+class PythonEnvironment:
+    """Where an environment is, or is to be, and what it is made of."""
 
-    `report` is told in one line what is being installed. UserError where an installation fails.
+    directory: Path
+    requirements: Path
+    project: Path
+    """The folder of the package `bench`."""
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.directory / "bin" / "python"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that says what was installed."""
+        return self.directory / "installed"
+
+    def compute_fingerprint(self) -> str:
+        """Return a text that changes with the requirements' contents and with this Python."""
+        digest = hashlib.sha256(sys.version.encode())
+        for file in (self.requirements, self.project / "pyproject.toml"):
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+    def is_up_to_date(self) -> bool:
+        """Whether it was installed to its end, from the requirements as they are now."""
+        return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
+
+
+def prepare_environments(
+    frameworks: Iterable[Framework], flavour: Flavour, report: Report, *, keep_open: Sequence[int] = ()
+) -> dict[Framework, Path]:
+    """Return the interpreter of each framework's environment, installing what is missing or out of date.
+
+    `report` is told in one line what is being installed; the processes that install inherit the file descriptors
+    `keep_open`. UserError where an installation fails.
     """
-    return {framework: prepare_environment(framework, flavour, report) for framework in frameworks}
-
-
-def prepare_environment(framework: Framework, flavour: Flavour, report: Report) -> Path:
-    """Return the interpreter of one environment, making it first where its stamp is missing or out of date."""
     root = require_checkout()
-    directory = root / ".environments" / f"{framework}-{flavour}"
-    requirements = root / "images" / framework / f"requirements-{flavour}.txt"
-    python = directory / "bin" / "python"
-    stamp = directory / STAMP
-    fingerprint = _fingerprint(requirements, root / "images" / "bench" / "pyproject.toml")
-    if stamp.is_file() and stamp.read_text() == fingerprint:
-        return python
-    report(f"{directory.name}: new environment")
-    shutil.rmtree(directory, ignore_errors=True)
-    _run(["-m", "venv", str(directory)], directory.name, report)
-    pip = ["-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
-    _run([*pip, "--require-hashes", "-r", str(requirements)], directory.name, report, python)
-    _run([*pip, "--no-deps", "-e", str(root / "images" / "bench")], directory.name, report, python)
-    stamp.write_text(fingerprint)
-    return python
+    interpreters = {}
+    for framework in frameworks:
+        environment = PythonEnvironment(
+            directory=root / ".environments" / f"{framework}-{flavour}",
+            requirements=root / "images" / framework / f"requirements-{flavour}.txt",
+            project=root / "images" / "bench",
+        )
+        if not environment.is_up_to_date():
+            with _lock_directory(environment.directory, report) as lock:
+                if not environment.is_up_to_date():
+                    _install(environment, report, [lock, *keep_open])
+        interpreters[framework] = environment.python
+    return interpreters
 
 
-def _fingerprint(*files: Path) -> str:
-    """Return a text that changes with the files' contents and with this Python."""
-    digest = hashlib.sha256(sys.version.encode())
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+@contextmanager
+def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
+    """Hold the lock on a directory that is about to be made, waiting for it; yields its file descriptor.
+
+    The processes that install inherit it: one that outlives its killed parent has to end before the next installation.
+    """
+    directory.parent.mkdir(exist_ok=True)
+    with open(f"{directory}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(f"{directory.name}: waiting for another installation")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
 
 
-def _run(arguments: list[str], name: str, report: Report, python: Path = Path(sys.executable)) -> None:
-    """Run Python with `arguments`, reporting what it prints; UserError with its last lines where it fails."""
+def _install(environment: PythonEnvironment, report: Report, keep_open: Sequence[int]) -> None:
+    name = environment.directory.name
+    fingerprint = environment.compute_fingerprint()
+    report(f"{name}: new environment")
+    shutil.rmtree(environment.directory, ignore_errors=True)
+    pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
+    for command in (
+        [sys.executable, "-m", "venv", str(environment.directory)],
+        [*pip, "--require-hashes", "-r", str(environment.requirements)],
+        [*pip, "--no-deps", "-e", str(environment.project)],
+    ):
+        _run(command, name, report, keep_open)
+    environment.stamp.write_text(fingerprint)
+
+
+def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
+    """Run a command, reporting what it prints; UserError with its last lines where it fails."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     process = subprocess.Popen(
-        [python, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=keep_open,
     )
-    try:
-        for line in process.stdout or ():
-            tail.append(line.rstrip())
-            report(f"{name}: {line.strip()}")
-        if process.wait() != 0:
-            raise UserError(_explain_failure(name, list(tail)))
-    finally:
-        process.kill()
-        process.wait()
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            for line in process.stdout:
+                tail.append(line.decode(errors="replace").rstrip())
+                report(f"{name}: {tail[-1].strip()}")
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        finally:
+            kill_group(process)
+    if process.returncode != 0:
+        raise UserError(_explain_failure(name, list(tail)))
 
 
 def _explain_failure(name: str, tail: list[str]) -> str:

@@ -1,88 +1,95 @@
 """One measurement at a time on this machine: a run id in, a lock held for as long as anything of that run lives.
 
-Every measuring process inherits the lock. So a second runner is refused; and where a killed runner left a process
-behind, that process is ended before the next one starts.
+Every process that a run starts inherits the lock. So a second runner is refused; and where a killed runner left a
+process behind, that process is ended before the next one starts.
 """
 
 import fcntl
-import json
 import os
+import re
 import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from bench.errors import UserError
 
 # How long a killed runner's last process may take to die before the machine counts as busy.
 GRACE_SECONDS = 10.0
 POLL_SECONDS = 0.1
+MAX_NOTE_BYTES = 200
 
 
-class HostLock:
-    """The lock, held. `fileno` is passed to every measuring process."""
+@dataclass(frozen=True, kw_only=True)
+class Holders:
+    """Who has the lock, as the kernel tells: `owner` took it and may be dead, `alive` hold it now."""
 
-    def __init__(self, file: IO[str], run_id: str) -> None:
-        self._file = file
-        self._run_id = run_id
-        self.fileno = file.fileno()
-        self.note_group(None)
-
-    def note_group(self, process_group: int | None) -> None:
-        """Write down who measures, for whoever finds the lock taken."""
-        holder = {"runner_pid": os.getpid(), "run_id": self._run_id, "process_group": process_group}
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(json.dumps(holder))
-        self._file.flush()
+    owner: int | None
+    alive: frozenset[int]
 
 
 @contextmanager
-def hold_host_lock(run_id: str) -> Iterator[HostLock]:
-    """Hold this user's lock on the machine; UserError where another run measures here."""
+def hold_host_lock(run_id: str) -> Iterator[int]:
+    """Hold this user's lock on the machine; UserError where another run measures here.
+
+    Yields the file descriptor that every process started meanwhile is to inherit.
+    """
     path = Path(tempfile.gettempdir()) / f"benchmatrix-{os.getuid()}.lock"
-    with open(path, "a+", encoding="utf-8") as file:
-        _acquire(file, path)
-        yield HostLock(file, run_id)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UserError(f"{path}: this cannot be used as a lock ({error.strerror}); remove it") from error
+    try:
+        _acquire(descriptor, path)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, run_id.encode(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def _acquire(file: IO[str], path: Path) -> None:
+def find_holders(descriptor: int) -> Holders:
+    """Return who holds a lock on the file that `descriptor` is open on."""
+    file = os.readlink(f"/proc/self/fd/{descriptor}")
+    owner, alive = None, set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if os.readlink(link) == file:
+                info = (link.parents[1] / "fdinfo" / link.name).read_text()
+                lock = re.search(r"^lock:.* FLOCK .* WRITE (-?\d+) ", info, re.MULTILINE)
+                if lock:
+                    owner = int(lock[1])
+                    alive.add(int(link.parts[2]))
+    return Holders(owner=owner, alive=frozenset(alive))
+
+
+def _acquire(descriptor: int, path: Path) -> None:
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _read_holder(path)
-            runner_lives = holder is not None and Path(f"/proc/{holder['runner_pid']}").exists()
-            if runner_lives or time.monotonic() > deadline:
-                raise _explain_busy(holder, path) from None
-            _end_orphans(holder)
+            holders = find_holders(descriptor)
+            if holders.owner in holders.alive or time.monotonic() > deadline:
+                raise _explain_busy(descriptor, path, holders) from None
+            _end_orphans(holders)
             time.sleep(POLL_SECONDS)
 
 
-def _read_holder(path: Path) -> dict[str, int | str | None] | None:
-    try:
-        holder: dict[str, int | str | None] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:  # read while the holder was writing
-        return None
-    return holder
+def _end_orphans(holders: Holders) -> None:
+    """End what a dead runner left: the groups of those that inherited the lock from it."""
+    for pid in holders.alive:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(os.getpgid(pid), signal.SIGKILL)
 
 
-def _end_orphans(holder: dict[str, int | str | None] | None) -> None:
-    """End the process group of a runner that is dead. The lock is still taken, so the group is not another's."""
-    group = holder["process_group"] if holder else None
-    if isinstance(group, int):
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:
-            return
-
-
-def _explain_busy(holder: dict[str, int | str | None] | None, path: Path) -> UserError:
-    who = f"run {holder['run_id']}, process {holder['runner_pid']}" if holder else "another run"
+def _explain_busy(descriptor: int, path: Path, holders: Holders) -> UserError:
+    run_id = os.pread(descriptor, MAX_NOTE_BYTES, 0).decode(errors="replace")
+    processes = ", ".join(str(pid) for pid in sorted(holders.alive)) or "unknown"
     return UserError(
-        f"{path}: {who} measures on this machine, and two at once would falsify both; wait for it or stop it"
+        f"{path}: run {run_id} measures on this machine (processes: {processes}), and two at once would falsify both; "
+        "wait for it or stop it"
     )

@@ -12,10 +12,9 @@ from typing import Protocol
 from bench.order import Order
 from bench.schema import Failure, Framework, Result, Run, Status
 from bench.store import KeyMissing, Store, result_key
-from runner.checkout import ROOT
-from runner.host_lock import HostLock
+from runner.checkout import ROOT, read_git_revision
 from runner.plan import Repeat
-from runner.process import ProcessEnd, run_process
+from runner.process import ProcessEnd, ProcessNotStarted, run_process
 
 
 class Observer(Protocol):
@@ -38,7 +37,8 @@ class LocalExecutor:
     run: Run
     store: Store
     interpreters: Mapping[Framework, Path]
-    lock: HostLock
+    lock: int
+    """File descriptor of the lock on this machine, which every measuring process inherits."""
     observer: Observer
 
     def measure_repeats(self, repeats: Sequence[Repeat]) -> None:
@@ -56,25 +56,24 @@ class LocalExecutor:
             repeat=repeat.number,
             attempt=secrets.token_hex(5),
             store_url=self.store.url,
-            git_revision=self.run.git_revision,
+            git_revision=read_git_revision(),  # not the run's: it may be taken up after a change
             parent_pid=os.getpid(),
         )
         started_at = datetime.now(UTC)
         try:
-            end: ProcessEnd | OSError = run_process(
+            end: ProcessEnd | ProcessNotStarted = run_process(
                 [str(self.interpreters[order.cell.framework]), "-m", "bench"],
                 variables=_make_variables(order),
                 timeout_seconds=repeat.planned.timeout_seconds,
-                on_start=self.lock.note_group,
                 on_tick=self.observer.tick,
-                keep_open=[self.lock.fileno],
+                keep_open=[self.lock],
             )
-        except OSError as error:
-            end = error
+        except ProcessNotStarted as reason:
+            end = reason
         return self._read_or_write_record(order, end, started_at, repeat.planned.timeout_seconds)
 
     def _read_or_write_record(
-        self, order: Order, end: ProcessEnd | OSError, started_at: datetime, timeout_seconds: float
+        self, order: Order, end: ProcessEnd | ProcessNotStarted, started_at: datetime, timeout_seconds: float
     ) -> Result:
         """Return the record that the process wrote, or write the one of a process that died before it could."""
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
@@ -91,16 +90,16 @@ class LocalExecutor:
             status=status,
             written_by="runner",
             started_at=started_at,
-            finished_at=datetime.now(UTC),
+            finished_at=max(started_at, datetime.now(UTC)),  # the time of day may have been set back
             error=error,
         )
         self.store.put(key, result.to_json())
         return result
 
 
-def explain_end(end: ProcessEnd | OSError, timeout_seconds: float) -> tuple[Status, Failure]:
+def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> tuple[Status, Failure]:
     """Return the status and reason of a process that left no record."""
-    if isinstance(end, OSError):
+    if isinstance(end, ProcessNotStarted):
         return "failed", Failure(kind="exit", message=f"the process could not be started: {end}")
     if end.timed_out:
         message = f"still running after timeout_seconds = {timeout_seconds:g}; killed with all it had started"
@@ -109,18 +108,22 @@ def explain_end(end: ProcessEnd | OSError, timeout_seconds: float) -> tuple[Stat
         message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
         return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
     if end.returncode < 0:
-        name = signal.Signals(-end.returncode).name
+        name = _name_signal(-end.returncode)
         return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=end.tail)
     message = f"ended with exit code {end.returncode} and left no result"
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=end.tail)
 
 
+def _name_signal(number: int) -> str:
+    """Return `SIGSEGV` for 11; most real-time signals have no name of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def _make_variables(order: Order) -> dict[str, str]:
-    """Return the environment of the measuring process: this one's, the order, and `bench` on the path."""
+    """Return the environment of the measuring process: this one's, the order, and `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
-    return {
-        **inherited,
-        **order.to_variables(),
-        "PYTHONPATH": str(ROOT / "images" / "bench" / "src"),
-        "PYTHONUNBUFFERED": "1",
-    }
+    path = [str(ROOT / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**inherited, **order.to_variables(), "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}

@@ -1,5 +1,6 @@
 """A whole run on this machine: a matrix and a store in, every missing repeat measured; the finished Run out."""
 
+import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +13,21 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, run_key
-from runner.environments import prepare_environments
+from runner.environments import Flavour, prepare_environments
 from runner.hardware import count_gpus
 from runner.host_lock import hold_host_lock
 from runner.local import LocalExecutor
 from runner.matrix import load_matrix
-from runner.plan import Repeat, check_same_plan, find_unfinished_run, list_missing_repeats, plan_local_run, read_run
+from runner.plan import (
+    Repeat,
+    check_run_id,
+    check_same_plan,
+    count_failed_repeats,
+    find_unfinished_run,
+    list_missing_repeats,
+    plan_local_run,
+    read_run,
+)
 from runner.progress import InstallProgress, Progress
 
 # Ended like Ctrl-C: what is finished stays, the process that measures is killed.
@@ -35,43 +45,60 @@ class LocalRun:
     retry_failed: bool
     interpreters: Mapping[Framework, Path]
 
-    def choose_run(self, console: Console) -> Run:
-        """Return the run to go on with (the one named, or this plan's newest unfinished one), or a new one, stored."""
+    def choose_run(self) -> Run:
+        """Return the run to go on with (the one named, or this plan's newest unfinished one), or a new one.
+
+        A new one is not stored: whether this machine is free to measure it is not known yet.
+        """
+        if self.run_id is not None:
+            check_run_id(self.run_id)
         matrix = load_matrix(self.matrix)
         plan = plan_local_run(matrix, num_gpus=count_gpus(), run_id=self.run_id)
         self.store.check_writable()
-        found = read_run(self.store, self.run_id) if self.run_id else None
+        if self.run_id is None:
+            found = None if self.start_new else find_unfinished_run(self.store, plan, retry_failed=self.retry_failed)
+            return found or plan
+        found = read_run(self.store, self.run_id)
+        if found and self.start_new:
+            raise UserError(f"--new: there is a run {self.run_id} already; leave --new out to go on with it")
         if found:
             check_same_plan(found, plan, matrix.source)
-        elif not self.run_id and not self.start_new:
-            found = find_unfinished_run(self.store, plan)
-        if found:
-            console.print(f"run {found.run_id} is taken up again (--new starts another)", highlight=False)
-            return found
-        self.store.put(run_key(plan.run_id), plan.to_json())
-        console.print(f"run {plan.run_id}", highlight=False)
-        return plan
+        return found or plan
 
-    def measure(self, run: Run, console: Console) -> None:
+    def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
         """Measure every repeat of the run that is missing. UserError where another run measures here."""
-        repeats = list_missing_repeats(self.store, run, retry_failed=self.retry_failed)
-        describe_plan(run, repeats, console)
-        if not repeats:
+        if not self._list_missing(run):
+            console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
             return
-        with end_like_interrupt(), hold_host_lock(run.run_id) as lock:
-            interpreters = self._find_interpreters(repeats, console)
-            progress = Progress(console, repeats, num_done=run.num_repeats - len(repeats))
-            with progress:
-                executor = LocalExecutor(
+        with hold_host_lock(run.run_id) as lock:
+            self._store_plan(run, console)
+            repeats = self._list_missing(run)  # again: a dead runner's last process may have ended well meanwhile
+            describe_plan(run, repeats, console)
+            console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
+            interpreters = self._find_interpreters(repeats, console, lock)
+            num_failed = 0 if self.retry_failed else count_failed_repeats(self.store, run)
+            num_ok = run.num_repeats - len(repeats) - num_failed
+            with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
+                LocalExecutor(
                     run=run, store=self.store, interpreters=interpreters, lock=lock, observer=progress
-                )
-                executor.measure_repeats(repeats)
+                ).measure_repeats(repeats)
 
-    def _find_interpreters(self, repeats: list[Repeat], console: Console) -> Mapping[Framework, Path]:
+    def _store_plan(self, run: Run, console: Console) -> None:
+        if read_run(self.store, run.run_id):
+            console.print(f"run {run.run_id} is taken up again (--new starts another)")
+        else:
+            self.store.put(run_key(run.run_id), run.to_json())
+            console.print(f"run {run.run_id}")
+
+    def _list_missing(self, run: Run) -> list[Repeat]:
+        return list_missing_repeats(self.store, run, retry_failed=self.retry_failed)
+
+    def _find_interpreters(self, repeats: list[Repeat], console: Console, lock: int) -> Mapping[Framework, Path]:
         frameworks = {repeat.planned.cell.framework for repeat in repeats}
         missing = sorted(frameworks - self.interpreters.keys())
+        flavour: Flavour = "cuda" if count_gpus() else "cpu"
         with InstallProgress(console) as progress:
-            made = prepare_environments(missing, "cuda" if count_gpus() else "cpu", progress.report)
+            made = prepare_environments(missing, flavour, progress.report, keep_open=[lock])
         return {**made, **self.interpreters}
 
 
@@ -79,10 +106,10 @@ def describe_plan(run: Run, missing: list[Repeat], console: Console) -> None:
     """Print how much is planned, how much of it is there, and what is left out for which reason."""
     planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
     done = run.num_repeats - len(missing)
-    console.print(f"plan: {planned}; {done} there, {len(missing)} to measure", highlight=False)
+    console.print(f"plan: {planned}; {done} there, {len(missing)} to measure")
     for reason in sorted({cell.reason for cell in run.left_out}):
         number = sum(cell.reason == reason for cell in run.left_out)
-        console.print(f"left out: {number} cells: {reason}", highlight=False)
+        console.print(f"left out: {number} cells: {reason}")
 
 
 def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> dict[Framework, Path]:
@@ -95,21 +122,22 @@ def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> 
             raise UserError(
                 f"--python {value}: '{name}' is no framework; it takes PATH or one of {', '.join(frameworks)}=PATH"
             )
-        interpreter = Path(path if separator else value)
-        if not interpreter.is_file():
-            raise UserError(f"--python {value}: {interpreter} is no file; it takes the path of a Python interpreter")
-        interpreters |= dict.fromkeys(chosen, interpreter.absolute())
+        found = shutil.which(path if separator else value)
+        if not found:
+            raise UserError(f"--python {value}: no such program; it takes the name or path of a Python interpreter")
+        interpreters |= dict.fromkeys(chosen, Path(found).absolute())
     return interpreters
 
 
 @contextmanager
 def end_like_interrupt() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the block as Ctrl-C does: with KeyboardInterrupt."""
+    """Have SIGTERM and SIGHUP end the block as Ctrl-C does, with KeyboardInterrupt. One that is ignored stays so."""
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    previous = {number: signal.signal(number, interrupt) for number in ENDING_SIGNALS}
+    heeded = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
     finally:

@@ -1,9 +1,12 @@
 """What is to be measured: a Matrix and the store in, a Run and its missing repeats out. All state is in the store."""
 
 import getpass
+import os
+import re
 import secrets
 import socket
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -18,7 +21,8 @@ from runner.matrix import Matrix
 
 # A run left unfinished for longer is not taken up by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
-NUM_RUNS_LOOKED_AT = 10
+TIME_FORMAT = "%Y%m%d-%H%M%S"
+NUM_PARALLEL_READS = 32
 NO_GPU = "no NVIDIA GPU is visible on this machine"
 
 
@@ -32,24 +36,34 @@ class Repeat:
 
 def plan_local_run(matrix: Matrix, *, num_gpus: int, run_id: str | None) -> Run:
     """Return a new run of the matrix's cells that this machine can hold, the others left out with the reason."""
-    fits = [planned for planned in matrix.cells if planned.cell.device == "cpu" or num_gpus > 0]
-    if not fits:
+    left_out = [planned for planned in matrix.cells if planned.cell.device == "gpu" and num_gpus == 0]
+    if len(left_out) == len(matrix.cells):
         raise UserError(
             f"{matrix.source}: no cell can run here: all ask for a GPU and {NO_GPU}; add `cpu` to the axis `device`"
         )
     now = datetime.now(UTC)
     return Run(
-        run_id=run_id or f"{matrix.name[:40].rstrip('-')}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        run_id=run_id or f"{_shorten_name(matrix.name)}-{now:{TIME_FORMAT}}-{secrets.token_hex(2)}",
         matrix=matrix.name,
         created_at=now,
         executor="local",
         hostname=socket.gethostname(),
-        user=getpass.getuser(),
+        user=_read_user(),
         tool_version=__version__,
         git_revision=read_git_revision(),
-        cells=tuple(fits),
-        left_out=tuple(LeftOutCell(cell=p.cell, reason=NO_GPU) for p in matrix.cells if p not in fits),
+        cells=tuple(planned for planned in matrix.cells if planned.cell.device == "cpu" or num_gpus > 0),
+        left_out=tuple(LeftOutCell(cell=planned.cell, reason=NO_GPU) for planned in left_out),
     )
+
+
+def check_run_id(run_id: str) -> None:
+    """Raise UserError where `run_id` is no name for a run."""
+    try:
+        run_key(run_id)
+    except ValueError as error:
+        raise UserError(
+            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; `mine-1` for one"
+        ) from error
 
 
 def read_run(store: Store, run_id: str) -> Run | None:
@@ -66,8 +80,9 @@ def read_run(store: Store, run_id: str) -> Run | None:
 
 def find_newest_run(store: Store) -> Run:
     """Return the run that was begun last; UserError where the store has none."""
-    keys = [run_key(run_id) for run_id in store.list_run_ids()]
-    runs = [run for _, data in store.get_many(keys) if (run := _parse_run(data))]
+    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
+        found = pool.map(lambda run_id: _try_to_read_run(store, run_id), store.list_run_ids())
+        runs = [run for run in found if run is not None]
     if not runs:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
@@ -75,15 +90,21 @@ def find_newest_run(store: Store) -> Run:
     return max(runs, key=lambda run: run.created_at)
 
 
-def find_unfinished_run(store: Store, plan: Run) -> Run | None:
-    """Return the newest run of the same plan on this machine that lacks results and was begun within RESUME_WITHIN."""
-    prefix = f"{plan.matrix[:40].rstrip('-')}-"
-    run_ids = [run_id for run_id in store.list_run_ids() if run_id.startswith(prefix)]
-    for run_id in sorted(run_ids, reverse=True)[:NUM_RUNS_LOOKED_AT]:
-        run = read_run(store, run_id)
+def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:
+    """Return the newest run of the same plan on this machine that lacks results and was begun within RESUME_WITHIN.
+
+    When a run was begun is read from its id; one with a name that the user gave is not looked at.
+    """
+    name = _shorten_name(plan.matrix)
+    pattern = re.compile(rf"{re.escape(name)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}")
+    oldest = f"{name}-{plan.created_at - RESUME_WITHIN:{TIME_FORMAT}}"
+    for run_id in sorted(store.list_run_ids(), reverse=True):
+        if not pattern.fullmatch(run_id) or run_id < oldest:
+            continue
+        run = _try_to_read_run(store, run_id)
         if run is None or run.plan_id != plan.plan_id or run.hostname != plan.hostname:
             continue
-        if plan.created_at - run.created_at < RESUME_WITHIN and list_missing_repeats(store, run):
+        if list_missing_repeats(store, run, retry_failed=retry_failed):
             return run
     return None
 
@@ -111,6 +132,12 @@ def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) 
     ]
 
 
+def count_failed_repeats(store: Store, run: Run) -> int:
+    """Return how many planned repeats have a terminal record, but none that says ok."""
+    not_ok = list_missing_repeats(store, run, retry_failed=True)
+    return len(not_ok) - len(list_missing_repeats(store, run))
+
+
 def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
     """Return all repeats in the order A1 B1 A2 B2: a drift of the machine meets every cell alike."""
     cells = tuple(cells)
@@ -123,10 +150,23 @@ def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
     ]
 
 
-def _parse_run(data: bytes) -> Run | None:
+def _shorten_name(matrix_name: str) -> str:
+    """Return the part of a run's id that comes from the matrix: with time and number behind it, it fits into a Name."""
+    return matrix_name[:40].rstrip("-")
+
+
+def _read_user() -> str:
     try:
-        return Run.model_validate_json(data)
-    except ValidationError:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in many containers
+        return str(os.getuid())
+
+
+def _try_to_read_run(store: Store, run_id: str) -> Run | None:
+    """Return the run; None where its run.json is missing or no run of this version."""
+    try:
+        return Run.model_validate_json(store.get(run_key(run_id)))
+    except (KeyMissing, ValidationError):
         return None
 
 

@@ -4,13 +4,14 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from statistics import mean, median
+from statistics import fmean, median
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -23,11 +24,11 @@ STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red",
 class Progress(AbstractContextManager["Progress"]):
     """Counts and times the repeats of one run and shows them. Changes once a second; has no thread."""
 
-    def __init__(self, console: Console, repeats: Sequence[Repeat], *, num_done: int) -> None:
+    def __init__(self, console: Console, repeats: Sequence[Repeat], *, num_ok: int, num_failed: int) -> None:
         self._console = console
         self._left = list(repeats)
-        self._num_done = num_done
-        self._num_failed = 0
+        self._num_ok = num_ok
+        self._num_failed = num_failed
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._now: Repeat | None = None
         self._started = time.monotonic()
@@ -62,20 +63,26 @@ class Progress(AbstractContextManager["Progress"]):
         self._left.remove(repeat)
         self._now = None
         if result.status == "ok":
-            self._num_done += 1
+            self._num_ok += 1
         else:
             self._num_failed += 1
         self._console.print(self._describe_result(repeat, result, seconds), highlight=False, soft_wrap=True)
         self.tick()
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the sum of each left repeat's time: its cell's mean, or the mean of all; None before the first."""
+        """Return the sum of each left repeat's time: its cell's mean, or the mean of all; None before the first.
+
+        What the present repeat has taken already is taken off its own time.
+        """
         if not self._seconds:
             return None
-        overall = mean(second for seconds in self._seconds.values() for second in seconds)
-        expected = [mean(self._seconds.get(repeat.planned.cell.cell_id, [overall])) for repeat in self._left]
-        elapsed = time.monotonic() - self._started if self._now else 0.0
-        return max(0.0, sum(expected) - elapsed)
+        overall = fmean(second for seconds in self._seconds.values() for second in seconds)
+        by_cell = {cell_id: fmean(seconds) for cell_id, seconds in self._seconds.items()}
+        left = sum(by_cell.get(repeat.planned.cell.cell_id, overall) for repeat in self._left)
+        if self._now is None:
+            return left
+        expected = by_cell.get(self._now.planned.cell.cell_id, overall)
+        return left - min(expected, time.monotonic() - self._started)
 
     def _describe_result(self, repeat: Repeat, result: Result, seconds: float) -> Text:
         line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), repeat.planned.cell.slug)
@@ -83,7 +90,8 @@ class Progress(AbstractContextManager["Progress"]):
         if result.samples:
             line.append(f"  step {median(result.samples.step_seconds) * 1e3:.3g} ms")
         if result.error:
-            line.append(f"  {result.error.message}")
+            message = "".join(letter if letter.isprintable() else " " for letter in result.error.message)
+            line.append(f"  {message}")
         if not self._live:
             line.append(f"  [{self._count()}]")
         return line
@@ -91,10 +99,10 @@ class Progress(AbstractContextManager["Progress"]):
     def _count(self) -> str:
         left = self.estimate_seconds_left()
         wait = "" if left is None or not self._left else f", about {format_wait(left)} left"
-        return f"{self._num_done} done, {self._num_failed} failed, {len(self._left)} to go{wait}"
+        return f"{self._num_ok} done, {self._num_failed} failed, {len(self._left)} to go{wait}"
 
     def _render(self) -> Group:
-        total = self._num_done + self._num_failed + len(self._left)
+        total = self._num_ok + self._num_failed + len(self._left)
         bar = Table.grid(padding=(0, 1))
         bar.add_row(ProgressBar(total=total, completed=total - len(self._left), width=30), self._count())
         if self._now is None:
@@ -109,7 +117,8 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._status = console.status("") if console.is_terminal else None
+        self._spinner = Spinner("dots")
+        self._live = Live(self._spinner, console=console, transient=True) if console.is_terminal else None
 
     def __enter__(self) -> Self:
         return self
@@ -117,22 +126,23 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status:
-            self._status.stop()
+        if self._live:
+            self._live.stop()
 
     def report(self, line: str) -> None:
         """Show one line of an installation."""
-        if self._status:
-            self._status.start()
-            self._status.update(Text(f"installing {line}"[: self._console.width - 4]))
-        elif "Collecting" in line or "new environment" in line:
+        if self._live:
+            self._spinner.update(text=Text(f"installing {line}"[: self._console.width - 4]))
+            self._live.start()
+            self._live.refresh()
+        elif any(word in line for word in ("Collecting", "new environment", "waiting")):
             short = line.partition(" (from ")[0]
             self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
 
 
 def format_wait(seconds: float) -> str:
     """Return a time to wait as people say it: `40 s`, `3 min`, `2 h 5 min`."""
-    if seconds < 60:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from bench.schema import Framework
+from runner.environments import prepare_environments
 from s3_server import S3Server
+
+
+@pytest.fixture(scope="session")
+def interpreters() -> dict[Framework, Path]:
+    """The interpreters of the images' CPU environments, by framework; what is missing is installed first."""
+    return prepare_environments(("pytorch", "tensorflow"), "cpu", print)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ def main() -> int:
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
         store = Store.open(order.store_url)
+        store.check_writable()  # before the work: a measurement that cannot be kept is not worth its minutes
         result = Attempt(order).run()
         store.put(result_key(order.run_id, result.cell_id, order.repeat, order.attempt), result.to_json())
     except UserError as error:
@@ -41,9 +42,14 @@ def main() -> int:
 def die_with_parent(parent_pid: int) -> None:
     """Have the kernel kill this process when the runner dies, even by SIGKILL: no orphan may go on measuring."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # it died before the call above
+    # Dead before the call above. A parent that is another one alone says nothing: it can be a script given as --python.
+    if os.getppid() != parent_pid and not os.path.exists(f"/proc/{parent_pid}"):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: a thread of obstore that still waits for the interpreter while it shuts down aborts the process.
+    os._exit(exit_code)

@@ -1,8 +1,9 @@
 """One attempt at one repeat: an Order in, its terminal Result out, whatever the framework does."""
 
 import os
+import re
 import traceback
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
 from bench.frameworks.interface import Framework, load_framework
@@ -14,6 +15,9 @@ from bench.probes.memory import read_peak_rss_bytes
 from bench.schema import Environment, Failure, Memory, Phases, Result, Samples, Status
 
 TRACEBACK_CHARACTERS = 8_000
+MESSAGE_CHARACTERS = 500
+# TensorFlow's words for what did not fit, on lines below the layer's name (eager) or the traceback of the graph.
+TELLING_WORDS = ("OOM when allocating", "failed to allocate memory")
 
 
 class Attempt:
@@ -22,6 +26,7 @@ class Attempt:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._started_at = datetime.now(UTC)
+        self._start = perf_counter()
         self._phases = Phases()
         self._environment: Environment | None = None
         self._framework: Framework | None = None
@@ -41,6 +46,7 @@ class Attempt:
         limit_library_threads(num_threads)
         if cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts; CUDA's own order puts the fastest first
         start = perf_counter()
         self._framework = load_framework(cell, num_threads)
         imported = perf_counter()
@@ -55,11 +61,11 @@ class Attempt:
         return samples
 
     def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:
-        message = f"{type(error).__name__}: {error}".splitlines()[0]
-        tail = traceback.format_exc()[-TRACEBACK_CHARACTERS:]
+        message = summarize_error(error)
+        tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]
         if isinstance(error, ImportError) and self._framework is None:
             return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
-        if self._framework is not None and self._framework.is_out_of_memory(error):
+        if isinstance(error, MemoryError) or (self._framework and self._framework.is_out_of_memory(error)):
             return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail)
         return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
@@ -81,10 +87,23 @@ class Attempt:
             status=status,
             written_by="bench",
             started_at=self._started_at,
-            finished_at=datetime.now(UTC),
+            # Not the time of day again: it may have been set back meanwhile.
+            finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
             samples=samples,
             memory=memory,
             environment=self._environment,
             error=error,
         )
+
+
+def summarize_error(error: Exception) -> str:
+    """Return one line for people: the error's type and its first line, or the line with TELLING_WORDS."""
+    lines = [line.strip() for line in make_printable(str(error)).splitlines() if line.strip()]
+    telling = [line for line in lines if any(words in line for words in TELLING_WORDS)]
+    return f"{type(error).__name__}: {[*telling, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]
+
+
+def make_printable(text: str) -> str:
+    """Return `text` without colour codes and with `?` for what UTF-8 cannot hold."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).encode(errors="replace").decode()

@@ -16,6 +16,8 @@ from bench.schema import Cell, Phases, Samples
 # Three steps each: fewer follow single outliers, more cost seconds on CPUs. 5% is below what is worth reporting.
 STEADY_NUM_STEPS = 3
 STEADY_TOLERANCE = 0.05
+# Nor before this time: a GPU raises its clocks for some tenths of a second, and six of its steps can take 3 ms.
+STEADY_MIN_SECONDS = 0.5
 
 
 class DeviceTimer(Protocol):
@@ -50,8 +52,8 @@ def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Sam
     """
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     warmup_steps, reached_steady, warmup_seconds = _warm_up(workload, cell)
+    gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
-    gc.collect()
     steps, events, steady_seconds = _run_window(workload, cell)
     samples = Samples(
         warmup_step_seconds=tuple(warmup_steps),
@@ -68,7 +70,11 @@ def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Sam
 
 
 def is_steady(step_seconds: list[float]) -> bool:
-    """Whether the last steps take as long as the ones before them (see STEADY_NUM_STEPS and STEADY_TOLERANCE)."""
+    """Whether the last steps take as long as the ones before them (see STEADY_NUM_STEPS and STEADY_TOLERANCE).
+
+    Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends later.
+    Fast and slow steps in turns never pass. The raw series is stored for whoever wants to look closer.
+    """
     if len(step_seconds) < 2 * STEADY_NUM_STEPS:
         return False
     last = median(step_seconds[-STEADY_NUM_STEPS:])
@@ -89,6 +95,7 @@ def _run_synchronized(workload: Workload) -> None:
 
 def _warm_up(workload: Workload, cell: Cell) -> tuple[list[float], bool, float]:
     """Return the step times, whether they became steady, and the seconds that the whole warm-up took."""
+    min_seconds = min(STEADY_MIN_SECONDS, cell.max_warmup_seconds)
     steps: list[float] = []
     start = perf_counter()
     while True:
@@ -96,7 +103,7 @@ def _warm_up(workload: Workload, cell: Cell) -> tuple[list[float], bool, float]:
         seconds = perf_counter() - start
         if len(steps) < cell.num_warmup_steps:
             continue
-        if is_steady(steps):
+        if seconds >= min_seconds and is_steady(steps):
             return steps, True, seconds
         if seconds >= cell.max_warmup_seconds:
             return steps, False, seconds

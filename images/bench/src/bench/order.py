@@ -4,6 +4,7 @@ BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BE
 BENCH_IMAGE, BENCH_GIT_REVISION and BENCH_PARENT_PID are not.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.schema import Cell
+from bench.store_keys import NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +50,13 @@ class Order:
         """Read an order. Raises UserError that names the variable which is missing or wrong."""
         return cls(
             cell=_read_cell(variables),
-            run_id=_require(variables, "BENCH_RUN_ID"),
-            repeat=_read_integer(variables, "BENCH_REPEAT"),
-            attempt=_require(variables, "BENCH_ATTEMPT"),
+            run_id=_read_name(variables, "BENCH_RUN_ID"),
+            repeat=_read_count(variables, "BENCH_REPEAT"),
+            attempt=_read_name(variables, "BENCH_ATTEMPT"),
             store_url=_require(variables, "BENCH_STORE"),
             image=variables.get("BENCH_IMAGE"),
             git_revision=variables.get("BENCH_GIT_REVISION"),
-            parent_pid=_read_integer(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
+            parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
         )
 
 
@@ -84,8 +86,15 @@ def _require(variables: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _read_integer(variables: Mapping[str, str], name: str) -> int:
+def _read_name(variables: Mapping[str, str], name: str) -> str:
     text = _require(variables, name)
-    if not text.isdigit():
-        raise UserError(f"{name}: '{text}' is no whole number")
+    if not re.fullmatch(NAME, text):
+        raise UserError(f"{name}: {text!r} is no name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)")
+    return text
+
+
+def _read_count(variables: Mapping[str, str], name: str) -> int:
+    text = _require(variables, name)
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
+        raise UserError(f"{name}: {text!r} is no whole number from 1 to 999,999,999")
     return int(text)

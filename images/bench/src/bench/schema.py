@@ -8,7 +8,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from bench.catalog import MODELS
 
@@ -25,7 +25,17 @@ FailureKind = Literal["exception", "missing-framework", "out-of-memory", "killed
 # The modes that each framework has; `graph` is tf.function without XLA, which PyTorch has no counterpart of.
 MODES: dict[Framework, tuple[Mode, ...]] = {"pytorch": ("eager",), "tensorflow": ("eager", "graph")}
 
-Seconds = Annotated[float, Field(ge=0)]
+
+def check_version(value: object) -> object:
+    """Return the version of a document; ValueError where it is none that this program reads."""
+    if type(value) is not int or value != SCHEMA_VERSION:
+        raise ValueError(f"this program reads version {SCHEMA_VERSION} of its documents, not {value!r}")
+    return value
+
+
+Version = Annotated[Literal[1], BeforeValidator(check_version)]
+# + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
+Seconds = Annotated[float, Field(ge=0), AfterValidator(lambda value: value + 0.0)]
 PositiveSeconds = Annotated[float, Field(gt=0)]
 Bytes = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -37,7 +47,12 @@ class Document(BaseModel):
     """Base of every document: immutable, no unknown field, no silent conversion, no NaN or infinity."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        revalidate_instances="always",  # `model_copy` checks nothing: a part made by it is checked with the whole
+        use_attribute_docstrings=True,
     )
 
     def to_json(self) -> bytes:
@@ -48,7 +63,7 @@ class Document(BaseModel):
 class Cell(Document):
     """One combination of axis values: what to measure and how. Equal cells have equal `cell_id` on every machine."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Version = SCHEMA_VERSION
     model: str
     """A name in `bench.catalog.MODELS`."""
     framework: Framework
@@ -68,7 +83,7 @@ class Cell(Document):
     num_warmup_steps: Count = 6
     """Steps before the clock, the first one not counted, at the least; more follow until the series is steady."""
     max_warmup_seconds: PositiveSeconds = 30.0
-    """When the warm-up ends even though the series is not steady."""
+    """When the warm-up ends even though the series is not steady, unless `num_warmup_steps` take longer."""
     num_steps: Count = 30
     """Timed steps, at the least."""
     min_seconds: Seconds = 2.0
@@ -207,7 +222,7 @@ class Failure(Document):
 class Result(Document):
     """The terminal record of one attempt at one repeat of a cell. Each attempt leaves exactly one."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Version = SCHEMA_VERSION
     run_id: Name
     cell: Cell
     cell_id: CellId
@@ -286,7 +301,7 @@ class LeftOutCell(Document):
 class Run(Document):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Version = SCHEMA_VERSION
     run_id: Name
     matrix: Name
     created_at: AwareDatetime

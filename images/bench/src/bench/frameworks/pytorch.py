@@ -12,6 +12,15 @@ from bench.frameworks.synthetic_data import make_batch
 from bench.models import build_model
 from bench.schema import Cell
 
+# Of the CPU's allocator, of C++'s, of the CUDA runtime (creating a context), of cuBLAS and of cuDNN.
+OUT_OF_MEMORY_WORDS = (
+    "DefaultCPUAllocator",
+    "std::bad_alloc",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+
 
 def load(cell: Cell, num_threads: int) -> "PyTorch":
     """Set PyTorch's threads and precision and return it. DeviceMissingError where the GPU asked for is not there."""
@@ -57,10 +66,10 @@ class PyTorch:
         return torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether the CUDA or the CPU allocator gave up (the CPU's raises a plain RuntimeError: told by its words)."""
-        if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        """Whether an allocator gave up (all but CUDA's caching one raise a plain RuntimeError: told by its words)."""
+        if isinstance(error, torch.OutOfMemoryError):
             return True
-        return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+        return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY_WORDS)
 
 
 class PyTorchWorkload:

@@ -25,6 +25,10 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     tf.config.threading.set_intra_op_parallelism_threads(num_threads)
     tf.config.threading.set_inter_op_parallelism_threads(num_threads)
     tf.config.experimental.enable_tensor_float_32_execution(False)
+    # A user's ~/.keras/keras.json may say otherwise.
+    keras.config.set_floatx("float32")
+    keras.config.set_dtype_policy("float32")
+    keras.config.set_image_data_format("channels_last")
     if cell.device == "gpu" and not tf.config.list_physical_devices("GPU"):
         raise DeviceMissingError(f"TensorFlow {tf.__version__} sees no GPU")
     return TensorFlow(on_gpu=cell.device == "gpu")
@@ -58,8 +62,8 @@ class TensorFlow:
         return int(tf.config.experimental.get_memory_info(GPU)["peak"]), None
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether TensorFlow's or Python's allocator gave up."""
-        return isinstance(error, tf.errors.ResourceExhaustedError | MemoryError)
+        """Whether TensorFlow's allocator gave up."""
+        return isinstance(error, tf.errors.ResourceExhaustedError)
 
 
 class TensorFlowWorkload:
@@ -94,7 +98,8 @@ class TensorFlowWorkload:
             tf.config.experimental.reset_memory_stats(GPU)
 
     def _make_training_step(self, cell: Cell) -> Callable[[Any, Any], Any]:
-        # epsilon as in PyTorch; Keras's own default is 1e-7.
+        # 1e-8 as in PyTorch (Keras's own default is 1e-7), though Keras adds it before the bias correction and PyTorch
+        # after it: the updates differ where a gradient is below about 1e-6, the work does not.
         optimizer = keras.optimizers.Adam(MODELS[cell.model].learning_rate, epsilon=1e-8)
         optimizer.build(self._model.trainable_variables)
         loss_function = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -74,12 +74,18 @@ def _read_quota(cgroup: Path) -> float | None:
 
 
 def read_cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name as the kernel gives it, `unknown` where it gives none."""
+    """Return the processor's name as the kernel gives it, `unknown` where it gives none.
+
+    64-bit ARM kernels give numbers only (implementer and part of the core); boards add a line `Model` at the end.
+    """
+    fields: dict[str, str] = {}
     for line in cpuinfo.read_text().splitlines():
         key, _, value = line.partition(":")
-        if key.strip() in ("model name", "Model", "CPU part"):
-            return value.strip()
-    return "unknown"
+        fields.setdefault(key.strip(), value.strip())
+    names = [fields[key] for key in ("model name", "Model") if fields.get(key)]
+    if not names and "CPU part" in fields:
+        return f"ARM implementer {fields.get('CPU implementer', 'unknown')} part {fields['CPU part']}"
+    return names[0] if names else "unknown"
 
 
 def read_cpu_governor(policy: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:

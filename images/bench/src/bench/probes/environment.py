@@ -1,5 +1,6 @@
 """Where a repeat runs: a set-up framework in, an Environment record out."""
 
+import os
 import platform
 import socket
 from importlib.metadata import version
@@ -7,6 +8,33 @@ from importlib.metadata import version
 from bench.frameworks.interface import Framework
 from bench.probes import cpu, gpu, memory
 from bench.schema import Cell, Environment
+
+# Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
+TIMING_VARIABLES = (
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_LAUNCH_BLOCKING",
+    "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "LD_PRELOAD",
+    "MALLOC_CONF",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_WAIT_POLICY",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "ONEDNN_MAX_CPU_ISA",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "TF_DETERMINISTIC_OPS",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_GPU_ALLOCATOR",
+    "TF_GPU_THREAD_MODE",
+    "TF_XLA_FLAGS",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "XLA_FLAGS",
+)
 
 
 def read_environment(
@@ -25,8 +53,13 @@ def read_environment(
         cpu_governor=cpu.read_cpu_governor(),
         memory_total_bytes=memory.read_memory_total_bytes(),
         versions={**framework.versions, "numpy": version("numpy")},
-        settings=framework.settings,
+        settings={**framework.settings, **read_timing_variables()},
         gpu=gpu.read_gpu(framework.cuda_version, framework.cudnn_version) if on_gpu else None,
         image=image,
         git_revision=git_revision,
     )
+
+
+def read_timing_variables() -> dict[str, str]:
+    """Return those of TIMING_VARIABLES that are set."""
+    return {name: os.environ[name] for name in TIMING_VARIABLES if name in os.environ}

@@ -16,6 +16,7 @@ def build(cell: Cell) -> keras.Model:
 
     As in torchvision: zero padding on both sides (Keras's "same" pads one side only at stride 2), batch norm with
     epsilon 1e-5 and momentum 0.9 (PyTorch's 0.1), convolutions without bias, He initialisation over the fan out.
+    What is left: the running variance is that of n values in Keras, PyTorch's that of n - 1.
     """
     inputs = keras.Input((cell.input_size, cell.input_size, 3))
     x = _convolve(inputs, 64, kernel_size=7, stride=2)

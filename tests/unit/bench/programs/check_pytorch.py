@@ -1,0 +1,125 @@
+"""What PyTorch does with a cell: nothing in, answers as one JSON object on the last line of stdout out.
+
+Started with TF32 and reduced precision switched on, so that only switching them off explains that they are off.
+"""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import torch
+
+torch.backends.cuda.matmul.allow_tf32 = True
+torch.backends.cudnn.allow_tf32 = True
+
+from bench.frameworks import pytorch  # noqa: E402
+from bench.frameworks.synthetic_data import make_batch  # noqa: E402
+from bench.models import build_model  # noqa: E402
+from bench.probes.cpu import limit_library_threads  # noqa: E402
+from factories import make_cell  # noqa: E402
+
+NUM_TRAINING_STEPS = 12
+
+
+def count_parameters(model: str, input_size: int, num_classes: int) -> int:
+    """Return the number of trainable parameters without allocating them."""
+    with torch.device("meta"):
+        built = build_model(make_cell(model=model, input_size=input_size, num_classes=num_classes), "torch")
+    return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
+
+
+def check_training() -> dict[str, Any]:
+    """Train Conv6 on its one batch; say what became of weights and loss."""
+    workload = pytorch.PyTorchWorkload(make_cell(batch_size=8))
+    losses: list[float] = []
+    workload._loss.register_forward_hook(lambda _, __, loss: losses.append(loss.item()))
+    before = [parameter.detach().clone() for parameter in workload._model.parameters()]
+    for _ in range(NUM_TRAINING_STEPS):
+        workload.run_step()
+    after = list(workload._model.parameters())
+    return {
+        "losses": losses,
+        "num_unchanged": sum(torch.equal(one, other) for one, other in zip(before, after, strict=True)),
+        "is_training": workload._model.training,
+        "dtypes": sorted({str(parameter.dtype) for parameter in after}),
+        "learning_rates": [group["lr"] for group in workload._optimizer.param_groups],
+    }
+
+
+def check_inference() -> dict[str, Any]:
+    """Infer with ResNet18; say whether anything was changed or recorded for gradients."""
+    workload = pytorch.PyTorchWorkload(make_cell(model="resnet18", phase="infer", batch_size=2, input_size=64))
+    seen: list[Any] = []
+
+    def note(_: Any, __: Any, output: torch.Tensor) -> None:
+        seen.append((tuple(output.shape), output.requires_grad, torch.is_inference_mode_enabled()))
+
+    workload._model.register_forward_hook(note)
+    before = {name: tensor.clone() for name, tensor in workload._model.state_dict().items()}
+    for _ in range(3):
+        workload.run_step()
+    after = workload._model.state_dict()
+    return {
+        "seen": seen,
+        "num_changed": sum(not torch.equal(before[name], after[name]) for name in before),
+        "num_gradients": sum(parameter.grad is not None for parameter in workload._model.parameters()),
+        "is_training": workload._model.training,
+    }
+
+
+def check_out_of_memory(framework: pytorch.PyTorch) -> dict[str, bool]:
+    """Say which errors count as too little memory."""
+    errors: dict[str, BaseException] = {
+        "cuda allocator": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
+        "cuda context": RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported later"),
+        "cublas": RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        "c++": RuntimeError("std::bad_alloc"),
+        "shapes": RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+        "value": ValueError("DefaultCPUAllocator"),
+    }
+    try:
+        torch.empty(10**15)
+    except RuntimeError as error:
+        errors["cpu"] = error
+    return {name: framework.is_out_of_memory(error) for name, error in errors.items()}
+
+
+def main() -> None:
+    """Print all answers."""
+    limit_library_threads(1)
+    framework = pytorch.load(make_cell(), 1)
+    threads = torch.__config__.parallel_info()
+    images, labels = make_batch(make_cell(batch_size=3, seed=11))
+    weights = [
+        next(pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed))._model.parameters()) for seed in (5, 5, 6)
+    ]
+    answers = {
+        "parameters": {
+            "conv6 32 10": count_parameters("conv6", 32, 10),
+            "conv6 224 10": count_parameters("conv6", 224, 10),
+            "resnet18 224 1000": count_parameters("resnet18", 224, 1000),
+            "resnet18 224 10": count_parameters("resnet18", 224, 10),
+        },
+        "settings": framework.settings,
+        "versions": framework.versions,
+        "switches": {
+            "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
+            "cudnn_tf32": torch.backends.cudnn.allow_tf32,
+            "cudnn_benchmark": torch.backends.cudnn.benchmark,
+            "num_threads": torch.get_num_threads(),
+            "num_interop_threads": torch.get_num_interop_threads(),
+        },
+        "library_threads": sorted({int(count) for count in re.findall(r"get_max_threads\(\) : (\d+)", threads)}),
+        "peak_memory": framework.read_peak_memory(),
+        "training": check_training(),
+        "inference": check_inference(),
+        "out_of_memory": check_out_of_memory(framework),
+        "batch": [images.tobytes().hex()[:64], float(np.float64(images).sum()), labels.tolist()],
+        "seeded_alike": [torch.equal(weights[0], other) for other in weights[1:]],
+    }
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()

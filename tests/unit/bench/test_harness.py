@@ -1,0 +1,254 @@
+"""The measuring loop against workloads whose steps take scripted times on a clock that only they move."""
+
+from collections.abc import Iterator
+from itertools import chain, repeat
+
+import pytest
+
+from bench.harness import DeviceTimer, is_steady, measure
+from bench.schema import Cell, Phases, Samples
+from factories import make_cell
+
+BUILT = Phases(import_seconds=3.0, build_seconds=2.0)
+
+
+class Clock:
+    """Seconds that pass only when `advance` says so; every reading is noted in `log`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.log: list[str] = []
+
+    def read(self) -> float:
+        self.log.append("clock")
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class ScriptedWorkload:
+    """Steps that take the scripted durations, either in `run_step` or, as on a GPU, while `synchronize` waits."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        durations: Iterator[float],
+        *,
+        is_asynchronous: bool = False,
+        launch_seconds: float = 0.0,
+        device_timer: "ScriptedTimer | None" = None,
+    ) -> None:
+        self._clock = clock
+        self._durations = durations
+        self._is_asynchronous = is_asynchronous
+        self._launch_seconds = launch_seconds
+        self._timer = device_timer
+        self._pending = 0.0
+        self.device_timer: DeviceTimer | None = device_timer
+
+    def run_step(self) -> None:
+        self._clock.log.append("step")
+        self._clock.advance(self._launch_seconds)
+        self._pending += next(self._durations)
+        if self._timer is not None:
+            self._timer.queue(self._pending)
+        if not self._is_asynchronous:
+            self._finish()
+
+    def synchronize(self) -> None:
+        self._clock.log.append("synchronize")
+        self._finish()
+
+    def reset_peak_memory(self) -> None:
+        self._clock.log.append("reset")
+
+    def _finish(self) -> None:
+        self._clock.advance(self._pending)
+        self._pending = 0.0
+
+
+class ScriptedTimer:
+    """Events numbered in the order in which they were recorded, on a device whose clock counts queued work only."""
+
+    def __init__(self) -> None:
+        self._device_seconds = 0.0
+        self.events: list[tuple[int, float]] = []
+
+    def queue(self, seconds: float) -> None:
+        self._device_seconds += seconds
+
+    def record_event(self) -> tuple[int, float]:
+        self.events.append((len(self.events), self._device_seconds))
+        return self.events[-1]
+
+    def read_seconds(self, start: tuple[int, float], end: tuple[int, float]) -> float:
+        assert end[0] == start[0] + 1  # a pair, not across steps
+        return end[1] - start[1]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("bench.harness.perf_counter", clock.read)
+    return clock
+
+
+def run(clock: Clock, cell: Cell, *durations: float) -> tuple[Phases, Samples]:
+    """Measure a workload that takes `durations`, the last of them for ever."""
+    return measure(ScriptedWorkload(clock, chain(durations, repeat(durations[-1]))), cell, BUILT)
+
+
+# What is timed
+
+
+def test_every_phase_holds_its_own_steps(clock: Clock) -> None:
+    cell = make_cell(num_warmup_steps=6, num_steps=4)
+    phases, samples = run(clock, cell, 7.0, *[0.5] * 6, 0.25, 0.5, 0.25, 1.0)
+    assert (0.5,) * 6 == samples.warmup_step_seconds
+    assert (0.25, 0.5, 0.25, 1.0) == samples.step_seconds
+    assert (7.0, 3.0, 2.0) == (phases.first_step_seconds, phases.warmup_seconds, phases.steady_seconds)
+    assert (3.0, 2.0) == (phases.import_seconds, phases.build_seconds)
+    assert phases.is_complete
+
+
+def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work(clock: Clock) -> None:
+    durations = chain([7.0], [0.5] * 6, [0.25, 0.75, 0.5])
+    workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.125)
+    phases, samples = measure(workload, make_cell(num_steps=3), BUILT)
+    assert (0.375, 0.875, 0.625) == samples.step_seconds
+    assert (0.625,) * 6 == samples.warmup_step_seconds
+    assert (7.125, 1.875) == (phases.first_step_seconds, phases.steady_seconds)
+    assert samples.device_step_seconds is None
+
+
+def test_work_left_over_by_whoever_built_the_workload_is_in_no_timed_step(clock: Clock) -> None:
+    workload = ScriptedWorkload(clock, chain([1.0], repeat(0.5)), is_asynchronous=True)
+    _, samples = measure(workload, make_cell(num_steps=2), BUILT)
+    assert (0.5, 0.5) == samples.step_seconds
+
+
+def test_the_clock_is_read_before_a_step_and_after_the_device_has_finished(clock: Clock) -> None:
+    run(clock, make_cell(num_warmup_steps=6, num_steps=2), 0.5)
+    first_step = ["clock", "step", "synchronize", "clock"]
+    warm_up = ["clock", *["clock", "step", "synchronize", "clock", "clock"] * 6]
+    window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]
+    assert [*first_step, *warm_up, "reset", *window] == clock.log
+
+
+def test_peaks_are_forgotten_after_the_warm_up_and_garbage_is_collected_before(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.harness.gc.collect", lambda: clock.log.append("collect"))
+    run(clock, make_cell(num_steps=1), 0.5)
+    events = [entry for entry in clock.log if entry in ("step", "collect", "reset")]
+    assert [*["step"] * 7, "collect", "reset", "step"] == events
+
+
+def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
+    class SlowToRead(ScriptedTimer):
+        def read_seconds(self, start: tuple[int, float], end: tuple[int, float]) -> float:
+            clock.advance(1000.0)
+            return super().read_seconds(start, end)
+
+    workload = ScriptedWorkload(clock, repeat(0.5), device_timer=SlowToRead())
+    phases, samples = measure(workload, make_cell(num_steps=4), BUILT)
+    assert (2.0, 2.0) == (phases.steady_seconds, sum(samples.step_seconds))
+
+
+def test_device_times_are_those_between_the_two_events_of_each_timed_step(clock: Clock) -> None:
+    timer = ScriptedTimer()
+    durations = chain([7.0], [0.5] * 6, [0.25, 0.5, 0.125])
+    workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=1.0, device_timer=timer)
+    _, samples = measure(workload, make_cell(num_steps=3), BUILT)
+    assert (0.25, 0.5, 0.125) == samples.device_step_seconds
+    assert (1.25, 1.5, 1.125) == samples.step_seconds
+    assert 6 == len(timer.events)
+
+
+# How long it goes on
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "min_seconds", "expected"),
+    [(1, 0.0, 1), (5, 0.0, 5), (5, 2.0, 5), (5, 2.5, 5), (5, 2.6, 6), (1, 10.0, 20), (30, 2.0, 30)],
+)
+def test_the_window_has_at_least_so_many_steps_and_seconds(
+    clock: Clock, num_steps: int, min_seconds: float, expected: int
+) -> None:
+    _, samples = run(clock, make_cell(num_steps=num_steps, min_seconds=min_seconds), 0.5)
+    assert expected == len(samples.step_seconds)
+
+
+@pytest.mark.parametrize(("num_warmup_steps", "expected"), [(1, 6), (6, 6), (7, 7), (20, 20)])
+def test_a_series_that_is_steady_from_the_start_ends_the_warm_up_at_its_minimum(
+    clock: Clock, num_warmup_steps: int, expected: int
+) -> None:
+    _, samples = run(clock, make_cell(num_warmup_steps=num_warmup_steps), 0.5)
+    assert (expected, True) == (len(samples.warmup_step_seconds), samples.reached_steady)
+
+
+@pytest.mark.parametrize(
+    ("max_warmup_seconds", "expected"),
+    [(30.0, (512, True)), (0.25, (256, True)), (0.5, (512, True))],
+)
+def test_a_series_of_short_steps_is_not_called_steady_before_half_a_second_or_the_cap(
+    clock: Clock, max_warmup_seconds: float, expected: tuple[int, bool]
+) -> None:
+    # Steps of 1/1024 s: the first six agree after 6 ms.
+    phases, samples = run(clock, make_cell(max_warmup_seconds=max_warmup_seconds), 1 / 1024)
+    assert expected == (len(samples.warmup_step_seconds), samples.reached_steady)
+    assert min(0.5, max_warmup_seconds) == phases.warmup_seconds
+
+
+def test_the_warm_up_goes_on_until_the_series_is_steady(clock: Clock) -> None:
+    # After the first step: 8 4 2 | 1 1 1 | 1 1: steady when the last three and the three before are all 1.
+    _, samples = run(clock, make_cell(), 9.0, 8.0, 4.0, 2.0, 1.0)
+    assert (8.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0) == samples.warmup_step_seconds
+    assert samples.reached_steady
+
+
+def test_a_series_that_never_settles_is_cut_at_the_cap_and_said_to_be_unsteady(clock: Clock) -> None:
+    growing = [0.5 * 1.1**number for number in range(100)]
+    phases, samples = run(clock, make_cell(max_warmup_seconds=10.0), *growing)
+    # 0.55 (1.1^n - 1) / 0.1 reaches 10 s with n = 11: 10.19; after 10 steps it is 8.77.
+    assert (11, False) == (len(samples.warmup_step_seconds), samples.reached_steady)
+    assert 10.19 == pytest.approx(phases.warmup_seconds, abs=0.01)
+
+
+def test_the_minimum_of_warm_up_steps_is_taken_even_beyond_the_cap(clock: Clock) -> None:
+    phases, samples = run(clock, make_cell(num_warmup_steps=8, max_warmup_seconds=1.0), 5.0)
+    assert (8, 40.0) == (len(samples.warmup_step_seconds), phases.warmup_seconds)
+
+
+# When a series is steady
+
+
+@pytest.mark.parametrize(
+    ("expected", "steps"),
+    [
+        (False, [1.0] * 5),
+        (True, [1.0] * 6),
+        (True, [9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        (True, [100.0, 100.0, 100.0, 105.0, 105.0, 105.0]),
+        (False, [100.0, 100.0, 100.0, 106.0, 106.0, 106.0]),
+        (True, [100.0, 100.0, 100.0, 95.0, 95.0, 95.0]),
+        (False, [100.0, 100.0, 100.0, 94.0, 94.0, 94.0]),
+        (True, [1.0, 5.0, 1.0, 1.0, 0.1, 1.0]),  # one outlier in each half
+        (False, [1.0, 5.0, 5.0, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_steady_means_that_the_medians_of_twice_three_steps_differ_by_at_most_5_percent(
+    expected: bool, steps: list[float]
+) -> None:
+    assert expected == is_steady(steps)
+
+
+def test_an_alternation_of_fast_and_slow_is_never_called_steady() -> None:
+    series = [1.0, 1.5] * 50
+    assert not any(is_steady(series[:length]) for length in range(1, 100))
+
+
+def test_a_slow_drift_is_called_steady_which_is_a_known_limit() -> None:
+    # 1.5% per step is 4.6% over three steps; thirty steps later the step takes 1.56 times as long.
+    assert is_steady([1.015**number for number in range(6)])

@@ -1,0 +1,93 @@
+"""Environment variables in, an Order out: what is read, and what is refused with a message that names the variable."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UserError
+from bench.order import Order
+from factories import make_cell
+
+CELL = make_cell()
+VARIABLES = {
+    "BENCH_CELL": CELL.model_dump_json(),
+    "BENCH_RUN_ID": "smoke-1",
+    "BENCH_REPEAT": "2",
+    "BENCH_ATTEMPT": "0a1b2c3d4e",
+    "BENCH_STORE": "file:///results",
+}
+SMALLEST = Order(cell=CELL, run_id="smoke-1", repeat=2, attempt="0a1b2c3d4e", store_url="file:///results")
+FULL = Order(
+    cell=CELL,
+    run_id="smoke-1",
+    repeat=2,
+    attempt="0a1b2c3d4e",
+    store_url="s3://bucket/a b",
+    image="registry/pytorch@sha256:0a",
+    git_revision="0123abc-dirty",
+    parent_pid=4711,
+)
+
+
+def test_the_variables_that_are_needed_are_enough() -> None:
+    assert SMALLEST == Order.from_variables(VARIABLES)
+
+
+@pytest.mark.parametrize("order", [SMALLEST, FULL], ids=["smallest", "full"])
+def test_an_order_survives_the_way_through_the_environment(order: Order) -> None:
+    assert order == Order.from_variables(order.to_variables())
+
+
+def test_a_cell_can_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "cell.json"
+    path.write_bytes(CELL.to_json())
+    variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
+    assert SMALLEST == Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)})
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_missing_variable_is_named(name: str) -> None:
+    with pytest.raises(UserError, match=f"^{name}: not set"):
+        Order.from_variables({key: value for key, value in VARIABLES.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("BENCH_CELL", "", "^BENCH_CELL: the cell: Invalid JSON"),
+        ("BENCH_CELL", "[]", "^BENCH_CELL: the cell: .*object"),
+        ("BENCH_CELL", "\udcff", "^BENCH_CELL: the cell: .*unicode"),
+        ("BENCH_CELL", '{"model": "conv6"}', "^BENCH_CELL: framework: Field required; `benchmatrix schema`"),
+        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"sed":0'), "^BENCH_CELL: sed: Extra inputs"),
+        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"seed":NaN'), "^BENCH_CELL: seed: "),
+        ("BENCH_CELL", CELL.model_dump_json().replace(":1,", ":2,"), "reads version 1 of its documents, not 2"),
+        ("BENCH_CELL", CELL.model_dump_json().replace("conv6", "vgg99"), "'vgg99' is unknown; known are conv6"),
+        ("BENCH_RUN_ID", "", "^BENCH_RUN_ID: not set"),
+        ("BENCH_RUN_ID", "../other", "^BENCH_RUN_ID: '../other' is no name"),
+        ("BENCH_RUN_ID", "Smoke", "^BENCH_RUN_ID: 'Smoke' is no name"),
+        ("BENCH_RUN_ID", "a\n", "^BENCH_RUN_ID: .* is no name"),
+        ("BENCH_ATTEMPT", "a/b", "^BENCH_ATTEMPT: 'a/b' is no name"),
+        ("BENCH_REPEAT", "", "^BENCH_REPEAT: not set"),
+        ("BENCH_REPEAT", "0", "^BENCH_REPEAT: '0' is no whole number from 1"),
+        ("BENCH_REPEAT", "-1", "^BENCH_REPEAT: '-1' is no whole number"),
+        ("BENCH_REPEAT", "1.0", "^BENCH_REPEAT: '1.0' is no whole number"),
+        ("BENCH_REPEAT", "²", "^BENCH_REPEAT: '²' is no whole number"),
+        ("BENCH_REPEAT", "9" * 5000, "^BENCH_REPEAT: '9999"),
+        ("BENCH_PARENT_PID", "init", "^BENCH_PARENT_PID: 'init' is no whole number"),
+        ("BENCH_PARENT_PID", "0", "^BENCH_PARENT_PID: '0' is no whole number"),
+    ],
+)
+def test_a_wrong_variable_is_refused_by_name(name: str, value: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        Order.from_variables(VARIABLES | {name: value})
+    assert 1 == len(str(caught.value).splitlines())
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"not json"], ids=["missing", "not text", "not JSON"])
+def test_a_cell_file_that_is_none_is_refused_with_its_path(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "cell.json"
+    if content is not None:
+        path.write_bytes(content)
+    variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
+    with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: "):
+        Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)})

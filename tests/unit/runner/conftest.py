@@ -1,0 +1,31 @@
+"""Fixtures of the runner's tests."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_cgroup import MemoryCgroup
+
+
+@pytest.fixture
+def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files of this test alone, so that a run on this machine does not refuse the tests'."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+@pytest.fixture
+def memory_cgroup() -> Iterator[MemoryCgroup]:
+    """A memory cgroup of 100 MiB."""
+    try:
+        cgroup = MemoryCgroup.make(f"benchmatrix-test-{os.getpid()}", 100 * 2**20)
+    except OSError as error:
+        pytest.skip(f"no memory cgroup can be made here: {error}")
+    yield cgroup
+    cgroup.remove()
