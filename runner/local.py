@@ -126,4 +126,9 @@ def _make_variables(order: Order) -> dict[str, str]:
     """Return the environment of the measuring process: this one's, the order, and `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = [str(ROOT / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**inherited, **order.to_variables(), "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+    python = {
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
+        "PYTHONUNBUFFERED": "1",
+    }
+    return inherited | order.to_variables() | python

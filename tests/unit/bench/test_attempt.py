@@ -409,7 +409,7 @@ def test_a_cpu_cell_sees_no_gpu_and_a_gpu_cell_those_that_it_was_given(
         ("", "RuntimeError: no message"),
         ("x" * 10_000, "RuntimeError: " + "x" * 486),
         (
-            'Graph execution error:\n\nDetected at node x defined at:\nfile "t.py"\n\nfailed to allocate memory\n\t [[x]]',
+            "Graph execution error:\n\nDetected at node x defined at:\nfile t\n\nfailed to allocate memory\n\t [[x]]",
             "RuntimeError: failed to allocate memory",
         ),
         (

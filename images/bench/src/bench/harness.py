@@ -72,8 +72,8 @@ def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Sam
 def is_steady(step_seconds: list[float]) -> bool:
     """Whether the last steps take as long as the ones before them (see STEADY_NUM_STEPS and STEADY_TOLERANCE).
 
-    Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends later.
-    Fast and slow steps in turns never pass. The raw series is stored for whoever wants to look closer.
+    Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends
+    later. Fast and slow steps in turns never pass. The raw series is stored for whoever wants to look closer.
     """
     if len(step_seconds) < 2 * STEADY_NUM_STEPS:
         return False

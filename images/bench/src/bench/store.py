@@ -1,12 +1,13 @@
 """Store URL and keys in, the bytes of objects out: one API over a directory (file://) and buckets (s3://, gs://, az://).
 
 Every call can be interrupted by Ctrl-C: the work is done in a thread of its own, since a call into obstore cannot be.
+obstore's asynchronous calls are not used: their threads may still hand over a result while the interpreter ends, and
+then abort the process.
 """
 
-import asyncio
 import functools
 import re
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -26,10 +27,7 @@ from bench.store_faults import explain_fault, explain_os_error, get_headline
 from bench.store_keys import NAME, ResultKey, check_key, parse_result_key, result_key, results_prefix, run_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import boto3
-    from obstore import ListStream, ObjectMeta
     from obstore.store import ObjectStore, RetryConfig
 
 __all__ = [
@@ -117,13 +115,13 @@ class Store:
         """
         check_key(key)
         with self._translate_faults():
-            _submit(_write(self.backend.patient, key, data)).result()
+            _submit(lambda: _write(self.backend.patient, key, data)).result()
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes; raise KeyMissing where there is none."""
         check_key(key)
         with self._translate_faults(key):
-            return _submit(_read(self.backend.brisk, key)).result()
+            return _submit(functools.partial(_read, self.backend.brisk, key)).result()
 
     def get_many(self, keys: Iterable[str], *, num_parallel: int = 32) -> Iterator[tuple[str, bytes]]:
         """Yield (key, bytes) of every key, `num_parallel` at a time, in any order; raise KeyMissing as `get` does."""
@@ -132,7 +130,7 @@ class Store:
         while True:
             for key in islice(left, num_parallel - len(running)):
                 check_key(key)
-                running[_submit(_read(self.backend.brisk, key))] = key
+                running[_submit(functools.partial(_read, self.backend.brisk, key))] = key
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -149,7 +147,7 @@ class Store:
         stream = self.backend.brisk.list(folder or None, chunk_size=LIST_CHUNK)
         while True:
             with self._translate_faults():
-                chunk = _submit(_next_chunk(stream)).result()
+                chunk = _submit(lambda: next(stream, None)).result()
             if chunk is None:
                 return
             yield from (meta["path"] for meta in chunk)
@@ -157,14 +155,14 @@ class Store:
     def list_run_ids(self) -> list[str]:
         """Return the names of the folders in `runs/` that can be run ids, sorted, without listing the objects."""
         with self._translate_faults():
-            folders = _submit(_list_folders(self.backend.brisk, "runs")).result()
-        names = (folder.rpartition("/")[2] for folder in folders)
+            listing = _submit(lambda: self.backend.brisk.list_with_delimiter("runs")).result()
+        names = (folder.rpartition("/")[2] for folder in listing["common_prefixes"])
         return sorted(name for name in names if re.fullmatch(NAME, name))
 
     def check_writable(self) -> None:
         """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails."""
         with self._translate_faults():
-            _submit(_write_and_delete(self.backend.brisk, f"runs/write-check-{uuid4().hex}")).result()
+            _submit(lambda: _write_and_delete(self.backend.brisk, f"runs/write-check-{uuid4().hex}")).result()
 
     @contextmanager
     def _translate_faults(self, key: str | None = None) -> Iterator[None]:
@@ -256,36 +254,29 @@ def _plan_retries(retry_seconds: float) -> "RetryConfig":
     }
 
 
-@functools.cache
-def _start_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, name="store", daemon=True).start()
-    return loop
+def _submit(work: Callable[[], T]) -> Future[T]:
+    """Start `work` in a thread that does not keep the process alive: what nobody waits for any more ends with it."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # handed over to whoever waits
+            future.set_exception(error)
+
+    Thread(target=run, name="store", daemon=True).start()
+    return future
 
 
-def _submit(work: Coroutine[Any, Any, T]) -> Future[T]:
-    # Work that nobody waits for any more (Ctrl-C) is left to end by itself: to cancel it wakes obstore's threads, which
-    # write a backtrace to stderr when the interpreter ends at that moment.
-    return asyncio.run_coroutine_threadsafe(work, _start_loop())
+def _read(store: "ObjectStore", key: str) -> bytes:
+    return bytes(store.get(key).bytes())
 
 
-async def _read(store: "ObjectStore", key: str) -> bytes:
-    return bytes(await (await store.get_async(key)).bytes_async())
-
-
-async def _write(store: "ObjectStore", key: str, data: bytes) -> None:
+def _write(store: "ObjectStore", key: str, data: bytes) -> None:
     # One request: object_store retries it as a whole, and an aborted upload leaves no parts behind.
-    await store.put_async(key, data, use_multipart=False)
+    store.put(key, data, use_multipart=False)
 
 
-async def _write_and_delete(store: "ObjectStore", key: str) -> None:
-    await _write(store, key, bytes(CHECK_BYTES))
-    await store.delete_async(key)
-
-
-async def _next_chunk(stream: "ListStream[Sequence[ObjectMeta]]") -> "Sequence[ObjectMeta] | None":
-    return await anext(stream, None)
-
-
-async def _list_folders(store: "ObjectStore", prefix: str) -> "Sequence[str]":
-    return (await store.list_with_delimiter_async(prefix))["common_prefixes"]
+def _write_and_delete(store: "ObjectStore", key: str) -> None:
+    _write(store, key, bytes(CHECK_BYTES))
+    store.delete(key)
