@@ -13,9 +13,8 @@ from time import perf_counter
 import torch
 
 from bench.catalog import MODELS
-from bench.frameworks.interface import load_framework
+from bench.frameworks.pytorch import PyTorchWorkload, load
 from bench.harness import measure
-from bench.models import build_model
 from bench.probes.cpu import count_threads
 from bench.schema import Cell, Phases
 
@@ -34,8 +33,8 @@ class Side:
 def main() -> None:
     """Let both sides take turns, first one first and then the other, and print what each took."""
     cell, num_turns = read_arguments()
-    workload = load_framework(cell, count_threads()).build_workload(cell)
-    by_hand = Side(take_turn=write_loop(cell))
+    workload = load(cell, count_threads()).build_workload(cell)
+    by_hand = Side(take_turn=write_loop(workload, cell))
     by_harness = Side(take_turn=lambda: list(measure(workload, cell, Phases())[1].step_seconds))
     by_hand.take_turn()
     by_harness.take_turn()  # both are warm now
@@ -55,26 +54,20 @@ def main() -> None:
     print(f"ratios by turn     {min(ratios):9.4f} to {max(ratios):.4f}, median {median(ratios):.4f}")
 
 
-def write_loop(cell: Cell) -> Loop:
-    """Return the loop that somebody would write for this cell without the harness."""
-    device = torch.device("cuda" if cell.device == "gpu" else "cpu")
-    torch.manual_seed(cell.seed)
-    model = build_model(cell, "torch").to(device)
-    images = torch.randn(cell.batch_size, 3, cell.input_size, cell.input_size, device=device)
-    labels = torch.randint(0, cell.num_classes, (cell.batch_size,), device=device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=MODELS[cell.model].learning_rate)
+def write_loop(workload: PyTorchWorkload, cell: Cell) -> Loop:
+    """Return the loop that somebody would write without the harness, over the same model, data and optimiser."""
+    model, images, labels = workload.model, workload.images, workload.labels
     criterion = torch.nn.CrossEntropyLoss()
 
     def train() -> None:
-        optimizer.zero_grad()
+        workload.optimizer.zero_grad()
         criterion(model(images), labels).backward()
-        optimizer.step()
+        workload.optimizer.step()
 
     @torch.inference_mode()
     def infer() -> None:
         model(images)
 
-    model.train(cell.phase == "train")
     step = train if cell.phase == "train" else infer
 
     def loop() -> list[float]:
@@ -82,7 +75,7 @@ def write_loop(cell: Cell) -> Loop:
         for _ in range(cell.num_steps):
             start = perf_counter()
             step()
-            if device.type == "cuda":
+            if cell.device == "gpu":
                 torch.cuda.synchronize()
             seconds.append(perf_counter() - start)
         return seconds

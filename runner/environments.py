@@ -6,10 +6,9 @@ stamp, written last, says what was installed; an environment without it (a kille
 
 import fcntl
 import hashlib
-import os
 import shutil
-import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import Literal
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import require_checkout
-from runner.process import kill_group
+from runner.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
 
 Flavour = Literal["cpu", "cuda"]
 Report = Callable[[str], None]
@@ -117,23 +116,18 @@ def _install(environment: PythonEnvironment, report: Report, keep_open: Sequence
 def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
     """Run a command, reporting what it prints; UserError with its last lines where it fails."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=keep_open,
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        try:
-            for line in process.stdout:
-                tail.append(line.decode(errors="replace").rstrip())
-                report(f"{name}: {tail[-1].strip()}")
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        finally:
-            kill_group(process)
+    process = None
+    try:
+        with delay_interrupts():
+            process = start_group(command, keep_open=keep_open)
+        for line in process.stdout or ():
+            tail.append(line.decode(errors="replace").rstrip())
+            report(f"{name}: {tail[-1].strip()}")
+        while not has_ended(process):
+            time.sleep(POLL_SECONDS)
+    finally:
+        if process is not None:
+            end_group(process)
     if process.returncode != 0:
         raise UserError(_explain_failure(name, list(tail)))
 

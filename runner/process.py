@@ -1,15 +1,15 @@
-"""One measuring process: a command in, how it ended and what it last printed out. Kills all that it started."""
+"""Processes that may misbehave: a command in, how it ended and what it last printed out. Kills all that it started."""
 
 import os
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from types import FrameType
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds
@@ -23,6 +23,7 @@ OOM_COUNTERS = (
 )
 # By itself, or as the exit code of a shell that had started what was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ProcessNotStarted(Exception):  # noqa: N818  (an end of the process like the others, not a fault)
@@ -54,21 +55,21 @@ def run_process(
     one) kills the group at once and goes on. ProcessNotStarted where the command cannot be executed.
     """
     kills_before = count_oom_kills()
-    process = _start(command, variables, keep_open)
-    assert process.stdout is not None
     tail = bytearray()
-    with process.stdout:
-        try:
-            _prefer_for_oom_kill(process.pid)
-            timed_out = _wait(process, tail, time.monotonic() + timeout_seconds, on_tick)
-        finally:
-            kill_group(process)
-        _read_output(process.stdout, tail)
+    process = None
+    try:
+        with delay_interrupts():
+            process = start_group(command, variables=variables, keep_open=keep_open)
+        _prefer_for_oom_kill(process.pid)
+        timed_out = _wait(process, tail, time.monotonic() + timeout_seconds, on_tick)
+    finally:
+        if process is not None:
+            tail += end_group(process)
     return ProcessEnd(
         returncode=process.returncode,
         timed_out=timed_out,
         oom_killed=process.returncode in KILLED and not timed_out and count_oom_kills() > kills_before,
-        tail=tail.decode(errors="replace"),
+        tail=tail[-TAIL_BYTES:].decode(errors="replace"),
     )
 
 
@@ -83,19 +84,33 @@ def count_oom_kills() -> int:
     return count
 
 
-def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process, if it still runs, and all of its group, and return when it is dead."""
-    # Nobody has waited for the process yet, so its number cannot be another group's.
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+@contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Have Ctrl-C and the like wait for the end of the block, so that no process is started and then forgotten."""
+    waiting: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        waiting.append(number)
+
+    heeded = [number for number in INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, note) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    for waited in waiting:
+        signal.raise_signal(waited)
 
 
-def _start(command: Sequence[str], variables: Mapping[str, str], keep_open: Sequence[int]) -> "subprocess.Popen[bytes]":
+def start_group(
+    command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
+    """Start a process as leader of a group of its own, its output in one pipe. ProcessNotStarted where it cannot be."""
     try:
         return subprocess.Popen(
             command,
-            env=dict(variables),
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -106,14 +121,32 @@ def _start(command: Sequence[str], variables: Mapping[str, str], keep_open: Sequ
         raise ProcessNotStarted(str(error)) from error
 
 
+def end_group(process: "subprocess.Popen[bytes]") -> bytes:
+    """Kill the process, if it still runs, and its group; return when it is dead, with output that nobody has read."""
+    # Nobody has waited for the process yet, so its number cannot be another group's.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    with process.stdout as output, suppress(BlockingIOError):  # where a process outside the group holds it open
+        os.set_blocking(output.fileno(), False)
+        return os.read(output.fileno(), PIPE_BYTES)
+    return b""
+
+
+def has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether the process has ended. It is left as a zombie: its number stays taken until its group is killed."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def _wait(process: "subprocess.Popen[bytes]", tail: bytearray, deadline: float, on_tick: Callable[[], None]) -> bool:
     """Collect output until the process ends (False) or the deadline passes (True). Sleeps between outputs."""
     assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
+    output = process.stdout.fileno()
     next_tick = time.monotonic()
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while not _has_ended(process):
+        selector.register(output, selectors.EVENT_READ)
+        while not has_ended(process):
             now = time.monotonic()
             if now >= deadline:
                 return True
@@ -121,28 +154,14 @@ def _wait(process: "subprocess.Popen[bytes]", tail: bytearray, deadline: float, 
                 on_tick()
                 next_tick = now + TICK_SECONDS
             pause = TICK_SECONDS if selector.get_map() else POLL_SECONDS  # only the end of its output wakes us
-            if selector.select(min(pause, deadline - now)) and not _read_output(process.stdout, tail):
-                selector.unregister(process.stdout)
+            if selector.select(min(pause, deadline - now)):
+                # Read once: in a loop, a process that prints faster than this reads would keep the clock from striking.
+                chunk = os.read(output, PIPE_BYTES)
+                tail += chunk
+                del tail[:-TAIL_BYTES]
+                if not chunk:
+                    selector.unregister(output)
     return False
-
-
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether the process has ended. It is left as a zombie: its number stays taken until its group is killed."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _read_output(output: IO[bytes], tail: bytearray) -> bool:
-    """Append what is there to the tail; False at the end of the stream.
-
-    Reads once: with a process that prints faster than this reads, it would never get out of a loop.
-    """
-    try:
-        chunk = os.read(output.fileno(), PIPE_BYTES)
-    except BlockingIOError:
-        return True
-    tail += chunk
-    del tail[:-TAIL_BYTES]
-    return bool(chunk)
 
 
 def _prefer_for_oom_kill(pid: int) -> None:

@@ -25,7 +25,8 @@ def make_measuring_interpreter(path: Path, *, log: Path, before: str = "", after
 
     `log` gets one line for each start: cell_id, repeat, attempt, pid. `before` and `after`: shell commands around it.
     """
-    start = shlex.join([sys.executable, __file__, str(log)])
+    # The runner asks for a safe path; this script finds the modules beside it all the same.
+    start = shlex.join(["env", "-u", "PYTHONSAFEPATH", sys.executable, __file__, str(log)])
     return make_interpreter(path, f"{before}\n{start} || exit\n{after}")
 
 
@@ -43,10 +44,15 @@ def read_log(log: Path) -> list[tuple[str, int]]:
     return [(cell_id, int(repeat)) for cell_id, repeat, *_ in lines]
 
 
+def read_pids(log: Path) -> list[int]:
+    """Return the process of each start, in order."""
+    return [int(line.split()[3]) for line in log.read_text().splitlines()] if log.exists() else []
+
+
 def put_result(log: Path) -> None:
     """Do what the order in the environment asks for, in no time. Exit code 3 where another one does so now."""
     order = Order.from_variables(os.environ)
-    others = [int(line.split()[3]) for line in log.read_text().splitlines()] if log.exists() else []
+    others = read_pids(log)
     with log.open("a") as file:
         file.write(f"{order.cell.cell_id} {order.repeat} {order.attempt} {os.getpid()}\n")
     if any(is_running(pid) for pid in others):

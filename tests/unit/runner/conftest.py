@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from desk import Desk
 from memory_cgroup import MemoryCgroup
 
 
@@ -29,3 +30,9 @@ def memory_cgroup() -> Iterator[MemoryCgroup]:
         pytest.skip(f"no memory cgroup can be made here: {error}")
     yield cgroup
     cgroup.remove()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, lock_folder: Path) -> Desk:
+    """A folder with a matrix and an interpreter, in which the tool can be called."""
+    return Desk.set_up(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from fake_interpreters import is_running
 from memory_cgroup import MemoryCgroup
 from runner import process
-from runner.process import ProcessEnd, ProcessNotStarted, count_oom_kills, run_process
+from runner.process import ProcessEnd, ProcessNotStarted, count_oom_kills, delay_interrupts, run_process
 
 HANG_GUARD_SECONDS = 20.0
 
@@ -203,6 +203,32 @@ def test_an_interrupt_at_any_moment_kills_the_group(seed: int, tmp_path: Path, a
         run_shell(f"sleep 60 & echo $$ $! > {pids}; while :; do echo x; sleep 0.001; done")
 
     await_death(read_pids(pids))
+
+
+@pytest.mark.parametrize("number", process.INTERRUPTS)
+def test_an_interrupt_at_the_start_waits_until_the_process_is_known(number: int) -> None:
+    heard: list[int] = []
+    previous = signal.signal(number, lambda number, frame: heard.append(number))
+    try:
+        with delay_interrupts():
+            os.kill(os.getpid(), number)
+            assert [] == heard
+        assert [number] == heard
+        os.kill(os.getpid(), number)
+        assert [number, number] == heard
+    finally:
+        signal.signal(number, previous)
+
+
+def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with delay_interrupts():
+            ignored = run_shell("kill -HUP $$; echo alive").tail
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+    assert "alive\n" == ignored
 
 
 @pytest.mark.parametrize(

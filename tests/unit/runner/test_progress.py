@@ -4,6 +4,7 @@ import io
 import os
 import pty
 import re
+import select
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
@@ -37,11 +38,18 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
 def terminal() -> Iterator[tuple[Console, Callable[[], str]]]:
     """A console in a real pseudo-terminal, and what can be read at its other end so far."""
     master, slave = pty.openpty()
-    os.set_blocking(master, False)
+
+    def read() -> str:
+        """Read until nothing has come for a moment: the kernel hands a terminal's output on in its own time."""
+        text = b""
+        while select.select([master], [], [], 0.2)[0]:
+            text += os.read(master, 2**20)
+        return text.decode()
+
     with os.fdopen(slave, "w", encoding="utf-8") as file:
         yield (
             Console(file=file, width=100, markup=False, _environ={"TERM": "xterm-256color"}),
-            lambda: os.read(master, 2**20).decode(),
+            read,
         )
     os.close(master)
 

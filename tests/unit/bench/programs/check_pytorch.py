@@ -34,16 +34,16 @@ def check_training() -> dict[str, Any]:
     workload = pytorch.PyTorchWorkload(make_cell(batch_size=8))
     losses: list[float] = []
     workload._loss.register_forward_hook(lambda _, __, loss: losses.append(loss.item()))
-    before = [parameter.detach().clone() for parameter in workload._model.parameters()]
+    before = [parameter.detach().clone() for parameter in workload.model.parameters()]
     for _ in range(NUM_TRAINING_STEPS):
         workload.run_step()
-    after = list(workload._model.parameters())
+    after = list(workload.model.parameters())
     return {
         "losses": losses,
         "num_unchanged": sum(torch.equal(one, other) for one, other in zip(before, after, strict=True)),
-        "is_training": workload._model.training,
+        "is_training": workload.model.training,
         "dtypes": sorted({str(parameter.dtype) for parameter in after}),
-        "learning_rates": [group["lr"] for group in workload._optimizer.param_groups],
+        "learning_rates": [group["lr"] for group in workload.optimizer.param_groups],
     }
 
 
@@ -55,16 +55,16 @@ def check_inference() -> dict[str, Any]:
     def note(_: Any, __: Any, output: torch.Tensor) -> None:
         seen.append((tuple(output.shape), output.requires_grad, torch.is_inference_mode_enabled()))
 
-    workload._model.register_forward_hook(note)
-    before = {name: tensor.clone() for name, tensor in workload._model.state_dict().items()}
+    workload.model.register_forward_hook(note)
+    before = {name: tensor.clone() for name, tensor in workload.model.state_dict().items()}
     for _ in range(3):
         workload.run_step()
-    after = workload._model.state_dict()
+    after = workload.model.state_dict()
     return {
         "seen": seen,
         "num_changed": sum(not torch.equal(before[name], after[name]) for name in before),
-        "num_gradients": sum(parameter.grad is not None for parameter in workload._model.parameters()),
-        "is_training": workload._model.training,
+        "num_gradients": sum(parameter.grad is not None for parameter in workload.model.parameters()),
+        "is_training": workload.model.training,
     }
 
 
@@ -92,7 +92,7 @@ def main() -> None:
     threads = torch.__config__.parallel_info()
     images, labels = make_batch(make_cell(batch_size=3, seed=11))
     weights = [
-        next(pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed))._model.parameters()) for seed in (5, 5, 6)
+        next(pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed)).model.parameters()) for seed in (5, 5, 6)
     ]
     answers = {
         "parameters": {

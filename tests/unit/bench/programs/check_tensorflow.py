@@ -45,7 +45,7 @@ def split_weights(model: Any) -> tuple[list[Any], list[Any]]:
 def watch_calls(workload: Any) -> list[bool]:
     """Have every run of the model's Python body noted: whether it was executed eagerly."""
     calls: list[bool] = []
-    model = workload._model
+    model = workload.model
 
     class Watched:
         def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -55,7 +55,7 @@ def watch_calls(workload: Any) -> list[bool]:
         def __getattr__(self, name: str) -> Any:
             return getattr(model, name)
 
-    workload._model = Watched()
+    workload.model = Watched()
     return calls
 
 
@@ -66,10 +66,10 @@ def check_training(mode: str) -> dict[str, Any]:
     step_function = workload._step
     losses: list[float] = []
     workload._step = lambda images, labels: losses.append(float(step_function(images, labels)))
-    before = [weight.numpy() for weight in workload._model.weights]
+    before = [weight.numpy() for weight in workload.model.weights]
     for _ in range(NUM_TRAINING_STEPS):
         workload.run_step()
-    after = [weight.numpy() for weight in workload._model.weights]
+    after = [weight.numpy() for weight in workload.model.weights]
     return {
         "losses": losses,
         "num_unchanged": sum(np.array_equal(one, other) for one, other in zip(before, after, strict=True)),
@@ -81,7 +81,7 @@ def check_training(mode: str) -> dict[str, Any]:
 
 def describe_graph(step_function: Any, workload: Any) -> dict[str, Any]:
     """Say what the one graph of a step is made of."""
-    concrete = step_function.get_concrete_function(workload._images, workload._labels)
+    concrete = step_function.get_concrete_function(workload.images, workload.labels)
     operations = concrete.graph.get_operations()
     types = [operation.type for operation in operations]
     constants = [operation.get_attr("value") for operation in operations if operation.type == "Const"]
@@ -103,14 +103,14 @@ def check_inference(mode: str) -> dict[str, Any]:
     cell = make_cell(model="resnet18", framework="tensorflow", mode=mode, phase="infer", batch_size=2, input_size=64)
     workload = framework_module.TensorFlowWorkload(cell)
     calls = watch_calls(workload)
-    before = [weight.numpy() for weight in workload._model.weights]
+    before = [weight.numpy() for weight in workload.model.weights]
     for _ in range(3):
         workload.run_step()
-    after = [weight.numpy() for weight in workload._model.weights]
+    after = [weight.numpy() for weight in workload.model.weights]
     return {
         "num_changed": sum(not np.array_equal(one, other) for one, other in zip(before, after, strict=True)),
         "num_weights": len(after),
-        "output_shape": list(workload._step(workload._images, workload._labels).shape),
+        "output_shape": list(workload._step(workload.images, workload.labels).shape),
         "calls": calls,
         "graph": describe_graph(workload._step, workload) if mode == "graph" else None,
     }
@@ -132,7 +132,7 @@ def main() -> None:
     framework = framework_module.load(make_cell(framework="tensorflow"), 1)
     images, labels = make_batch(make_cell(batch_size=3, seed=11))
     cells = [make_cell(framework="tensorflow", batch_size=1, seed=seed) for seed in (5, 5, 6)]
-    weights = [framework_module.TensorFlowWorkload(cell)._model.weights[0] for cell in cells]
+    weights = [framework_module.TensorFlowWorkload(cell).model.weights[0] for cell in cells]
     answers = {
         "asked_for": asked_for,
         "keras": [keras.config.floatx(), keras.config.image_data_format(), keras.config.dtype_policy().name],

@@ -33,12 +33,12 @@ def copy_tensors(prefix: str, tensors: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def run_steps(workload: Any) -> dict[str, np.ndarray]:
     """Run inference once and the training steps of one workload."""
-    model = workload._model
+    model = workload.model
     arrays = copy_tensors("start", name_torch_tensors(model))
-    arrays |= {"images": workload._images.numpy(), "labels": workload._labels.numpy()}
+    arrays |= {"images": workload.images.numpy(), "labels": workload.labels.numpy()}
     model.eval()
     with torch.inference_mode():
-        arrays["output"] = model(workload._images).numpy()
+        arrays["output"] = model(workload.images).numpy()
     model.train()
     losses: list[float] = []
     workload._loss.register_forward_hook(lambda _, __, loss: losses.append(loss.item()))
@@ -56,11 +56,11 @@ def main(folder: Path) -> None:
     for name in CASES:
         for precision in PRECISIONS:
             workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
-            randomize_norms(workload._model)
+            randomize_norms(workload.model)
             if precision == "float64":
-                workload._model.double()
-                workload._images = workload._images.double()
-                workload._optimizer.param_groups[0]["eps"] = EPSILON
+                workload.model.double()
+                workload.images = workload.images.double()
+                workload.optimizer.param_groups[0]["eps"] = EPSILON
             np.savez(folder / f"{name}-{precision}.npz", **run_steps(workload))
 
 

@@ -45,14 +45,14 @@ def run_steps(name: str, mode: str, given: dict[str, np.ndarray]) -> dict[str, n
     """Run the steps of one model in one mode from the given weights."""
     flattened = CASES[name][1]
     workload = framework_module.TensorFlowWorkload(make_mirror_cell(name, "tensorflow", mode))
-    workload._images = tf.cast(workload._images, keras.config.floatx())
-    variables = name_keras_variables(workload._model)
+    workload.images = tf.cast(workload.images, keras.config.floatx())
+    variables = name_keras_variables(workload.model)
     for key, variable in variables.items():
         variable.assign(to_keras_layout(key, given[f"start/{key}"], flattened))
     arrays = read_variables("start", variables, flattened)
-    arrays["images"] = workload._images.numpy().transpose(0, 3, 1, 2)
-    arrays["labels"] = workload._labels.numpy()
-    arrays["output"] = workload._model(workload._images, training=False).numpy()
+    arrays["images"] = workload.images.numpy().transpose(0, 3, 1, 2)
+    arrays["labels"] = workload.labels.numpy()
+    arrays["output"] = workload.model(workload.images, training=False).numpy()
     losses = []
     step_function = workload._step
     workload._step = lambda images, labels: losses.append(float(step_function(images, labels)))

@@ -79,17 +79,17 @@ class PyTorchWorkload:
         torch.manual_seed(cell.seed)
         device = torch.device("cuda" if cell.device == "gpu" else "cpu")
         images, labels = make_batch(cell)
-        self._images = torch.from_numpy(images).to(device)
-        self._labels = torch.from_numpy(labels).to(device)
-        self._model: nn.Module = build_model(cell, "torch").to(device)
+        self.images = torch.tensor(images, device=device)
+        self.labels = torch.tensor(labels, device=device)
+        self.model: nn.Module = build_model(cell, "torch").to(device)
         self._on_gpu = cell.device == "gpu"
         self.device_timer = CudaEvents() if self._on_gpu else None
         self.run_step: Callable[[], None] = self._infer
         if cell.phase == "infer":
-            self._model.eval()
+            self.model.eval()
         else:
-            self._model.train()
-            self._optimizer = torch.optim.Adam(self._model.parameters(), lr=MODELS[cell.model].learning_rate)
+            self.model.train()
+            self.optimizer = torch.optim.Adam(self.model.parameters(), lr=MODELS[cell.model].learning_rate)
             self._loss = nn.CrossEntropyLoss()
             self.run_step = self._train
         self.synchronize()
@@ -105,13 +105,13 @@ class PyTorchWorkload:
             torch.cuda.reset_peak_memory_stats()
 
     def _train(self) -> None:
-        self._optimizer.zero_grad(set_to_none=True)
-        self._loss(self._model(self._images), self._labels).backward()
-        self._optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._loss(self.model(self.images), self.labels).backward()
+        self.optimizer.step()
 
     def _infer(self) -> None:
         with torch.inference_mode():
-            self._model(self._images)
+            self.model(self.images)
 
 
 class CudaEvents:

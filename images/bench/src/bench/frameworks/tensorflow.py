@@ -76,9 +76,9 @@ class TensorFlowWorkload:
         self._on_gpu = cell.device == "gpu"
         with tf.device(GPU if self._on_gpu else "CPU:0"):
             images, labels = make_batch(cell)
-            self._images = tf.constant(images.transpose(0, 2, 3, 1))
-            self._labels = tf.constant(labels)
-            self._model = build_model(cell, "keras")
+            self.images = tf.constant(images.transpose(0, 2, 3, 1))
+            self.labels = tf.constant(labels)
+            self.model = build_model(cell, "keras")
             step = self._make_training_step(cell) if cell.phase == "train" else self._infer
         # jit_compile=False: XLA stays off. Keras's `fit` would switch it on for GPUs by itself.
         self._step = tf.function(step, jit_compile=False) if cell.mode == "graph" else step
@@ -86,7 +86,7 @@ class TensorFlowWorkload:
 
     def run_step(self) -> None:
         """Start one step. The data are arguments: a graph could fold what it captures into constants."""
-        self._step(self._images, self._labels)
+        self._step(self.images, self.labels)
 
     def synchronize(self) -> None:
         """Wait for every device."""
@@ -101,17 +101,17 @@ class TensorFlowWorkload:
         # 1e-8 as in PyTorch (Keras's own default is 1e-7), though Keras adds it before the bias correction and PyTorch
         # after it: the updates differ where a gradient is below about 1e-6, the work does not.
         optimizer = keras.optimizers.Adam(MODELS[cell.model].learning_rate, epsilon=1e-8)
-        optimizer.build(self._model.trainable_variables)
+        optimizer.build(self.model.trainable_variables)
         loss_function = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
         def train(images: Any, labels: Any) -> Any:
             with tf.GradientTape() as tape:
-                loss = loss_function(labels, self._model(images, training=True))
-            variables = self._model.trainable_variables
+                loss = loss_function(labels, self.model(images, training=True))
+            variables = self.model.trainable_variables
             optimizer.apply(tape.gradient(loss, variables), variables)
             return loss
 
         return train
 
     def _infer(self, images: Any, labels: Any) -> Any:
-        return self._model(images, training=False)
+        return self.model(images, training=False)
