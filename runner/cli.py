@@ -8,6 +8,8 @@ import shlex
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -124,7 +126,10 @@ def collect(run_id: RunArgument = "", store: StoreOption = "file://results", out
     from collector.export import write_collection
 
     collection = _load(Store.open(store), run_id)
-    for path in write_collection(collection, output or _default_output(collection.run)):
+    directory = output or _default_output(collection.run)
+    with _explain_unwritable(directory):
+        paths = write_collection(collection, directory)
+    for path in paths:
         console.print(str(path), soft_wrap=True)
     _print_skipped(collection)
 
@@ -162,7 +167,8 @@ def forecast(
     if plot:
         from collector.plots.forecast import save_forecast_plot
 
-        save_forecast_plot(fitted, plot)
+        with _explain_unwritable(plot):
+            save_forecast_plot(fitted, plot)
         console.print(str(plot), soft_wrap=True)
 
 
@@ -198,7 +204,8 @@ def _finish(store: Store, run: Run, output: Path | None, *, with_report: bool) -
     _print_skipped(collection)
     if with_report:
         directory = output or _default_output(run)
-        write_collection(collection, directory)
+        with _explain_unwritable(directory):
+            write_collection(collection, directory)
         path = _write_report(collection, directory, _fit_forecast(None, None))
         console.print(f"report: {path}", soft_wrap=True)
     bad = collection.results[collection.results["status"] != "ok"]
@@ -218,7 +225,8 @@ def _write_report(collection: "Collection", directory: Path, forecast: "Forecast
     from collector.report import render_report
 
     path = directory / "report.html"
-    render_report(collection, forecast=forecast, path=path)
+    with _explain_unwritable(directory):
+        render_report(collection, forecast=forecast, path=path)
     return path
 
 
@@ -233,6 +241,15 @@ def _fit_forecast(year: int | None, table: Path | None, series: str = "frontier"
     return fit_forecast(
         load_gpu_table(table), year=year or datetime.now(UTC).year + FORECAST_YEARS_AHEAD, series=chosen
     )
+
+
+@contextmanager
+def _explain_unwritable(path: Path) -> Iterator[None]:
+    """Have a full disk or a folder of somebody else end in one message; the results are in the store all the same."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error}); name another place") from error
 
 
 def _default_output(run: Run) -> Path:

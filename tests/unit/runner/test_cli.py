@@ -259,3 +259,14 @@ def test_the_command_that_goes_on_works_from_a_path_and_from_the_path(
     assert "benchmatrix run 'a b.yaml' --run-id mine" == cli._format_resume_command(run)
     monkeypatch.setattr(sys, "argv", ["bin/benchmatrix", "run", "smoke", "--run-id", "mine"])
     assert "bin/benchmatrix run smoke --run-id mine" == cli._format_resume_command(run)
+
+
+def test_a_report_that_cannot_be_written_is_one_message(call_main: CallMain, desk: Desk) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    (desk.folder / "taken").write_text("a file, no folder")
+
+    code, _, err = call_main("report", "mine", "--output", "taken/below")
+
+    assert 2 == code
+    assert err.startswith("error: taken/below: cannot be written (")
+    assert "Traceback" not in err

@@ -51,5 +51,5 @@ if __name__ == "__main__":
     exit_code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Not sys.exit: a thread of obstore that still waits for the interpreter while it shuts down aborts the process.
+    # Not sys.exit: the record is written, and a native thread that meets a dying interpreter would abort the process.
     os._exit(exit_code)
