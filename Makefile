@@ -12,10 +12,12 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help matrix test check format lock clean
+.PHONY: help install matrix test check format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+install: .venv/tool ## install the command line into .venv
 
 matrix: .venv/tool ## measure the smoke matrix on this machine, collect, report; ARGS="..." is handed to `benchmatrix run`
 	@$(BIN)/benchmatrix run smoke $(ARGS)

@@ -26,7 +26,8 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
     """Return (name, text) of what was run where and when."""
     run, results = collection.run, collection.results
     ok = results[results["status"] == "ok"]
-    revision = f", revision {run.git_revision[:12]}" if run.git_revision else ""
+    commit, dirty, _ = (run.git_revision or "").partition("-dirty")
+    revision = f", revision {commit[:12]}{dirty}" if commit else ""
     facts = [
         ("matrix", run.matrix),
         ("run", run.run_id),

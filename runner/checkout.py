@@ -18,10 +18,10 @@ def require_checkout() -> Path:
 
 @cache
 def read_git_revision() -> str | None:
-    """Return the checkout's commit, with `-dirty` behind it where files differ from it; None outside git."""
+    """Return the checkout's commit, with `-dirty` behind it where tracked files differ from it; None outside git."""
     try:
         commit = _ask_git("rev-parse", "HEAD")
-        return f"{commit}-dirty" if _ask_git("status", "--porcelain") else commit
+        return f"{commit}-dirty" if _ask_git("status", "--porcelain", "--untracked-files=no") else commit
     except (OSError, subprocess.CalledProcessError):
         return None
 

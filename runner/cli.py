@@ -59,7 +59,9 @@ def run(
     on: Annotated[str, typer.Option("--on", help="Where the cells run; so far only `local`: this machine.")] = "local",
     store: StoreOption = "file://results",
     run_id: Annotated[str | None, typer.Option(help="Name a new run, or go on with the run of this name.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start a new run even if one of this plan is unfinished.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")
+    ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")] = False,
     python: Annotated[
         list[str] | None,
@@ -70,7 +72,7 @@ def run(
     output: OutputOption = None,
     report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True,
 ) -> None:
-    """Measure every cell of MATRIX that has no result yet, then collect and report."""
+    """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
     if on != "local":
         raise UserError(f"--on {on}: this version runs cells on this machine only; leave --on out or give `local`")
     local_run = LocalRun(
@@ -96,7 +98,9 @@ def run(
 @app.command()
 def render(
     matrix: MatrixArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document per line instead of a table.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Every field of every cell: one JSON document per line.")
+    ] = False,
 ) -> None:
     """Print the cells of MATRIX; measure nothing."""
     loaded = load_matrix(matrix)
@@ -113,7 +117,7 @@ def render(
 @app.command()
 def status(run_id: RunArgument = "", store: StoreOption = "file://results") -> None:
     """Print how far a run is: its repeats by state."""
-    collection = _load(Store.open(store), run_id)
+    collection = _load(_open_existing(store), run_id)
     counts = Counter(collection.results["status"])
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     console.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
@@ -125,7 +129,7 @@ def collect(run_id: RunArgument = "", store: StoreOption = "file://results", out
     """Merge a run's results into Parquet and CSV tables."""
     from collector.export import write_collection
 
-    collection = _load(Store.open(store), run_id)
+    collection = _load(_open_existing(store), run_id)
     directory = output or _default_output(collection.run)
     with _explain_unwritable(directory):
         paths = write_collection(collection, directory)
@@ -143,7 +147,7 @@ def report(
     table: TableOption = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline."""
-    collection = _load(Store.open(store), run_id)
+    collection = _load(_open_existing(store), run_id)
     path = _write_report(collection, output or _default_output(collection.run), _fit_forecast(year, table))
     console.print(str(path), soft_wrap=True)
     _print_skipped(collection)
@@ -160,13 +164,14 @@ def forecast(
 ) -> None:
     """Forecast GPU memory: the study's polynomials beside a log-linear fit, with prediction intervals."""
     from collector.forecast import describe_forecast
+    from collector.plots.forecast import check_plot_path, save_forecast_plot
 
+    if plot:
+        check_plot_path(plot)
     fitted = _fit_forecast(year, table, series)
     for line in describe_forecast(fitted):
         console.print(line)
     if plot:
-        from collector.plots.forecast import save_forecast_plot
-
         with _explain_unwritable(plot):
             save_forecast_plot(fitted, plot)
         console.print(str(plot), soft_wrap=True)
@@ -213,6 +218,15 @@ def _finish(store: Store, run: Run, output: Path | None, *, with_report: bool) -
         counts = ", ".join(f"{number} {state}" for state, number in Counter(bad["status"]).most_common())
         console.print(f"{len(bad)} of {len(collection.results)} repeats did not end well: {counts}", style="red")
         raise typer.Exit(EXIT_NOT_OK)
+
+
+def _open_existing(url: str) -> Store:
+    """Open a store to read from; UserError where it is a directory that is not there: reading makes none."""
+    scheme, _, path = url.partition("://")
+    if scheme == "file" and path and not Path(path).expanduser().is_dir():
+        place = Path(path).expanduser().absolute()
+        raise UserError(f"store {url}: there is no directory {place}; name the right one with --store")
+    return Store.open(url)
 
 
 def _load(store: Store, run_id: str) -> "Collection":

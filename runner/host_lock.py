@@ -55,15 +55,23 @@ def find_holders(descriptor: int) -> Holders:
     """Return who holds a lock on the file that `descriptor` is open on."""
     file = os.readlink(f"/proc/self/fd/{descriptor}")
     owner, alive = None, set()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):  # it has ended, or is another user's
-            if os.readlink(link) == file:
-                info = (link.parents[1] / "fdinfo" / link.name).read_text()
-                lock = re.search(r"^lock:.* FLOCK .* WRITE (-?\d+) ", info, re.MULTILINE)
-                if lock:
-                    owner = int(lock[1])
-                    alive.add(int(link.parts[2]))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # it has ended meanwhile, or is another user's
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                if _is_link_to(f"/proc/{pid}/fd/{number}", file):
+                    info = Path(f"/proc/{pid}/fdinfo/{number}").read_text()
+                    lock = re.search(r"^lock:.* FLOCK .* WRITE (-?\d+) ", info, re.MULTILINE)
+                    if lock:
+                        owner = int(lock[1])
+                        alive.add(int(pid))
     return Holders(owner=owner, alive=frozenset(alive))
+
+
+def _is_link_to(link: str, file: str) -> bool:
+    try:
+        return os.readlink(link) == file
+    except FileNotFoundError:  # closed meanwhile
+        return False
 
 
 def _acquire(descriptor: int, path: Path) -> None:

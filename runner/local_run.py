@@ -119,9 +119,8 @@ def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> 
         name, separator, path = value.partition("=")
         chosen = [framework for framework in frameworks if framework == name] if separator else list(frameworks)
         if not chosen:
-            raise UserError(
-                f"--python {value}: '{name}' is no framework; it takes PATH or one of {', '.join(frameworks)}=PATH"
-            )
+            words = " or ".join(f"{framework}=PATH" for framework in frameworks)
+            raise UserError(f"--python {value}: '{name}' is no framework; it takes PATH or {words}")
         found = shutil.which(path if separator else value)
         if not found:
             raise UserError(f"--python {value}: no such program; it takes the name or path of a Python interpreter")

@@ -39,7 +39,8 @@ def plan_local_run(matrix: Matrix, *, num_gpus: int, run_id: str | None) -> Run:
     left_out = [planned for planned in matrix.cells if planned.cell.device == "gpu" and num_gpus == 0]
     if len(left_out) == len(matrix.cells):
         raise UserError(
-            f"{matrix.source}: no cell can run here: all ask for a GPU and {NO_GPU}; add `cpu` to the axis `device`"
+            f"{matrix.source}: no cell can run here: all ask for a GPU and {NO_GPU}; "
+            "set `device` to cpu, or add cpu where it is an axis"
         )
     now = datetime.now(UTC)
     return Run(

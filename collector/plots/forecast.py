@@ -35,10 +35,15 @@ def plot_forecast(forecast: Forecast) -> alt.LayerChart:
     return alt.LayerChart(layer=layers, width="container", height=380)
 
 
-def save_forecast_plot(forecast: Forecast, path: Path) -> None:
-    """Write the plot to an .html file that opens offline, or to a .png or .svg. UserError for another ending."""
+def check_plot_path(path: Path) -> None:
+    """Raise UserError where the file's ending names no format that a plot can be written in."""
     if path.suffix not in (".html", ".png", ".svg"):
         raise UserError(f"--plot {path}: the ending says the format; it takes .html, .png or .svg")
+
+
+def save_forecast_plot(forecast: Forecast, path: Path) -> None:
+    """Write the plot to an .html file that opens offline, or to a .png or .svg. UserError for another ending."""
+    check_plot_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     chart = plot_forecast(forecast)
     if path.suffix == ".html":

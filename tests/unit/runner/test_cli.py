@@ -156,7 +156,7 @@ def test_words_in_brackets_are_no_markup(call_main: CallMain, desk: Desk) -> Non
         (["run", "quick.yaml", "--run-id", "My Run"], "error: --run-id My Run: it takes up to 63 of a-z, 0-9 and '-'"),
         (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: all ask for a GPU and no NVIDIA GPU is visible"),
         (["render", "nope.yaml"], "error: nope.yaml"),
-        (["status"], "error: store file://results: no run here; name the right one with --store"),
+        (["status"], "error: store file://results: there is no directory "),
         (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials found; set AWS_ACCESS_KEY_ID"),
         (["report", "mine"], "error: store file://results: "),
         (["collect", "../up"], "error: store file://results: "),

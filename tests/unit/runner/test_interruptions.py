@@ -21,15 +21,16 @@ from tiny_checkout import make_checkout
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_ended_again_and_again_measures_every_repeat_once(number: int, desk: Desk) -> None:
-    (desk.folder / "quick.yaml").write_text(MATRIX.replace("repeats: 2", "repeats: 8"))
+    (desk.folder / "quick.yaml").write_text(MATRIX.replace("repeats: 2", "repeats: 10"))
     moments = random.Random(number)
     started_though_there: set[tuple[str, int]] = set()
     for num_more in (0, 1, 2, 3, None):
         there, num_started = set(name_repeats(desk.read_results())), len(read_log(desk.log))
         runner = desk.start()
         if num_more is not None:
+            await_line(runner, "run quick-")  # before it, Python can lose a Ctrl-C: it is still importing
             await_starts(desk, num_started + num_more)
-            time.sleep(moments.uniform(0.0, 0.3))
+            time.sleep(moments.uniform(0.0, 0.2))
             os.killpg(runner.pid, number)
         output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
         assert number == signal.SIGKILL or not any(is_running(pid) for pid in read_pids(desk.log))

@@ -280,7 +280,7 @@ def test_a_relative_interpreter_becomes_absolute(tmp_path: Path, monkeypatch: py
     [
         ("/no/such/python", "--python /no/such/python: "),
         ("pytorch=/no/such/python", "--python pytorch=/no/such/python: "),
-        ("torch=/bin/sh", "--python torch=/bin/sh: 'torch' is no framework; it takes PATH or one of pytorch, tensorf"),
+        ("torch=/bin/sh", "--python torch=/bin/sh: 'torch' is no framework; it takes PATH or pytorch=PATH or tensorf"),
         ("pytorch=", "--python pytorch=: "),
         ("", "--python : "),
         ("/etc/passwd", "--python /etc/passwd: "),  # no program
