@@ -54,24 +54,25 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
 def find_holders(descriptor: int) -> Holders:
     """Return who holds a lock on the file that `descriptor` is open on."""
     file = os.readlink(f"/proc/self/fd/{descriptor}")
-    owner, alive = None, set()
+    owners = {pid: owner for pid, number in _list_open_files() if (owner := _read_owner(pid, number, file)) is not None}
+    return Holders(owner=next(iter(owners.values()), None), alive=frozenset(owners))
+
+
+def _list_open_files() -> Iterator[tuple[int, str]]:
+    """Yield process and descriptor of every open file of this user's processes."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):  # it has ended meanwhile, or is another user's
-            for number in os.listdir(f"/proc/{pid}/fd"):
-                if _is_link_to(f"/proc/{pid}/fd/{number}", file):
-                    info = Path(f"/proc/{pid}/fdinfo/{number}").read_text()
-                    lock = re.search(r"^lock:.* FLOCK .* WRITE (-?\d+) ", info, re.MULTILINE)
-                    if lock:
-                        owner = int(lock[1])
-                        alive.add(int(pid))
-    return Holders(owner=owner, alive=frozenset(alive))
+            yield from ((int(pid), number) for number in os.listdir(f"/proc/{pid}/fd"))
 
 
-def _is_link_to(link: str, file: str) -> bool:
-    try:
-        return os.readlink(link) == file
-    except FileNotFoundError:  # closed meanwhile
-        return False
+def _read_owner(pid: int, number: str, file: str) -> int | None:
+    """Return who took the lock that a process holds with this descriptor; None where that is no lock on `file`."""
+    with suppress(OSError):  # closed meanwhile
+        if os.readlink(f"/proc/{pid}/fd/{number}") == file:
+            info = Path(f"/proc/{pid}/fdinfo/{number}").read_text()
+            lock = re.search(r"^lock:.* FLOCK .* WRITE (-?\d+) ", info, re.MULTILINE)
+            return int(lock[1]) if lock else None
+    return None
 
 
 def _acquire(descriptor: int, path: Path) -> None:

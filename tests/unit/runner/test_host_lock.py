@@ -12,7 +12,7 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import is_running
-from runner.host_lock import hold_host_lock
+from runner.host_lock import Holders, find_holders, hold_host_lock
 
 HANG_GUARD_SECONDS = 30.0
 
@@ -136,6 +136,17 @@ def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: St
     codes = sorted(rival.communicate() and rival.returncode for rival in rivals)
 
     assert [0, 2, 2, 2, 2] == codes
+
+
+def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) -> None:
+    command = ["sh", "-c", "while :; do /bin/true; done"]
+    with subprocess.Popen(command, start_new_session=True) as churn, (tmp_path / "lock").open("w") as file:
+        try:
+            found = {find_holders(file.fileno()) for _ in range(300)}
+        finally:
+            os.killpg(churn.pid, signal.SIGKILL)
+
+    assert {Holders(owner=None, alive=frozenset())} == found
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe{", b'{"runner_pid": 1, "process_group": 1}', b"x" * 10_000])
