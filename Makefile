@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
-IMAGES := pytorch tensorflow
+IMAGES := pytorch tensorflow jax
 COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-package benchmatrix-bench
 # What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.
 define lock-image

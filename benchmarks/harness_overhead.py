@@ -1,74 +1,95 @@
-"""What the harness costs: a loop written by hand and the harness step the same PyTorch model in turns, in one process.
+"""What the harness costs: hand-written PyTorch steps and the harness's take turns, eager and compiled, in one process.
 
-Prints the ratio of the medians of their step times, harness over hand-written; the target is at most 1.01. Run it with
-the image's interpreter: PYTHONPATH=images/bench/src .environments/pytorch-cpu/bin/python benchmarks/harness_overhead.py
+Prints a line per cell: medians of the step times of both sides, and harness over hand-written; the target is at most
+1.01 where a step takes 1 ms or more. Run it with the image's interpreter (--help lists the axes):
+PYTHONPATH=images/bench/src .environments/pytorch-cpu/bin/python benchmarks/harness_overhead.py --models conv6
 """
 
 import argparse
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
+from typing import Any, get_args
 
 import torch
+from hand_written import write_step
 
 from bench.catalog import MODELS
-from bench.frameworks.pytorch import PyTorchWorkload, load
+from bench.frameworks.pytorch import PyTorch, set_switches
 from bench.harness import measure
 from bench.probes.cpu import count_threads
-from bench.schema import Cell, Phases
+from bench.schema import Cell, Phases, Precision
 
 TARGET = 1.01
-Loop = Callable[[], list[float]]
+TARGET_FROM_SECONDS = 1e-3
+HEADER = (
+    f"{'cell':44} {'by hand, ms':>12} {'harness, ms':>12} {'on device':>10} {'ratio':>7}  {'ratios by turn':16} target"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
-    """One of the two: its loop and the step times it has taken so far, in seconds."""
+class Comparison:
+    """Step times of both sides in seconds, one list per turn; `device_seconds`: the harness's own events, if any."""
 
-    take_turn: Loop
-    step_seconds: list[float] = field(default_factory=list)
+    by_hand: list[list[float]]
+    by_harness: list[list[float]]
+    device_seconds: list[float]
+
+    @property
+    def ratio(self) -> float:
+        """Median of the harness's steps over the median of the hand-written ones."""
+        return median(itertools.chain(*self.by_harness)) / median(itertools.chain(*self.by_hand))
+
+    def describe(self) -> str:
+        """Return the figures of one line, times in milliseconds."""
+        hand, harness = (median(itertools.chain(*side)) for side in (self.by_hand, self.by_harness))
+        ratios = [median(ours) / median(theirs) for ours, theirs in zip(self.by_harness, self.by_hand, strict=True)]
+        device = f"{median(self.device_seconds) * 1e3:10.3f}" if self.device_seconds else f"{'-':>10}"
+        judged = "below 1 ms" if hand < TARGET_FROM_SECONDS else "met" if self.ratio <= TARGET else "MISSED"
+        spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
+        return f"{hand * 1e3:12.3f} {harness * 1e3:12.3f} {device} {self.ratio:7.3f}  {spread:16} {judged}"
 
 
 def main() -> None:
-    """Let both sides take turns, first one first and then the other, and print what each took."""
-    cell, num_turns = read_arguments()
-    workload = load(cell, count_threads()).build_workload(cell)
-    by_hand = Side(take_turn=write_loop(workload, cell))
-    by_harness = Side(take_turn=lambda: list(measure(workload, cell, Phases())[1].step_seconds))
-    by_hand.take_turn()
-    by_harness.take_turn()  # both are warm now
-    ratios = []
+    """Print a line per cell."""
+    arguments = read_arguments()
+    device = torch.cuda.get_device_name() if arguments.device == "gpu" else f"{count_threads()} threads"
+    print(f"PyTorch {torch.__version__} on {device}; {arguments.turns} turns of {arguments.steps} steps each")
+    print(HEADER)
+    for cell in list_cells(arguments):
+        print(f"{cell.slug:44} {compare(cell, arguments.turns).describe()}", flush=True)
+        torch.compiler.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def compare(cell: Cell, num_turns: int) -> Comparison:
+    """Let both sides take turns, first one first and then the other, after a turn each that warms them up."""
+    set_switches(cell, count_threads())
+    take_hand_turn = write_loop(write_step(cell), cell)
+    workload = PyTorch(cell, count_threads()).build_workload(cell)
+    comparison = Comparison(by_hand=[], by_harness=[], device_seconds=[])
+
+    def take_harness_turn() -> list[float]:
+        samples = measure(workload, cell, Phases())[1]
+        comparison.device_seconds.extend(samples.device_step_seconds or ())
+        return list(samples.step_seconds)
+
+    take_hand_turn()
+    take_harness_turn()
+    comparison.device_seconds.clear()
     for turn in range(num_turns):
-        medians = {}
-        for side in (by_hand, by_harness) if turn % 2 else (by_harness, by_hand):
-            steps = side.take_turn()
-            side.step_seconds.extend(steps)
-            medians[id(side)] = median(steps)
-        ratios.append(medians[id(by_harness)] / medians[id(by_hand)])
-    ratio = median(by_harness.step_seconds) / median(by_hand.step_seconds)
-    print(f"{cell.slug}, {num_turns} turns of {cell.num_steps} steps each, {count_threads()} threads")
-    print(f"hand-written loop  {median(by_hand.step_seconds) * 1e3:9.3f} ms")
-    print(f"harness            {median(by_harness.step_seconds) * 1e3:9.3f} ms")
-    print(f"ratio of medians   {ratio:9.4f}  (target: at most {TARGET})")
-    print(f"ratios by turn     {min(ratios):9.4f} to {max(ratios):.4f}, median {median(ratios):.4f}")
+        sides = [(take_hand_turn, comparison.by_hand), (take_harness_turn, comparison.by_harness)]
+        for take_turn, turns in sides if turn % 2 else reversed(sides):
+            turns.append(take_turn())
+    return comparison
 
 
-def write_loop(workload: PyTorchWorkload, cell: Cell) -> Loop:
-    """Return the loop that somebody would write without the harness, over the same model, data and optimiser."""
-    model, images, labels = workload.model, workload.images, workload.labels
-    criterion = torch.nn.CrossEntropyLoss()
-
-    def train() -> None:
-        workload.optimizer.zero_grad()
-        criterion(model(images), labels).backward()
-        workload.optimizer.step()
-
-    @torch.inference_mode()
-    def infer() -> None:
-        model(images)
-
-    step = train if cell.phase == "train" else infer
+def write_loop(step: Callable[[], Any], cell: Cell) -> Callable[[], list[float]]:
+    """Return the timed loop that somebody would write without the harness."""
 
     def loop() -> list[float]:
         seconds = []
@@ -83,30 +104,43 @@ def write_loop(workload: PyTorchWorkload, cell: Cell) -> Loop:
     return loop
 
 
-def read_arguments() -> tuple[Cell, int]:
-    """Return the cell to step, with the least warm-up so that the turns are alike, and the number of turns."""
-    parser = argparse.ArgumentParser(description="The harness beside a hand-written loop, in turns.")
-    parser.add_argument("--model", choices=list(MODELS), default="resnet18")
+def list_cells(arguments: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells to step, with the least warm-up so that the turns are alike."""
+    axes = (arguments.models, arguments.modes, arguments.phases, arguments.precisions)
+    for model, mode, phase, precision in itertools.product(*axes):
+        spec = MODELS[model]
+        if phase not in spec.phases:
+            continue
+        yield Cell(
+            model=model,
+            framework="pytorch",
+            device=arguments.device,
+            phase=phase,
+            precision=precision,
+            mode=mode,
+            batch_size=1 if model in ("cyclegan", "matmul") else arguments.batch_size,
+            input_size=arguments.input_size or spec.input_size,
+            num_classes=spec.num_classes,
+            num_warmup_steps=1,
+            max_warmup_seconds=1e-9,
+            num_steps=arguments.steps,
+            min_seconds=0,
+        )
+
+
+def read_arguments() -> argparse.Namespace:
+    """Return the axes of the cells and how long to measure."""
+    parser = argparse.ArgumentParser(description="The harness beside hand-written steps, in turns.")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=["resnet18"])
+    parser.add_argument("--modes", nargs="+", choices=("eager", "compiled"), default=["eager"])
+    parser.add_argument("--phases", nargs="+", choices=("train", "infer"), default=["train", "infer"])
+    parser.add_argument("--precisions", nargs="+", choices=get_args(Precision), default=["fp32"])
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--phase", choices=("train", "infer"), default="train")
-    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=4, help="1 for cyclegan and matmul, whatever is given")
+    parser.add_argument("--input-size", type=int, help="default: that of the model")
     parser.add_argument("--steps", type=int, default=10, help="steps of one turn")
     parser.add_argument("--turns", type=int, default=8)
-    chosen = parser.parse_args()
-    cell = Cell(
-        model=chosen.model,
-        framework="pytorch",
-        device=chosen.device,
-        phase=chosen.phase,
-        batch_size=chosen.batch_size,
-        input_size=MODELS[chosen.model].input_size,
-        num_classes=MODELS[chosen.model].num_classes,
-        num_warmup_steps=1,
-        max_warmup_seconds=1e-9,
-        num_steps=chosen.steps,
-        min_seconds=0,
-    )
-    return cell, chosen.turns
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,61 +1,146 @@
-"""The summary of cells comes in, comparisons of pairs go out: TensorFlow over PyTorch, GPU over CPU.
+"""The summary of cells comes in, comparisons of pairs go out: frameworks, devices, modes, precisions, numbers of GPUs.
 
-A pair is matched on every field of the cell but the one compared and the protocol (how long was measured). A verdict
-is given in words only where the interval of the ratio excludes 1; a pair that cannot be compared says why.
+A pair is matched on every field of the cell but the one compared, those that the comparison leaves free, and the
+protocol (how long was measured). A verdict is given in words only where the interval of the ratio excludes 1; a pair
+that cannot be compared says why.
 """
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
-from collector.frames import CELL_COLUMNS, Row, list_rows, make_frame
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
-from collector.statistics import Estimate, estimate_ratio
+from collector.environments import drop_build
+from collector.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
+from collector.statistics import Estimate, estimate_ratio, scale_estimate
 from collector.tables import read_estimate
 from collector.units import format_significant
 
-PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds")
-FRAMEWORK_MATCH = [name for name in CELL_COLUMNS if name not in ("framework", "mode", *PROTOCOL_FIELDS)]
-DEVICE_MATCH = [name for name in CELL_COLUMNS if name not in ("device", *PROTOCOL_FIELDS)]
-SIDE_NAMES = FRAMEWORK_NAMES | DEVICE_NAMES
+PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds", "sampling_seconds")
+DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
+SIDES = ("subject", "reference")
+SIDE_COLUMNS: Columns = {
+    "run_id": "str",
+    "cell_id": "str",
+    "environment_id": "str",
+    "framework_version": "str",
+    "cpu_model": "str",
+    "num_threads": "Int64",
+    "gpu_name": "str",
+    "median_step_seconds": "float64",
+}
+MAX_GPUS = 64
 
 
-def _list_columns(match: list[str], sides: tuple[str, str], sided: tuple[str, ...]) -> dict[str, str]:
-    """Return the columns (name to dtype) of a comparison of `sides`, whose own columns end in `_<side>`."""
-    return (
-        {name: CELL_COLUMNS[name] for name in match}
-        | {f"{name}_{side}": "str" for side in sides for name in ("cell_id", "environment_id", *sided)}
-        | {"cpu_model": "str", "num_threads": "Int64", "gpu_name": "str"}
-        | {f"median_step_seconds_{side}": "float64" for side in sides}
-        | {"ratio": "float64", "ratio_low": "float64", "ratio_high": "float64", "verdict": "str", "note": "str"}
-    )
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Which cells are paired, and what is computed of a pair."""
+
+    name: str
+    field: str
+    """The field of the cell in which subject and reference differ."""
+    pairs: tuple[tuple[str | int, str | int], ...]
+    """(subject, reference): values of `field`."""
+    measure: Literal["time ratio", "speedup", "efficiency"]
+    """`time ratio`: the subject's median step time over the reference's, below 1 where the subject is faster.
+    `speedup`: the reference's over the subject's. `efficiency`: throughput of n GPUs over n times that of one."""
+    free: tuple[str, ...] = ()
+    """Further fields that may differ."""
+    derived: tuple[str, ...] = ()
+    """Columns of DERIVED_COLUMNS that must be equal."""
+    same_hardware: bool = True
+    same_version: bool = True
+    """Whether the framework's version must be equal; `+cpu` and the like, which name its build, may differ."""
+
+    @property
+    def match(self) -> list[str]:
+        """The columns that are equal on both sides."""
+        fields = [name for name in CELL_COLUMNS if name not in (self.field, *self.free, *PROTOCOL_FIELDS)]
+        return [*fields, *self.derived]
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of `compare_cells`, name to dtype."""
+        dtypes = dict(CELL_COLUMNS) | dict(DERIVED_COLUMNS)
+        sided = {name: dtypes[name] for name in (self.field, *self.free)} | dict(SIDE_COLUMNS)
+        return (
+            {name: dtypes[name] for name in self.match}
+            | {"subject": "str", "reference": "str"}
+            | {f"{name}_{side}": dtype for name, dtype in sided.items() for side in SIDES}
+            | {"ratio": "float64", "ratio_low": "float64", "ratio_high": "float64"}
+            | {"verdict": "str", "note": "str", "left_out": "str"}
+        )
 
 
-FRAMEWORK_COLUMNS = _list_columns(FRAMEWORK_MATCH, ("tensorflow", "pytorch"), ("mode", "framework_version"))
-DEVICE_COLUMNS = _list_columns(DEVICE_MATCH, ("cpu", "gpu"), ("framework_version",))
+FRAMEWORKS = Comparison(
+    name="frameworks",
+    field="framework",
+    pairs=(("tensorflow", "pytorch"), ("jax", "pytorch")),
+    measure="time ratio",
+    free=("mode",),
+    same_version=False,
+)
+DEVICES = Comparison(name="devices", field="device", pairs=(("gpu", "cpu"),), measure="speedup", same_hardware=False)
+MODES = Comparison(
+    name="modes",
+    field="mode",
+    pairs=(("compiled", "eager"), ("compiled", "graph"), ("graph", "eager")),
+    measure="speedup",
+)
+PRECISIONS = Comparison(
+    name="precisions",
+    field="precision",
+    pairs=(("tf32", "fp32"), ("fp16", "fp32"), ("bf16", "fp32")),
+    measure="speedup",
+)
+WEAK_SCALING = Comparison(
+    name="weak-scaling",
+    field="num_gpus",
+    pairs=tuple((number, 1) for number in range(2, MAX_GPUS + 1)),
+    measure="efficiency",
+    free=("batch_size",),
+    derived=("batch_per_gpu",),
+)
+STRONG_SCALING = Comparison(name="strong-scaling", field="num_gpus", pairs=WEAK_SCALING.pairs, measure="efficiency")
+COMPARISONS = (FRAMEWORKS, DEVICES, MODES, PRECISIONS, WEAK_SCALING, STRONG_SCALING)
 
 
-def compare_frameworks(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per matched pair of cells on the same hardware, with the columns FRAMEWORK_COLUMNS.
+def compare_all(summary: pd.DataFrame, *, include_invalid: bool = False) -> dict[str, pd.DataFrame]:
+    """Return the pairs of each of COMPARISONS by its name."""
+    return {
+        comparison.name: compare_cells(summary, comparison, include_invalid=include_invalid)
+        for comparison in COMPARISONS
+    }
 
-    `ratio`: TensorFlow's median step time over PyTorch's, below 1 where TensorFlow is faster. Every mode of the one is
-    paired with every mode of the other. A pair that never ran on the same hardware has a row without a ratio.
+
+def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_invalid: bool = False) -> pd.DataFrame:
+    """Return one row per matched pair of rows of `summary`, with the columns `comparison.columns`.
+
+    `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
+    same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
+    left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`.
     """
-    pairs = _pair(summary, "framework", ("tensorflow", "pytorch"), FRAMEWORK_MATCH)
-    same = pairs["hardware_id_tensorflow"] == pairs["hardware_id_pytorch"]
-    cells = pd.MultiIndex.from_frame(pairs[["cell_id_tensorflow", "cell_id_pytorch"]])
-    return make_frame(
-        [_compare_frameworks(pair) for pair in list_rows(pairs[same | ~cells.isin(cells[same])])],
-        FRAMEWORK_COLUMNS,
-    )
+    rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])
+    subjects = rows[rows[comparison.field].isin({subject for subject, _ in comparison.pairs})]
+    pairs = subjects.merge(rows, on=comparison.match, suffixes=("_subject", "_reference"))
+    sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
+    pairs = pairs[sides.isin(comparison.pairs)]
+    if comparison.same_hardware:
+        pairs = _prefer(pairs, pairs["hardware_id_subject"] == pairs["hardware_id_reference"])
+    pairs = _prefer(pairs, pairs["run_id_subject"] == pairs["run_id_reference"])
+    return make_frame([_compare(pair, comparison, include_invalid) for pair in list_rows(pairs)], comparison.columns)
 
 
-def compare_devices(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per matched pair of cells, with the columns DEVICE_COLUMNS.
-
-    `ratio`: the speedup, the median step time on the CPU over that on the GPU. `cpu_model` and `num_threads` are those
-    of the CPU cell, `gpu_name` is that of the GPU cell.
-    """
-    pairs = _pair(summary, "device", ("cpu", "gpu"), DEVICE_MATCH)
-    return make_frame([_compare_devices(pair) for pair in list_rows(pairs)], DEVICE_COLUMNS)
+def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
+    """Return in a sentence how many pairs of the comparisons were left out and why; empty where none was."""
+    frames = list(pairs)
+    reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
+    if reasons.empty:
+        return ""
+    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
+    return f"{len(reasons)} of {sum(map(len, frames))} pairs are left out: {counts}."
 
 
 def describe_ratio(ratio: Estimate, *, subject: str) -> str:
@@ -70,50 +155,91 @@ def describe_ratio(ratio: Estimate, *, subject: str) -> str:
     return f"{subject} is {factor}x {'slower' if low > 1 else 'faster'} ({least} to {most})"
 
 
-def _pair(summary: pd.DataFrame, field: str, sides: tuple[str, str], match: list[str]) -> pd.DataFrame:
-    first, second = (summary[summary[field] == side] for side in sides)
-    return first.merge(second, on=match, suffixes=(f"_{sides[0]}", f"_{sides[1]}"))
+def describe_efficiency(efficiency: Estimate) -> str:
+    """Return in words how near n GPUs come to n times the throughput of one."""
+    if efficiency.interval is None:
+        return "no verdict: one repeat, no interval"
+    center, low, high = (format_significant(100 * value) for value in (efficiency.center, *efficiency.interval))
+    return f"{center} % of linear ({low} to {high})"
 
 
-def _compare_frameworks(pair: Row) -> Row:
-    sides = ("tensorflow", "pytorch")
-    row = pair | {name: pair[f"{name}_tensorflow"] for name in ("cpu_model", "num_threads", "gpu_name")}
-    row["note"] = _join_notes(pair, sides)
-    refusal = _refuse_pair(pair, sides)
-    if refusal is None and pair["hardware_id_tensorflow"] != pair["hardware_id_pytorch"]:
-        refusal = "not compared: the hardware differs"
+def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
+    """Return the pairs that are `wanted`, and of the others those whose cells have no wanted pair."""
+    cells = pd.MultiIndex.from_frame(pairs[["cell_id_subject", "cell_id_reference"]])
+    return pairs[wanted | ~cells.isin(cells[wanted])]
+
+
+def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
+    names = {side: _name_side(pair, comparison, side) for side in SIDES}
+    row = pair | {side: _describe_side(pair, comparison, side) for side in SIDES}
+    row["note"] = "; ".join(_list_notes(pair, names))
+    refusal = _refuse_pair(pair, comparison, names)
     if refusal is not None:
-        return row | {"verdict": refusal}
-    ratio = estimate_ratio(read_estimate(pair, "_tensorflow"), read_estimate(pair, "_pytorch"))
-    return row | _describe_estimate(ratio) | {"verdict": describe_ratio(ratio, subject="TensorFlow")}
+        return row | {"verdict": f"not compared: {refusal}"}
+    faulty = [side for side in SIDES if not pair[f"num_valid_{side}"]]
+    if faulty and not include_invalid:
+        left_out = f"no repeat of {' and of '.join(names[side] for side in faulty)} is valid"
+        faults = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in faulty)
+        return row | {"verdict": f"left out: {left_out} ({faults})", "left_out": left_out}
+    return row | _measure(pair, comparison, names["subject"])
 
 
-def _compare_devices(pair: Row) -> Row:
-    sides = ("cpu", "gpu")
-    row = pair | {name: pair[f"{name}_cpu"] for name in ("cpu_model", "num_threads")}
-    row |= {"gpu_name": pair["gpu_name_gpu"], "note": _join_notes(pair, sides)}
-    refusal = _refuse_pair(pair, sides)
-    if refusal is not None:
-        return row | {"verdict": refusal}
-    cpu, gpu = (read_estimate(pair, f"_{side}") for side in sides)
-    verdict = describe_ratio(estimate_ratio(gpu, cpu), subject=pair["gpu_name_gpu"])
-    return row | _describe_estimate(estimate_ratio(cpu, gpu)) | {"verdict": verdict}
+def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
+    subject, reference = (read_estimate(pair, f"_{side}") for side in SIDES)
+    time_ratio = estimate_ratio(subject, reference)
+    if comparison.measure == "time ratio":
+        return _describe_estimate(time_ratio, describe_ratio(time_ratio, subject=name))
+    speedup = estimate_ratio(reference, subject)
+    if comparison.measure == "speedup":
+        return _describe_estimate(speedup, describe_ratio(time_ratio, subject=name))
+    batches = [pair.get(f"batch_size_{side}", pair.get("batch_size")) for side in SIDES]
+    efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
+    return _describe_estimate(efficiency, describe_efficiency(efficiency))
 
 
-def _describe_estimate(ratio: Estimate) -> Row:
+def _describe_estimate(ratio: Estimate, verdict: str) -> Row:
     low, high = ratio.interval or (None, None)
-    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
+    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high, "verdict": verdict}
 
 
-def _refuse_pair(pair: Row, sides: tuple[str, str]) -> str | None:
-    empty = [SIDE_NAMES[side] for side in sides if not pair[f"num_ok_{side}"]]
-    return f"not compared: no ok repeat of {' and '.join(empty)}" if empty else None
+def _name_side(pair: Row, comparison: Comparison, side: str) -> str:
+    value = pair[f"{comparison.field}_{side}"]
+    if comparison.field == "device":
+        return str(pair["gpu_name_subject"]) if value == "gpu" and pair["num_ok_subject"] else DEVICE_NAMES[value]
+    return count_gpus(value) if comparison.field == "num_gpus" else FRAMEWORK_NAMES.get(value, str(value))
 
 
-def _join_notes(pair: Row, sides: tuple[str, str]) -> str:
-    return "; ".join(f"{SIDE_NAMES[side]}: {note}" for side in sides for note in _list_notes(pair, side))
+def _describe_side(pair: Row, comparison: Comparison, side: str) -> str:
+    """Return the value compared, with those of the free fields."""
+    value = pair[f"{comparison.field}_{side}"]
+    name = DEVICE_NAMES[value] if comparison.field == "device" else _name_side(pair, comparison, side)
+    free = {name: pair[f"{name}_{side}"] for name in comparison.free}
+    mode = f" {free['mode']}" if "mode" in free else ""
+    batch = f", batch {free['batch_size']}" if "batch_size" in free else ""
+    return f"{name}{mode}{batch}"
 
 
-def _list_notes(pair: Row, side: str) -> list[str]:
+def _refuse_pair(pair: Row, comparison: Comparison, names: Mapping[str, str]) -> str | None:
+    empty = [names[side] for side in SIDES if not pair[f"num_ok_{side}"]]
+    if empty:
+        return f"no ok repeat of {' and '.join(empty)}"
+    if comparison.same_hardware and pair["hardware_id_subject"] != pair["hardware_id_reference"]:
+        return "the hardware differs"
+    versions = [drop_build(pair[f"framework_version_{side}"]) for side in SIDES]
+    if comparison.same_version and versions[0] != versions[1]:
+        return f"the framework's versions differ, {versions[0]} and {versions[1]}"
+    return None
+
+
+def _list_notes(pair: Row, names: Mapping[str, str]) -> list[str]:
+    notes = [f"{names[side]}: {note}" for side in SIDES for note in _list_side_notes(pair, side)]
+    if pair["run_id_subject"] != pair["run_id_reference"]:
+        notes.append(f"of two runs, {pair['run_id_subject']} and {pair['run_id_reference']}")
+    if pair["cpu_model_subject"] != pair["cpu_model_reference"] and pair["num_ok_subject"] and pair["num_ok_reference"]:
+        notes.append(f"the host of {names['subject']} has another CPU, {pair['cpu_model_subject']}")
+    return notes
+
+
+def _list_side_notes(pair: Row, side: str) -> list[str]:
     ok, planned, note = (pair[f"{name}_{side}"] for name in ("num_ok", "num_planned", "note"))
     return ([f"{ok} ok of {planned} planned"] if ok < planned else []) + ([note] if note else [])

@@ -7,6 +7,8 @@ frameworks. Host names, kernels and installed memory are in neither.
 import json
 from typing import Any
 
+import pandas as pd
+
 from bench.schema import Environment, hash_text
 
 
@@ -39,6 +41,11 @@ def describe_hardware(environment: Environment) -> dict[str, Any]:
         "gpu_name": environment.gpu.name if environment.gpu else None,
         "driver_version": environment.gpu.driver_version if environment.gpu else None,
     }
+
+
+def drop_build(version: str | None) -> str | None:
+    """Return a version without what names its build: `2.11.0` for `2.11.0+cu128`."""
+    return None if pd.isna(version) else str(version).partition("+")[0]
 
 
 def _hash_document(document: dict[str, Any]) -> str:

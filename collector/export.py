@@ -5,23 +5,23 @@ from pathlib import Path
 import pandas as pd
 
 from collector.collection import Collection
-from collector.comparisons import compare_devices, compare_frameworks
-from collector.tables import list_failures, summarize_cells
+from collector.comparisons import compare_all
+from collector.tables import list_failures, list_invalid, summarize_cells
 
 
-def write_collection(collection: Collection, directory: Path) -> list[Path]:
+def write_collection(collection: Collection, directory: Path, *, include_invalid: bool = False) -> list[Path]:
     """Write results, samples and tables to `directory`, made if absent, and return the paths of the files.
 
     `results` and `samples` as Parquet (samples hold every raw step time), `results` and the tables as CSV, all in
-    seconds and bytes. Files of the same names are replaced.
+    base units. `include_invalid`: rows without a valid repeat are compared too. Files of the same names are replaced.
     """
     directory.mkdir(parents=True, exist_ok=True)
     summary = summarize_cells(collection)
     tables = {
         "results": collection.results,
         "cells": summary,
-        "frameworks": compare_frameworks(summary),
-        "devices": compare_devices(summary),
+        **compare_all(summary, include_invalid=include_invalid),
+        "invalid": list_invalid(collection),
         "failures": list_failures(collection),
         "skipped": list_skipped(collection),
     }

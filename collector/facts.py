@@ -7,7 +7,8 @@ import pandas as pd
 from bench.schema import Environment
 from collector.collection import Collection
 from collector.labels import FRAMEWORK_NAMES
-from collector.presentation import TableView, describe_hardware
+from collector.presentation import describe_hardware
+from collector.table_view import TableView
 from collector.units import GIB, NOT_THERE, format_duration, format_number
 
 
@@ -47,10 +48,12 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
 def list_warnings(collection: Collection, summary: pd.DataFrame) -> list[str]:
     """Return what a reader must know before trusting the figures. `summary` has labels."""
     measured = summary[summary["num_ok"] > 0]
-    unsteady = int((measured["num_ok"] - measured["num_steady"]).sum())
-    single = int((measured["num_ok"] == 1).sum())
+    unsteady = int((measured["num_counted"] - measured["num_steady"]).sum())
+    single = int((measured["num_counted"] == 1).sum())
+    unproven = int((measured["num_valid"] == 0).sum())
     retried = int((collection.results["num_attempts"] > 1).sum())
     warnings = [
+        (unproven, "row", "without a valid repeat: its figures are from all ok ones"),
         (unsteady, "repeat", "timed although the warm-up had not become steady"),
         (single, "row", "without an interval, as only one repeat is there"),
         (retried, "repeat", "with more than one attempt; the earliest ok one counts"),

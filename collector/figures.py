@@ -1,55 +1,30 @@
 """Summary, comparisons and samples come in, the report's figures go out: per question a caption and its plots."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
 from collector.collection import Collection
+from collector.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_omitted, make_figure, split_panels
 from collector.forecast import Forecast, describe_forecast
 from collector.frames import Row, list_rows
-from collector.labels import label_pairs
 from collector.plots.forecast import plot_forecast
-from collector.plots.measurements import plot_phases, plot_ratios, plot_step_series, plot_step_times
-from collector.plots.style import AnyChart, to_spec
+from collector.plots.measurements import plot_phases, plot_step_series, plot_step_times
+from collector.plots.roofline import plot_roofline
 from collector.presentation import PHASE_TITLES
-from collector.units import MILLISECOND, SECOND, format_interval, format_number, format_significant
-
-# A report must open on a phone: beyond these the tables have the rest, and the caption says so.
-MAX_PANELS = 24
-MAX_ROWS = 40
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One plot: a heading (may be empty), its content in words, and its Vega-Lite document."""
-
-    title: str
-    description: str
-    spec: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FigureGroup:
-    """The plots that answer one question, and how to read them."""
-
-    question: str
-    caption: str
-    figures: tuple[Figure, ...]
-    omitted: str = ""
-    """What is not drawn, in words."""
+from collector.ratio_figures import show_comparisons
+from collector.units import MILLISECOND, PERCENT, SECOND, format_interval, format_number
 
 
 def build_figures(
-    collection: Collection, summary: pd.DataFrame, frameworks: pd.DataFrame, devices: pd.DataFrame
+    collection: Collection, summary: pd.DataFrame, comparisons: Mapping[str, pd.DataFrame]
 ) -> tuple[FigureGroup, ...]:
-    """Return the groups that the data can fill. `summary` has labels; the others are the two comparisons."""
+    """Return the groups that the data can fill. `summary` has labels; `comparisons` are those of `compare_all`."""
     measured = summary[summary["num_ok"] > 0]
     groups = (
         _show_step_times(collection, measured),
-        _show_framework_ratios(frameworks[frameworks["ratio_low"].notna()]),
-        _show_speedups(devices[devices["ratio_low"].notna()]),
+        *show_comparisons(comparisons),
+        _show_roofline(measured[(measured["share_of_peak"] > 0) & (measured["share_of_roofline"] > 0)]),
         _show_phases(measured),
         _show_step_series(collection, measured),
     )
@@ -58,7 +33,7 @@ def build_figures(
 
 def draw_forecast(forecast: Forecast) -> Figure:
     """Return the plot of a forecast with its answers in words."""
-    return _make_figure(plot_forecast(forecast), " ".join(describe_forecast(forecast)))
+    return make_figure(plot_forecast(forecast), " ".join(describe_forecast(forecast)))
 
 
 def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGroup:
@@ -67,7 +42,7 @@ def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGr
     repeats = repeats.merge(measured[[*keys, "workload", "variant"]], on=keys)
     workloads = list(measured["workload"].unique())
     figures = tuple(
-        _make_figure(
+        make_figure(
             plot_step_times(rows, repeats[repeats["workload"] == workload]), _describe_step_times(rows), title=workload
         )
         for workload in workloads[:MAX_PANELS]
@@ -78,37 +53,25 @@ def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGr
         caption="Dot: median step time. Line: its 95 % interval. Circles below: the median of each repeat. Every panel "
         "starts at zero and has its own scale.",
         figures=figures,
-        omitted=_count_omitted(len(workloads), MAX_PANELS, "workloads"),
+        omitted=count_omitted(len(workloads), MAX_PANELS, "workloads"),
     )
 
 
-def _show_framework_ratios(pairs: pd.DataFrame) -> FigureGroup:
+def _show_roofline(measured: pd.DataFrame) -> FigureGroup:
+    panels = split_panels(measured, measured["label"].to_list())[:MAX_PANELS]
     return FigureGroup(
-        question="Is TensorFlow faster than PyTorch?",
-        caption="TensorFlow's median step time over PyTorch's, with its 95 % interval. Left of 1 TensorFlow is faster. "
-        "After the colon: TensorFlow's mode and PyTorch's.",
-        figures=_show_ratios(pairs, better="TensorFlow faster", worse="TensorFlow slower", above_is_better=False),
-        omitted=_count_omitted(len(pairs), MAX_ROWS, "pairs"),
+        question="How near does it come to what the device can do?",
+        caption="Dot: achieved FLOP/s over the device's peak. Diamond: the shortest time that its arithmetic and its "
+        "memory allow over the median step. The colour says which of the two sets that time. Log scale.",
+        figures=tuple(_draw_roofline(rows.head(MAX_ROWS), title) for title, rows in panels),
+        omitted=count_omitted(len(measured), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "cells"),
     )
 
 
-def _show_speedups(pairs: pd.DataFrame) -> FigureGroup:
-    return FigureGroup(
-        question="What does the GPU gain?",
-        caption="The median step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is "
-        "faster.",
-        figures=_show_ratios(pairs, better="GPU faster", worse="GPU slower", above_is_better=True),
-        omitted=_count_omitted(len(pairs), MAX_ROWS, "pairs"),
-    )
-
-
-def _show_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool) -> tuple[Figure, ...]:
-    if pairs.empty:
-        return ()
-    shown = pairs.assign(name=label_pairs(pairs)).head(MAX_ROWS)
-    lines = zip(shown["name"], shown["ratio"].map(format_significant), strict=True)
-    chart = plot_ratios(shown, better=better, worse=worse, above_is_better=above_is_better)
-    return (_make_figure(chart, "; ".join(f"{name}: {ratio}" for name, ratio in lines)),)
+def _draw_roofline(rows: pd.DataFrame, title: str) -> Figure:
+    lines = zip(rows["rest"], rows["share_of_peak"], strict=True)
+    description = "; ".join(f"{name}: {format_number(share, PERCENT)} % of peak" for name, share in lines)
+    return make_figure(plot_roofline(rows.assign(name=rows["rest"])), description, title=title)
 
 
 def _show_phases(measured: pd.DataFrame) -> FigureGroup:
@@ -117,8 +80,8 @@ def _show_phases(measured: pd.DataFrame) -> FigureGroup:
     return FigureGroup(
         question="Where does the time of a repeat go?",
         caption="Medians over the repeats of each part. Only the timed window enters the step times.",
-        figures=() if shown.empty else (_make_figure(plot_phases(shown), description),),
-        omitted=_count_omitted(len(measured), MAX_ROWS, "cells"),
+        figures=() if shown.empty else (make_figure(plot_phases(shown), description),),
+        omitted=count_omitted(len(measured), MAX_ROWS, "cells"),
     )
 
 
@@ -128,7 +91,7 @@ def _show_step_series(collection: Collection, measured: pd.DataFrame) -> FigureG
         caption="Every step in its order; grey: the warm-up, which enters no figure. Each panel has its own scale and "
         "does not start at zero. Long series are drawn as medians of neighbouring steps with a bar over their range.",
         figures=tuple(_draw_series(collection, measured)),
-        omitted=_count_omitted(
+        omitted=count_omitted(
             len(measured), MAX_PANELS, "cells, the widest intervals first", source="samples.parquet has"
         ),
     )
@@ -143,7 +106,7 @@ def _draw_series(collection: Collection, measured: pd.DataFrame) -> Iterator[Fig
     by_row = {key: rows for key, rows in samples.groupby(["cell_id", "environment_id"])}
     for row in list_rows(measured):
         chart = plot_step_series(by_row[row["cell_id"], row["environment_id"]])
-        yield _make_figure(chart, f"Step times in their order: {_describe_step_time(row)}", title=row["label"])
+        yield make_figure(chart, f"Step times in their order: {_describe_step_time(row)}", title=row["label"])
 
 
 def _describe_step_times(rows: pd.DataFrame) -> str:
@@ -158,11 +121,3 @@ def _describe_step_time(row: Row) -> str:
 
 def _describe_phases(row: Row) -> str:
     return ", ".join(f"{title} {format_number(row[name], SECOND)} s" for name, title in PHASE_TITLES.items())
-
-
-def _make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
-    return Figure(title=title, description=description, spec=to_spec(chart))
-
-
-def _count_omitted(num_all: int, num_shown: int, what: str, *, source: str = "the tables have") -> str:
-    return f"Drawn are {num_shown} of {num_all} {what}; {source} all." if num_all > num_shown else ""

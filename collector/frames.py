@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result
+from collector.conditions import CONDITION_COLUMNS, describe_conditions
 from collector.environments import identify_environment, identify_hardware
 
 Row = dict[str, Any]
@@ -19,13 +20,16 @@ CELL_COLUMNS: Columns = {
     "phase": "str",
     "precision": "str",
     "mode": "str",
+    "num_gpus": "int64",
     "batch_size": "int64",
     "input_size": "int64",
-    "num_classes": "int64",
+    "num_classes": "Int64",
+    "data_dir": "str",
     "num_warmup_steps": "int64",
     "max_warmup_seconds": "float64",
     "num_steps": "int64",
     "min_seconds": "float64",
+    "sampling_seconds": "float64",
     "seed": "int64",
 }
 PHASE_COLUMNS: Columns = dict.fromkeys(Phases.model_fields, "float64")
@@ -59,6 +63,7 @@ RESULT_COLUMNS: Columns = {
     "median_step_seconds": "float64",
     "throughput_samples_per_s": "float64",
     **MEMORY_COLUMNS,
+    **CONDITION_COLUMNS,
     **ENVIRONMENT_COLUMNS,
     "error_kind": "str",
     "error_message": "str",
@@ -75,7 +80,7 @@ SAMPLE_COLUMNS: Columns = {
     "device_seconds": "float64",
 }
 # The package whose version names a framework's version.
-FRAMEWORK_PACKAGES: dict[Framework, str] = {"pytorch": "torch", "tensorflow": "tensorflow"}
+FRAMEWORK_PACKAGES: dict[Framework, str] = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax"}
 MISSING_REASON = "no result was found"
 
 
@@ -124,7 +129,7 @@ def _describe_repeat(run_id: str, cell: Cell, repeat: int, found: list[Result]) 
 
 def _describe_result(result: Result) -> Row:
     row = result.model_dump(include={"attempt", "status", "started_at", "finished_at", "written_by"})
-    row |= result.phases.model_dump()
+    row |= result.phases.model_dump() | describe_conditions(result)
     row["throughput_samples_per_s"] = result.throughput_samples_per_s
     if result.samples is not None:
         row |= {

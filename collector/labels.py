@@ -2,20 +2,32 @@
 
 import pandas as pd
 
+from bench.catalog import MODELS
 from collector.frames import Row, list_rows
 
-FRAMEWORK_NAMES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
+FRAMEWORK_NAMES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 DEVICE_NAMES = {"cpu": "CPU", "gpu": "GPU"}
+# What `input_size` counts, by the task of the model.
+SIZE_UNITS = {
+    "image-classification": "px",
+    "image-translation": "px",
+    "text-classification": "tokens",
+    "matrix-product": "rows",
+}
 # Fields that a workload's name holds only where the rows vary them, and how they are written.
 OPTIONAL_FIELDS = {
     "precision": "{}",
+    "num_gpus": "{} GPUs",
     "num_classes": "{} classes",
+    "data_dir": "data of {}",
     "seed": "seed {}",
     "num_warmup_steps": "{} warm-up steps",
     "max_warmup_seconds": "{:g} s warm-up",
     "num_steps": "{} steps",
     "min_seconds": "{:g} s window",
+    "sampling_seconds": "{:g} s sampled",
 }
+ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
 
 
 def label_workloads(frame: pd.DataFrame) -> list[str]:
@@ -23,9 +35,17 @@ def label_workloads(frame: pd.DataFrame) -> list[str]:
 
     Fields that `frame` lacks, and those of OPTIONAL_FIELDS that all rows of a model share, are left out.
     """
-    models = frame.groupby("model")
-    varying = [name for name in OPTIONAL_FIELDS if name in frame and (models[name].nunique() > 1).any()]
-    return [_describe_workload(row, varying) for row in list_rows(frame)]
+    present = [name for name in OPTIONAL_FIELDS if name in frame]
+    counts = frame.groupby("model")[present].nunique(dropna=False)
+    varying = {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
+    return [_describe_workload(row, varying[row["model"]]) for row in list_rows(frame)]
+
+
+def label_panels(frame: pd.DataFrame) -> list[str]:
+    """Return the broad kind of work per row: `conv6 train, GPU, 32 px`, without the device where `frame` has none."""
+    return [
+        ", ".join([f"{row['model']} {row['phase']}", *_name_device(row), _name_size(row)]) for row in list_rows(frame)
+    ]
 
 
 def label_variants(frame: pd.DataFrame) -> list[str]:
@@ -40,28 +60,44 @@ def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(workload=workloads, variant=variants, label=labels)
 
 
-def label_pairs(pairs: pd.DataFrame) -> list[str]:
-    """Return a name per row of a comparison: the workload and the modes, or the variant where devices are compared."""
-    workloads = label_workloads(pairs)
-    if "mode_tensorflow" not in pairs:
-        return [f"{workload}, {variant}" for workload, variant in zip(workloads, label_variants(pairs), strict=True)]
-    modes = zip(workloads, pairs["mode_tensorflow"], pairs["mode_pytorch"], strict=True)
-    return [f"{workload}: {over} / {under}" for workload, over, under in modes]
+def label_shared(pairs: pd.DataFrame) -> list[str]:
+    """Return a name per row of a comparison for what both sides share."""
+    rows = zip(label_workloads(pairs), list_rows(pairs), strict=True)
+    return [", ".join([workload, *_name_variant(row)]) for workload, row in rows]
+
+
+def count_gpus(number: int) -> str:
+    """Return `1 GPU`, `4 GPUs`."""
+    return f"{number} GPU{'' if number == 1 else 's'}"
 
 
 def _describe_workload(row: Row, varying: list[str]) -> str:
-    device = [DEVICE_NAMES[row["device"]]] if "device" in row else []
-    optional = [OPTIONAL_FIELDS[name].format(row[name]) for name in varying]
-    parts = [
-        f"{row['model']} {row['phase']}",
-        *device,
-        f"batch {row['batch_size']}",
-        f"{row['input_size']} px",
-        *optional,
-    ]
-    return ", ".join(parts)
+    batch = f"batch {row['batch_size']}" if "batch_size" in row else f"batch {row['batch_per_gpu']} per GPU"
+    optional = [_describe_field(name, row[name]) for name in varying if (name, row[name]) != ("num_gpus", 1)]
+    return ", ".join([f"{row['model']} {row['phase']}", *_name_device(row), batch, _name_size(row), *optional])
+
+
+def _name_device(row: Row) -> list[str]:
+    return [DEVICE_NAMES[row["device"]]] if "device" in row else []
+
+
+def _name_size(row: Row) -> str:
+    return f"{row['input_size']} {SIZE_UNITS[MODELS[row['model']].task]}"
+
+
+def _describe_field(name: str, value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return ABSENT_FIELDS[name]
+    return OPTIONAL_FIELDS[name].format(value)
 
 
 def _describe_variant(row: Row) -> str:
-    name = f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}"
+    name = " ".join(_name_variant(row))
     return f"{name} [{row['environment_id']}]" if row.get("num_environments", 1) > 1 else name
+
+
+def _name_variant(row: Row) -> list[str]:
+    """Return framework and mode in one text, as far as the row has them."""
+    words = [FRAMEWORK_NAMES[row["framework"]]] if "framework" in row else []
+    words += [row["mode"]] if "mode" in row else []
+    return [" ".join(words)] if words else []

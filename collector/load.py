@@ -2,7 +2,7 @@
 
 import difflib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from collector.collection import Collection, SkippedDocument
 from collector.environments import identify_environment
 from collector.frames import tabulate_results, tabulate_samples
 
-__all__ = ["Collection", "SkippedDocument", "load_run"]
+__all__ = ["Collection", "SkippedDocument", "load_run", "load_runs"]
 
 MAX_REASON_CHARACTERS = 300
 NUM_NEWEST_RUNS = 5
@@ -40,6 +40,11 @@ def load_run(store: Store, run_id: str) -> Collection:
         environments=_collect_environments(counted),
         skipped=tuple(skipped),
     )
+
+
+def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
+    """Return several runs, in this order and each once, to be compared across; raises as `load_run`."""
+    return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
 def order_attempts(attempts: list[Result]) -> list[Result]:

@@ -1,32 +1,24 @@
 """Tables in base units come in, tables of formatted strings for people go out, for the report and the terminal."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from bench.schema import LeftOutCell
 from collector.collection import Collection, SkippedDocument
 from collector.frames import CELL_COLUMNS, Row, list_rows, make_frame
-from collector.labels import add_labels, label_pairs, label_workloads
+from collector.labels import add_labels
+from collector.table_view import TableView, format_column, format_intervals, make_view
 from collector.tables import summarize_cells
-from collector.units import (
-    MILLISECOND,
-    RATIO,
-    SECOND,
-    THROUGHPUT,
-    Unit,
-    choose_memory_unit,
-    format_interval,
-    format_number,
-)
+from collector.units import MILLISECOND, NOT_THERE, SECOND, THROUGHPUT, choose_memory_unit
 
-# Columns that hold words; all others are numbers, read from the right.
-WORDS = frozenset({"cell", "workload", "modes", "verdict", "hardware", "CPU", "GPU", "note", "key", "reason"})
 MEMORY_TITLES = {
     "peak_rss_bytes": "process, peak resident",
+    "peak_cgroup_bytes": "cgroup, peak",
     "peak_memory_allocated_bytes": "GPU, peak allocated",
     "peak_memory_reserved_bytes": "GPU, peak reserved",
+    "gpu_memory_before_bytes": "device, before",
+    "gpu_memory_peak_bytes": "device, peak in use",
 }
 PHASE_TITLES = {
     "import_seconds": "import",
@@ -39,15 +31,6 @@ PHASE_TITLES = {
 MAX_STDERR_CHARACTERS = 4000
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableView:
-    """A table of strings for people. Its first column names the row; `words` are the columns that hold no numbers."""
-
-    caption: str
-    frame: pd.DataFrame
-    words: frozenset[str]
-
-
 def present_step_times(summary: pd.DataFrame, phase: str) -> TableView:
     """Return step times (phase `train`) or latencies (`infer`) of the cells of `summary`, labelled by `add_labels`."""
     rows = summary[summary["phase"] == phase]
@@ -55,16 +38,17 @@ def present_step_times(summary: pd.DataFrame, phase: str) -> TableView:
         rows, "latency p50" if phase == "infer" else "step time"
     )
     if phase == "infer":
-        columns["p95, ms"] = _format(rows["p95_step_seconds"], MILLISECOND)
-        columns["p99, ms"] = _format(rows["p99_step_seconds"], MILLISECOND)
+        columns["p95, ms"] = format_column(rows["p95_step_seconds"], MILLISECOND)
+        columns["p99, ms"] = format_column(rows["p99_step_seconds"], MILLISECOND)
     columns |= {
-        "samples/s": _format(rows["throughput_samples_per_s"], THROUGHPUT),
+        "samples/s": format_column(rows["throughput_samples_per_s"], THROUGHPUT),
         "timed steps": [f"{count:,}" for count in rows["num_steps_taken"]],
         "repeats ok": _count_repeats(rows),
+        "verdict": _describe_verdicts(rows),
         "note": rows["note"].to_list(),
     }
     caption = {"train": "Training: time of one step", "infer": "Inference: latency of one batch"}[phase]
-    return _view(caption, columns)
+    return make_view(caption, columns)
 
 
 def present_memory(summary: pd.DataFrame) -> TableView:
@@ -74,43 +58,28 @@ def present_memory(summary: pd.DataFrame) -> TableView:
     columns = {"cell": rows["label"].to_list()}
     for name, title in MEMORY_TITLES.items():
         if rows[name].notna().any():
-            columns[f"{title}, {unit.label}"] = _format(rows[name], unit)
-    return _view("Peak memory, the largest of the repeats", columns)
+            columns[f"{title}, {unit.label}"] = format_column(rows[name], unit)
+    return make_view("Peak memory, the largest of the repeats", columns)
 
 
 def present_phases(summary: pd.DataFrame) -> TableView:
     """Return how long each part of a repeat took, the medians of the repeats."""
     rows = summary[summary["num_ok"] > 0]
-    phases = {f"{title}, s": _format(rows[name], SECOND) for name, title in PHASE_TITLES.items()}
-    return _view("Parts of a repeat, medians of the repeats", {"cell": rows["label"].to_list()} | phases)
+    phases = {f"{title}, s": format_column(rows[name], SECOND) for name, title in PHASE_TITLES.items()}
+    return make_view("Parts of a repeat, medians of the repeats", {"cell": rows["label"].to_list()} | phases)
 
 
-def present_frameworks(comparison: pd.DataFrame) -> TableView:
-    """Return the pairs of `compare_frameworks` with their verdicts."""
+def present_invalid(invalid: pd.DataFrame) -> TableView | None:
+    """Return the rows of `list_invalid` with their reasons; None where every repeat is valid."""
+    if invalid.empty:
+        return None
     columns = {
-        "workload": label_workloads(comparison),
-        "modes": (comparison["mode_tensorflow"] + " / " + comparison["mode_pytorch"]).to_list(),
-        "TensorFlow, ms": _format(comparison["median_step_seconds_tensorflow"], MILLISECOND),
-        "PyTorch, ms": _format(comparison["median_step_seconds_pytorch"], MILLISECOND),
-        **_present_ratio(comparison, "TensorFlow / PyTorch"),
-        "hardware": [describe_hardware(*values) for values in _list_hardware(comparison)],
-        "note": comparison["note"].to_list(),
+        "cell": add_labels(invalid)["label"].to_list(),
+        "repeat": [str(repeat) for repeat in invalid["repeat"]],
+        "verdict": invalid["verdict"].to_list(),
+        "reasons": invalid["verdict_reasons"].to_list(),
     }
-    return _view("TensorFlow / PyTorch: modes, median step times and their ratio", columns)
-
-
-def present_devices(comparison: pd.DataFrame) -> TableView:
-    """Return the pairs of `compare_devices` with their verdicts."""
-    columns = {
-        "workload": label_pairs(comparison),
-        "CPU, ms": _format(comparison["median_step_seconds_cpu"], MILLISECOND),
-        "GPU, ms": _format(comparison["median_step_seconds_gpu"], MILLISECOND),
-        **_present_ratio(comparison, "CPU / GPU"),
-        "CPU": [describe_hardware(cpu, threads, None) for cpu, threads, _ in _list_hardware(comparison)],
-        "GPU": comparison["gpu_name"].fillna("").to_list(),
-        "note": comparison["note"].to_list(),
-    }
-    return _view("CPU / GPU: median step times and their ratio, the speedup", columns)
+    return make_view("Repeats that ended ok and are not valid", columns)
 
 
 def present_failures(failures: pd.DataFrame) -> list[dict[str, str]]:
@@ -131,7 +100,9 @@ def present_left_out(cells: Sequence[LeftOutCell]) -> TableView | None:
     if not cells:
         return None
     labels = add_labels(make_frame([left_out.cell.model_dump() for left_out in cells], CELL_COLUMNS))["label"]
-    return _view("Cells that cannot run here", {"cell": labels.to_list(), "reason": [cell.reason for cell in cells]})
+    return make_view(
+        "Cells that cannot run here", {"cell": labels.to_list(), "reason": [cell.reason for cell in cells]}
+    )
 
 
 def present_skipped(documents: Sequence[SkippedDocument]) -> TableView | None:
@@ -139,7 +110,7 @@ def present_skipped(documents: Sequence[SkippedDocument]) -> TableView | None:
     if not documents:
         return None
     columns = {"key": [document.key for document in documents], "reason": [document.reason for document in documents]}
-    return _view("Documents that did not count", columns)
+    return make_view("Documents that did not count", columns)
 
 
 def summarize_for_terminal(collection: Collection) -> pd.DataFrame:
@@ -150,9 +121,10 @@ def summarize_for_terminal(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame(
         columns
         | {
-            "samples/s": _format(summary["throughput_samples_per_s"], THROUGHPUT),
-            f"peak RSS, {unit.label}": _format(summary["peak_rss_bytes"], unit),
+            "samples/s": format_column(summary["throughput_samples_per_s"], THROUGHPUT),
+            f"peak RSS, {unit.label}": format_column(summary["peak_rss_bytes"], unit),
             "repeats ok": _count_repeats(summary),
+            "verdict": _describe_verdicts(summary),
             "note": summary["note"].to_list(),
         },
         dtype="str",
@@ -177,40 +149,24 @@ def _describe_failure(row: Row) -> str:
 
 def _present_times(rows: pd.DataFrame, title: str) -> dict[str, list[str]]:
     return {
-        f"{title}, ms": _format(rows["median_step_seconds"], MILLISECOND),
-        "95 % interval, ms": _format_intervals(
-            rows["interval_low_seconds"], rows["interval_high_seconds"], MILLISECOND
-        ),
-        "IQR of steps, ms": _format_intervals(rows["q1_step_seconds"], rows["q3_step_seconds"], MILLISECOND),
+        f"{title}, ms": format_column(rows["median_step_seconds"], MILLISECOND),
+        "95 % interval, ms": format_intervals(rows["interval_low_seconds"], rows["interval_high_seconds"], MILLISECOND),
+        "IQR of steps, ms": format_intervals(rows["q1_step_seconds"], rows["q3_step_seconds"], MILLISECOND),
     }
-
-
-def _present_ratio(comparison: pd.DataFrame, title: str) -> dict[str, list[str]]:
-    return {
-        title: _format(comparison["ratio"], RATIO),
-        "95 % interval": _format_intervals(comparison["ratio_low"], comparison["ratio_high"], RATIO),
-        "verdict": comparison["verdict"].to_list(),
-    }
-
-
-def _list_hardware(comparison: pd.DataFrame) -> list[tuple[str | None, int | None, str | None]]:
-    return list(comparison[["cpu_model", "num_threads", "gpu_name"]].itertuples(index=False, name=None))
 
 
 def _count_repeats(rows: pd.DataFrame) -> list[str]:
     return [f"{ok} of {planned}" for ok, planned in zip(rows["num_ok"], rows["num_planned"], strict=True)]
 
 
-def _format(values: "pd.Series[float]", unit: Unit) -> list[str]:
-    return [format_number(None if pd.isna(value) else float(value), unit) for value in values]
+def _describe_verdicts(rows: pd.DataFrame) -> list[str]:
+    return [_describe_verdict(row) for row in list_rows(rows)]
 
 
-def _format_intervals(lows: "pd.Series[float]", highs: "pd.Series[float]", unit: Unit) -> list[str]:
-    return [format_interval(low, high, unit) for low, high in zip(lows, highs, strict=True)]
-
-
-def _view(caption: str, columns: dict[str, list[str]]) -> TableView:
-    frame = pd.DataFrame(columns, dtype="str")
-    if "note" in frame and not frame["note"].any():
-        frame = frame.drop(columns="note")
-    return TableView(caption=caption, frame=frame, words=WORDS & frozenset(frame.columns))
+def _describe_verdict(row: Row) -> str:
+    """Return `valid`, `1 of 3 valid; 2 noisy`; a dash without an ok repeat."""
+    if not row["num_ok"]:
+        return NOT_THERE
+    if row["num_valid"] == row["num_ok"]:
+        return "valid"
+    return f"{row['num_valid']} of {row['num_ok']} valid; {row['faults']}"

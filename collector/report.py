@@ -17,16 +17,18 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from collector.claims import find_answers, introduce_study
 from collector.collection import Collection
-from collector.comparisons import compare_devices, compare_frameworks
+from collector.comparison_tables import present_comparison
+from collector.comparisons import COMPARISONS, compare_all, count_left_out
+from collector.condition_tables import present_devices, present_energy, present_roofline
 from collector.facts import list_facts, list_warnings, present_environments, state_outcome
 from collector.figures import build_figures, draw_forecast
 from collector.forecast import Forecast, describe_forecast
 from collector.labels import add_labels
 from collector.presentation import (
-    present_devices,
     present_failures,
-    present_frameworks,
+    present_invalid,
     present_left_out,
     present_memory,
     present_phases,
@@ -34,21 +36,26 @@ from collector.presentation import (
     present_step_times,
 )
 from collector.statistics import NUM_RESAMPLES
-from collector.tables import list_failures, summarize_cells
+from collector.tables import list_failures, list_invalid, summarize_cells
 
 MAX_LISTED = 100
 PHASES = ("train", "infer")
 TEMPLATES = resources.files("collector") / "templates"
 
 
-def render_report(collection: Collection, *, forecast: Forecast | None, path: Path) -> None:
-    """Write the report to `path`, whose directory is made if absent."""
+def render_report(
+    collection: Collection, *, forecast: Forecast | None, path: Path, include_invalid: bool = False
+) -> None:
+    """Write the report to `path`, whose directory is made if absent.
+
+    `include_invalid`: rows without a valid repeat are compared too.
+    """
     scripts = {"bundle": load_bundle(), "mount": (TEMPLATES / "report.js").read_text()}
     html = (
         _open_templates()
         .get_template("report.html.j2")
         .render(
-            _collect_content(collection),
+            _collect_content(collection, forecast, include_invalid=include_invalid),
             forecast=describe_forecast(forecast) if forecast else [],
             forecast_figure=draw_forecast(forecast) if forecast else None,
             policy=state_policy(scripts.values()),
@@ -83,12 +90,13 @@ def _open_templates() -> Environment:
     return Environment(loader=PackageLoader("collector"), autoescape=True, undefined=StrictUndefined)
 
 
-def _collect_content(collection: Collection) -> dict[str, Any]:
+def _collect_content(collection: Collection, forecast: Forecast | None, *, include_invalid: bool) -> dict[str, Any]:
     """Return what the template shows of the run itself; an empty value is a section that is not there."""
     summary = add_labels(summarize_cells(collection))
-    frameworks, devices = compare_frameworks(summary), compare_devices(summary)
-    failures = list_failures(collection)
-    views = (present_frameworks(frameworks), present_devices(devices))
+    comparisons = compare_all(summary, include_invalid=include_invalid)
+    failures, invalid = list_failures(collection), list_invalid(collection)
+    compared = [present_comparison(comparisons[comparison.name], comparison) for comparison in COMPARISONS]
+    conditions = (present_roofline(summary), present_energy(summary), present_devices(summary))
     measured = (summary["num_ok"] > 0).any()
     return {
         "run": collection.run,
@@ -96,9 +104,15 @@ def _collect_content(collection: Collection) -> dict[str, Any]:
         "facts": list_facts(collection),
         "warnings": list_warnings(collection, summary),
         "step_times": [present_step_times(summary, phase) for phase in PHASES if phase in set(summary["phase"])],
-        "groups": build_figures(collection, summary, frameworks, devices),
+        "invalid": present_invalid(invalid.head(MAX_LISTED)),
+        "num_invalid": len(invalid),
+        "groups": build_figures(collection, summary, comparisons),
         "memory": [present_memory(summary), present_phases(summary)] if measured else [],
-        "comparisons": [view for view in views if len(view.frame)],
+        "conditions": [view for view in conditions if view],
+        "comparisons": [view for view in compared if len(view.frame)],
+        "study": introduce_study(),
+        "claims": find_answers(summary, forecast=forecast, include_invalid=include_invalid),
+        "left_out_pairs": count_left_out(comparisons.values()),
         "failures": present_failures(failures.head(MAX_LISTED)),
         "num_failures": len(failures),
         "left_out": present_left_out(collection.run.left_out),

@@ -7,7 +7,7 @@ it is the spread between repeats that carries the interval; steps alone would ma
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,11 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
         return Estimate(center=center, log_standard_error=0.0, degrees_of_freedom=sum(freedom for _, freedom in parts))
     freedom = variance**2 / sum(squared**2 / freedom for squared, freedom in parts)
     return Estimate(center=center, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
+
+
+def scale_estimate(estimate: Estimate, factor: float) -> Estimate:
+    """Return `factor` (a known number, > 0) times the estimate; the relative uncertainty stays."""
+    return replace(estimate, center=estimate.center * factor)
 
 
 def compute_quartiles(repeats: Sequence[FloatArray]) -> tuple[float, float]:

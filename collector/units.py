@@ -22,11 +22,25 @@ MIB = Unit(label="MiB", size=2.0**20)
 GIB = Unit(label="GiB", size=2.0**30)
 THROUGHPUT = Unit(label="samples/s", size=1.0)
 RATIO = Unit(label="x", size=1.0)
+PERCENT = Unit(label="%", size=0.01)
+GFLOP = Unit(label="GFLOP", size=1e9)
+GFLOPS = Unit(label="GFLOP/s", size=1e9)
+TFLOPS = Unit(label="TFLOP/s", size=1e12)
+JOULE = Unit(label="J", size=1.0)
+WATT = Unit(label="W", size=1.0)
+MEGAHERTZ = Unit(label="MHz", size=1.0)
+CELSIUS = Unit(label="°C", size=1.0)
+CORES = Unit(label="cores", size=1.0)
 
 
 def choose_memory_unit(values: Iterable[float]) -> Unit:
     """Return GiB where the largest of `values` (bytes) is 1 GiB or more, else MiB: a column has one unit."""
     return GIB if max(values, default=0) >= GIB.size else MIB
+
+
+def choose_rate_unit(values: Iterable[float]) -> Unit:
+    """Return TFLOP/s where the largest of `values` (FLOP/s) is 1 TFLOP/s or more, else GFLOP/s."""
+    return TFLOPS if max(values, default=0) >= TFLOPS.size else GFLOPS
 
 
 def format_number(value: float | None, unit: Unit) -> str:

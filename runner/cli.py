@@ -21,18 +21,17 @@ from bench.errors import UserError
 from bench.schema import Framework, Run, export_json_schema
 from bench.store import Store
 from runner import __version__
+from runner.command_line import EXIT_INTERRUPTED, EXIT_NOT_OK, EXIT_USER_ERROR, PythonOption
 from runner.local_run import LocalRun, end_like_interrupt, parse_interpreters
-from runner.matrix import load_matrix
+from runner.matrix import list_builtin_matrices, load_matrix
 from runner.plan import find_newest_run
+from runner.probe_command import probe
 from runner.terminal_table import print_table
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need them do
     from collector.collection import Collection
     from collector.forecast import Forecast
 
-EXIT_NOT_OK = 1
-EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130
 FORECAST_YEARS_AHEAD = 4
 
 app = typer.Typer(
@@ -43,11 +42,16 @@ app = typer.Typer(
 )
 console = Console(markup=False, emoji=False, highlight=False)
 
-MatrixArgument = Annotated[str, typer.Argument(help="A built-in matrix (smoke) or the path of a YAML file.")]
+MatrixArgument = Annotated[
+    str, typer.Argument(help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file.")
+]
 RunArgument = Annotated[str, typer.Argument(help="Id of a run; left out: the newest one in the store.")]
 StoreOption = Annotated[str, typer.Option("--store", help="Where results are: file://DIRECTORY or s3://BUCKET/PREFIX.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", help="Folder for the files; default reports/RUN_ID.")]
 YearOption = Annotated[int | None, typer.Option("--year", help="Forecast to this year; default: four years from now.")]
+InvalidOption = Annotated[
+    bool, typer.Option("--include-invalid", help="Compare cells too of which no repeat is valid.")
+]
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Your own table of GPUs (CSV, see docs/forecast.md).")
 ]
@@ -63,12 +67,7 @@ def run(
         bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")] = False,
-    python: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--python", help="An interpreter that has the frameworks, or FRAMEWORK=PATH; makes no environment."
-        ),
-    ] = None,
+    python: PythonOption = None,
     output: OutputOption = None,
     report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True,
 ) -> None:
@@ -93,6 +92,9 @@ def run(
         how = f"; what is finished is kept. To go on:\n  {_format_resume_command(chosen)}" if chosen else ""
         console.print(f"interrupted{how}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+app.command()(probe)
 
 
 @app.command()
@@ -125,14 +127,19 @@ def status(run_id: RunArgument = "", store: StoreOption = "file://results") -> N
 
 
 @app.command()
-def collect(run_id: RunArgument = "", store: StoreOption = "file://results", output: OutputOption = None) -> None:
+def collect(
+    run_id: RunArgument = "",
+    store: StoreOption = "file://results",
+    output: OutputOption = None,
+    include_invalid: InvalidOption = False,
+) -> None:
     """Merge a run's results into Parquet and CSV tables."""
     from collector.export import write_collection
 
     collection = _load(_open_existing(store), run_id)
     directory = output or _default_output(collection.run)
     with _explain_unwritable(directory):
-        paths = write_collection(collection, directory)
+        paths = write_collection(collection, directory, include_invalid=include_invalid)
     for path in paths:
         console.print(str(path), soft_wrap=True)
     _print_skipped(collection)
@@ -145,12 +152,33 @@ def report(
     output: OutputOption = None,
     year: YearOption = None,
     table: TableOption = None,
+    include_invalid: InvalidOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline."""
     collection = _load(_open_existing(store), run_id)
-    path = _write_report(collection, output or _default_output(collection.run), _fit_forecast(year, table))
+    directory = output or _default_output(collection.run)
+    path = _write_report(collection, directory, _fit_forecast(year, table), include_invalid=include_invalid)
     console.print(str(path), soft_wrap=True)
     _print_skipped(collection)
+
+
+@app.command()
+def claims(
+    run_ids: Annotated[list[str], typer.Argument(help="Ids of runs; GPU and CPU may be in different ones.")],
+    output: Annotated[Path, typer.Option("--output", help="The page: a Markdown file.")],
+    store: StoreOption = "file://results",
+    include_invalid: InvalidOption = False,
+) -> None:
+    """Write what runs say about each of the study's claims."""
+    from collector.claims import write_claims_page
+    from collector.load import load_runs
+
+    collections = load_runs(_open_existing(store), run_ids)
+    with _explain_unwritable(output):
+        write_claims_page(collections, output, include_invalid=include_invalid)
+    console.print(str(output), soft_wrap=True)
+    for collection in collections:
+        _print_skipped(collection)
 
 
 @app.command()
@@ -235,12 +263,14 @@ def _load(store: Store, run_id: str) -> "Collection":
     return load_run(store, run_id or find_newest_run(store).run_id)
 
 
-def _write_report(collection: "Collection", directory: Path, forecast: "Forecast") -> Path:
+def _write_report(
+    collection: "Collection", directory: Path, forecast: "Forecast", *, include_invalid: bool = False
+) -> Path:
     from collector.report import render_report
 
     path = directory / "report.html"
     with _explain_unwritable(directory):
-        render_report(collection, forecast=forecast, path=path)
+        render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid)
     return path
 
 

@@ -1,15 +1,91 @@
-"""What this machine has to run cells on: NVML in, the number of NVIDIA GPUs out."""
+"""What this machine has to run cells on: NVML and the environment's variables in, its GPUs and what it lacks out."""
+
+import os
+import shutil
+from itertools import takewhile
+from typing import Any
 
 import pynvml
 
+from bench.capabilities import GpuKind, explain_refusal
+from bench.schema import Cell
 
-def count_gpus() -> int:
-    """Return the number of NVIDIA GPUs that the driver shows; 0 where there is no driver."""
+# As torch._inductor.config.cpp.cxx and triton.runtime.build look for them.
+CXX_COMPILERS = ("g++",)
+C_COMPILERS = ("gcc", "clang")
+
+
+def find_obstacle(cell: Cell, gpu: GpuKind | None) -> str | None:
+    """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None where it can."""
+    return explain_refusal(cell, gpu) or explain_missing_compiler(cell)
+
+
+def find_gpu() -> GpuKind | None:
+    """Return the GPUs that a cell's framework would see and take; None where there is no driver or no such GPU.
+
+    A cell takes them in their order, and all of one cell have to be of one kind: those up to the first of another kind
+    are counted. Heeds CUDA_VISIBLE_DEVICES.
+    """
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return 0
+        return None
     try:
-        return int(pynvml.nvmlDeviceGetCount())
+        kinds = [_read_kind(handle) for handle in _list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))]
     finally:
         pynvml.nvmlShutdown()
+    if not kinds:
+        return None
+    name, compute_capability = kinds[0]
+    num_gpus = sum(1 for _ in takewhile(lambda kind: kind == kinds[0], kinds))
+    return GpuKind(name=name, compute_capability=compute_capability, num_gpus=num_gpus)
+
+
+def explain_missing_compiler(cell: Cell) -> str | None:
+    """Return what torch.compile would miss on this machine to compile the cell; None where it would miss nothing.
+
+    TorchInductor makes a CPU's kernels with a C++ compiler; Triton needs a C compiler for what calls a GPU's kernels.
+    """
+    if (cell.framework, cell.mode) != ("pytorch", "compiled"):
+        return None
+    language, variable, package, names = (
+        ("C++", "CXX", "g++", CXX_COMPILERS) if cell.device == "cpu" else ("C", "CC", "gcc", C_COMPILERS)
+    )
+    chosen = os.environ.get(variable, "").split()[:1]  # arguments may follow: CXX="ccache g++"
+    if any(shutil.which(name) for name in chosen or names):
+        return None
+    missing = f"{variable}={chosen[0]} is no program" if chosen else f"there is no {' or '.join(names)} on PATH"
+    return (
+        f"compiled PyTorch needs a {language} compiler, and {missing}; install one (Debian: apt-get install {package}) "
+        f"or name one in {variable}"
+    )
+
+
+def _list_visible(chosen: str | None) -> list[Any]:
+    """Return NVML's handles of the devices chosen, by index or start of the UUID, as CUDA reads the list; None: all.
+
+    CUDA counts no device from the first one on that is not there.
+    """
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    if chosen is None:
+        return handles
+    by_name = {str(index): handle for index, handle in enumerate(handles)}
+    by_uuid = {pynvml.nvmlDeviceGetUUID(handle): handle for handle in handles}
+    found = (_find_device(word.strip(), by_name, by_uuid) for word in chosen.split(","))
+    return list(takewhile(lambda handle: handle is not None, found))
+
+
+def _find_device(word: str, by_name: dict[str, Any], by_uuid: dict[str, Any]) -> Any | None:
+    if word in by_name:
+        return by_name[word]
+    if word.startswith("MIG-"):  # a part of a GPU, which the list of devices does not name
+        try:
+            return pynvml.nvmlDeviceGetHandleByUUID(word)
+        except pynvml.NVMLError:
+            return None
+    return next((handle for uuid, handle in by_uuid.items() if word.startswith("GPU-") and uuid.startswith(word)), None)
+
+
+def _read_kind(handle: Any) -> tuple[str, tuple[int, int]]:
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return pynvml.nvmlDeviceGetName(handle), (major, minor)

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.order import Order
-from bench.schema import Failure, Framework, Result, Run, Status
+from bench.schema import Failure, Framework, Result, Status
 from bench.store import KeyMissing, Store, result_key
 from runner.checkout import ROOT, read_git_revision
 from runner.plan import Repeat
 from runner.process import ProcessEnd, ProcessNotStarted, run_process
+
+# The last word of a process in which nobody caught what C++ throws where memory cannot be had.
+BAD_ALLOC = "std::bad_alloc"
 
 
 class Observer(Protocol):
@@ -32,14 +35,16 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalExecutor:
-    """This machine: an interpreter per framework, one measuring process at a time."""
+    """This machine: an interpreter per framework, one measuring process at a time, for one run."""
 
-    run: Run
+    run_id: str
     store: Store
     interpreters: Mapping[Framework, Path]
     lock: int
     """File descriptor of the lock on this machine, which every measuring process inherits."""
     observer: Observer
+    memory_limit_bytes: int | None = None
+    """What each measuring process may take of the machine's memory before it is killed; None: all there is."""
 
     def measure_repeats(self, repeats: Sequence[Repeat]) -> None:
         """Measure each repeat in turn. Each leaves one terminal record; an interrupted one leaves none."""
@@ -52,7 +57,7 @@ class LocalExecutor:
         """Measure one repeat in a process of its own and return its terminal record."""
         order = Order(
             cell=repeat.planned.cell,
-            run_id=self.run.run_id,
+            run_id=self.run_id,
             repeat=repeat.number,
             attempt=secrets.token_hex(5),
             store_url=self.store.url,
@@ -67,6 +72,7 @@ class LocalExecutor:
                 timeout_seconds=repeat.planned.timeout_seconds,
                 on_tick=self.observer.tick,
                 keep_open=[self.lock],
+                memory_limit_bytes=self.memory_limit_bytes,
             )
         except ProcessNotStarted as reason:
             end = reason
@@ -104,9 +110,15 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
     if end.timed_out:
         message = f"still running after timeout_seconds = {timeout_seconds:g}; killed with all it had started"
         return "timeout", Failure(kind="timeout", message=message, signal="SIGKILL", stderr_tail=end.tail)
+    if end.over_limit:
+        message = "took more memory than it was allowed to; killed with all it had started"
+        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
     if end.oom_killed:
         message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
         return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
+    if BAD_ALLOC in end.tail:
+        message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
+        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=end.tail)
     if end.returncode < 0:
         name = _name_signal(-end.returncode)
         return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=end.tail)

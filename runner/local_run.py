@@ -2,7 +2,7 @@
 
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, run_key
 from runner.environments import Flavour, prepare_environments
-from runner.hardware import count_gpus
+from runner.hardware import find_gpu
 from runner.host_lock import hold_host_lock
 from runner.local import LocalExecutor
 from runner.matrix import load_matrix
@@ -53,7 +53,7 @@ class LocalRun:
         if self.run_id is not None:
             check_run_id(self.run_id)
         matrix = load_matrix(self.matrix)
-        plan = plan_local_run(matrix, num_gpus=count_gpus(), run_id=self.run_id)
+        plan = plan_local_run(matrix, gpu=find_gpu(), run_id=self.run_id)
         self.store.check_writable()
         if self.run_id is None:
             found = None if self.start_new else find_unfinished_run(self.store, plan, retry_failed=self.retry_failed)
@@ -75,12 +75,13 @@ class LocalRun:
             repeats = self._list_missing(run)  # again: a dead runner's last process may have ended well meanwhile
             describe_plan(run, repeats, console)
             console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
-            interpreters = self._find_interpreters(repeats, console, lock)
+            frameworks = {repeat.planned.cell.framework for repeat in repeats}
+            interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
             num_failed = 0 if self.retry_failed else count_failed_repeats(self.store, run)
             num_ok = run.num_repeats - len(repeats) - num_failed
             with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
                 LocalExecutor(
-                    run=run, store=self.store, interpreters=interpreters, lock=lock, observer=progress
+                    run_id=run.run_id, store=self.store, interpreters=interpreters, lock=lock, observer=progress
                 ).measure_repeats(repeats)
 
     def _store_plan(self, run: Run, console: Console) -> None:
@@ -93,13 +94,15 @@ class LocalRun:
     def _list_missing(self, run: Run) -> list[Repeat]:
         return list_missing_repeats(self.store, run, retry_failed=self.retry_failed)
 
-    def _find_interpreters(self, repeats: list[Repeat], console: Console, lock: int) -> Mapping[Framework, Path]:
-        frameworks = {repeat.planned.cell.framework for repeat in repeats}
-        missing = sorted(frameworks - self.interpreters.keys())
-        flavour: Flavour = "cuda" if count_gpus() else "cpu"
-        with InstallProgress(console) as progress:
-            made = prepare_environments(missing, flavour, progress.report, keep_open=[lock])
-        return {**made, **self.interpreters}
+
+def find_interpreters(
+    frameworks: Set[Framework], given: Mapping[Framework, Path], console: Console, lock: int
+) -> Mapping[Framework, Path]:
+    """Return the frameworks' interpreters: those given, else those of the images' environments, made where missing."""
+    flavour: Flavour = "cpu" if find_gpu() is None else "cuda"
+    with InstallProgress(console) as progress:
+        made = prepare_environments(sorted(frameworks - given.keys()), flavour, progress.report, keep_open=[lock])
+    return {**made, **given}
 
 
 def describe_plan(run: Run, missing: list[Repeat], console: Console) -> None:

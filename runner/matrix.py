@@ -8,17 +8,18 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench.catalog import MODELS
+from bench.catalog import MODELS, ModelSpec
 from bench.errors import UserError
-from bench.schema import Cell, PlannedCell
+from bench.schema import MODES, Cell, PlannedCell
 from runner.matrix_definition import MAX_COMBINATIONS, Entry, MatrixDefinition, Setting, read_definition
 from runner.matrix_values import EXECUTION_KEYS, suggest_word
 from runner.yaml_source import Node, Scalar, quote, read_yaml
 
-__all__ = ["MAX_COMBINATIONS", "Matrix", "expand_matrix", "list_builtin_matrices", "load_matrix"]
+__all__ = ["DEFAULT_MODES", "MAX_COMBINATIONS", "Matrix", "expand_matrix", "list_builtin_matrices", "load_matrix"]
 
 DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
+DEFAULT_MODES: dict[str, str] = {framework: modes[0] for framework, modes in MODES.items()}
 
 _BUILTIN_FOLDER = Path(__file__).parent / "matrices"
 _REQUIRED_KEYS = tuple(
@@ -51,7 +52,7 @@ def load_matrix(name_or_path: str) -> Matrix:
     path = _find_matrix(name_or_path)
     source = _show_path(path)
     definition = read_definition(read_yaml(path, source))
-    cells = tuple(expand_matrix(definition))
+    cells = tuple(expand_matrix(definition, path.parent))
     if not cells:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
         raise definition.exclude[0].node.fault(message, key="exclude")
@@ -63,14 +64,15 @@ def list_builtin_matrices() -> list[str]:
     return sorted(path.stem for path in _BUILTIN_FOLDER.glob("*.yaml"))
 
 
-def expand_matrix(definition: MatrixDefinition) -> Iterator[PlannedCell]:
+def expand_matrix(definition: MatrixDefinition, folder: Path) -> Iterator[PlannedCell]:
     """Yield the cells: the product of the axes, less `exclude`, plus `include`; the last axis varies fastest.
 
-    UserError where a combination lacks a key, contradicts itself or is there already.
+    Relative paths are read from `folder`. UserError where a combination lacks a key, contradicts itself, names a folder
+    that is not there, or is there already.
     """
     seen: dict[str, tuple[Cell, Node]] = {}
     for combination in _iter_combinations(definition):
-        planned = _plan_cell(combination, definition.defaults)
+        planned = _plan_cell(combination, definition.defaults, folder)
         cell_id = planned.cell.cell_id
         if cell_id in seen:
             raise _refuse_duplicate(planned.cell, combination.node, *seen[cell_id])
@@ -119,19 +121,43 @@ def _find_entries(index: _EntryIndex, settings: Settings) -> list[int]:
     return sorted(itertools.chain.from_iterable(found))
 
 
-def _plan_cell(combination: _Combination, defaults: Settings) -> PlannedCell:
+def _plan_cell(combination: _Combination, defaults: Settings, folder: Path) -> PlannedCell:
     settings = {**defaults, **combination.settings}
     _check_required(combination, settings)
     values = {key: setting.value for key, setting in settings.items()}
     execution: dict[str, Scalar] = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
     execution |= {key: values.pop(key) for key in EXECUTION_KEYS if key in values}
     spec = MODELS[str(values["model"])]
-    sizes = {"input_size": spec.input_size, "num_classes": spec.num_classes}
+    natural: dict[str, Scalar] = {
+        "input_size": spec.input_size,
+        "num_classes": spec.num_classes,
+        "mode": DEFAULT_MODES[str(values["framework"])],
+    }
+    for key in _list_unfit_defaults(spec):
+        if key not in combination.settings:
+            values.pop(key, None)
+    if values.get("data_dir") is not None:
+        values["data_dir"] = _find_data_dir(settings["data_dir"], folder)
     try:
-        cell = Cell.model_validate(sizes | values)
+        cell = Cell.model_validate(natural | values)
     except ValidationError as error:
         raise _refuse_cell(error, combination, settings) from None
     return PlannedCell.model_validate({"cell": cell} | execution)
+
+
+def _list_unfit_defaults(spec: ModelSpec) -> list[str]:
+    """Return the keys that a model has no use for: under `defaults` they are meant for the other models."""
+    unfit = {"num_classes": spec.num_classes is None, "data_dir": spec.data is None}
+    return [key for key, is_unfit in unfit.items() if is_unfit]
+
+
+def _find_data_dir(setting: Setting, folder: Path) -> str:
+    """Return the absolute path of a folder with data; UserError where there is no such folder."""
+    path = os.path.abspath(folder / os.path.expanduser(str(setting.value)))
+    if not os.path.isdir(path):
+        message = f"there is no folder {path!r}, expected one with data"
+        raise setting.node.fault(f"{message}; a relative path starts at the matrix file's folder")
+    return path
 
 
 def _check_required(combination: _Combination, settings: Settings) -> None:

@@ -1,7 +1,8 @@
 """The tree of a matrix file goes in, its definition comes out: every key known, every value valid by itself."""
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.matrix_values import (
@@ -17,7 +18,7 @@ from runner.matrix_values import (
 from runner.yaml_source import Node, Scalar, quote
 
 MAX_COMBINATIONS = 100_000
-"""Combinations of axis values, those that `exclude` removes included."""
+"""Combinations of axis values, those that `exclude` removes included; and entries, one for each value of a list."""
 
 TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include")
 
@@ -36,7 +37,10 @@ Axis = dict[Scalar, Setting]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry of `exclude` or `include`: its keys that are axes, and the others."""
+    """One entry of `exclude` or `include`: its keys that are axes, and the others.
+
+    One with lists of axis values in the file becomes as many entries as the lists have combinations.
+    """
 
     on_axes: dict[str, Setting]
     added: dict[str, Setting]
@@ -71,8 +75,8 @@ def read_definition(root: Node) -> MatrixDefinition:
         description=read_text(top["description"]).strip() if "description" in top else "",
         axes=axes,
         defaults=_read_defaults(top["defaults"], axes) if "defaults" in top else {},
-        exclude=tuple(_read_exclude(node, axes) for node in _read_list(top.get("exclude"))),
-        include=tuple(_read_include(node, axes) for node in _read_list(top.get("include"))),
+        exclude=_read_entries(top.get("exclude"), _read_exclude, axes),
+        include=_read_entries(top.get("include"), _read_include, axes),
         axes_node=top["axes"],
     )
 
@@ -95,46 +99,77 @@ def _read_axis(key: str, node: Node) -> Axis:
         mend = f"write '{key}: [{quote(node.text)[1:-1] or '...'}]'"
         raise node.fault(f"found {describe_found(node)}, expected a list of values; {mend}")
     if not node.value:
-        raise node.fault("found an empty list, expected at least one value; add one or remove the axis")
+        raise node.fault("found an empty list, expected at least one value; add one or remove the key")
     settings: Axis = {}
     for item in node.value:
-        value = read_value(key, item)
-        if value in settings:
-            first = settings[value].node.line
+        setting = _read_setting(key, item)
+        if setting.value in settings:
+            first = settings[setting.value].node.line
             raise item.fault(f"found {describe_found(item)} again, first in line {first}; keep one of the two")
-        settings[value] = Setting(value=value, node=item)
+        settings[setting.value] = setting
     return settings
+
+
+def _read_setting(key: str, node: Node) -> Setting:
+    return Setting(value=read_value(key, node), node=node)
 
 
 def _read_defaults(node: Node, axes: Mapping[str, Axis]) -> dict[str, Setting]:
     is_axis = dict.fromkeys(axes, "is an axis already, which needs no default; remove it here or under 'axes'")
-    return _read_settings(node, [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes], is_axis)
+    entries = _read_mapping(node, [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes], is_axis)
+    return {key: _read_setting(key, value) for key, value in entries.items()}
 
 
-def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Entry:
+def _read_entries(
+    node: Node | None, read_entries: Callable[[Node, Mapping[str, Axis]], Iterator[Entry]], axes: Mapping[str, Axis]
+) -> tuple[Entry, ...]:
+    """Return the entries of `exclude` or `include`, in the order of the file."""
+    entries: list[Entry] = []
+    for item in _read_list(node):
+        entries += itertools.islice(read_entries(item, axes), MAX_COMBINATIONS + 1)
+        if len(entries) > MAX_COMBINATIONS:
+            message = f"the lists in the entries so far make more than {MAX_COMBINATIONS:,} entries"
+            raise item.fault(f"{message}, the limit; shorten a list or split the matrix")
+    return tuple(entries)
+
+
+def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
-    settings = _read_settings(node, list(axes), dict.fromkeys((*CELL_KEYS, *EXECUTION_KEYS), no_axis))
-    if not settings:
+    values = _read_mapping(node, list(axes), dict.fromkeys((*CELL_KEYS, *EXECUTION_KEYS), no_axis))
+    if not values:
         raise node.fault(f"found an empty entry, expected axis values to leave out; name some of {', '.join(axes)}")
-    for key, setting in settings.items():
-        if setting.value not in axes[key]:
-            found = f"found {describe_found(setting.node)}, which matches no combination"
-            raise setting.node.fault(f"{found}; the axis '{key}' has {join_words(axes[key])}")
-    return Entry(on_axes=settings, added={}, node=node)
+    chosen = {key: _read_choice(key, value) for key, value in values.items()}
+    for key, settings in chosen.items():
+        for value, setting in settings.items():
+            if value not in axes[key]:
+                found = f"found {describe_found(setting.node)}, which matches no combination"
+                raise setting.node.fault(f"{found}; the axis '{key}' has {join_words(axes[key])}")
+    for on_axes in _combine(chosen):
+        yield Entry(on_axes=on_axes, added={}, node=node)
 
 
-def _read_include(node: Node, axes: Mapping[str, Axis]) -> Entry:
-    settings = _read_settings(node, [*CELL_KEYS, *EXECUTION_KEYS], {})
-    if not settings:
+def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
+    values = _read_mapping(node, [*CELL_KEYS, *EXECUTION_KEYS], {})
+    if not values:
         raise node.fault("found an empty entry, expected keys to add or a whole cell; fill it in or remove it")
-    on_axes = {key: setting for key, setting in settings.items() if key in axes}
-    added = {key: setting for key, setting in settings.items() if key not in axes}
-    return Entry(on_axes=on_axes, added=added, node=node)
+    chosen = {key: _read_choice(key, value) for key, value in values.items() if key in axes}
+    added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
+    for on_axes in _combine(chosen):
+        yield Entry(on_axes=on_axes, added=added, node=node)
 
 
-def _read_settings(node: Node, known: Sequence[str], misplaced: Mapping[str, str]) -> dict[str, Setting]:
-    entries = _read_mapping(node, known, misplaced)
-    return {key: Setting(value=read_value(key, value), node=value) for key, value in entries.items()}
+def _read_choice(key: str, node: Node) -> Axis:
+    """Return the values that an entry names of an axis: those of a list, or the one that stands there."""
+    if isinstance(node.value, list):
+        return _read_axis(key, node)
+    setting = _read_setting(key, node)
+    return {setting.value: setting}
+
+
+def _combine(chosen: Mapping[str, Axis]) -> Iterator[dict[str, Setting]]:
+    """Yield every combination of one setting per key; one empty combination where there are no keys."""
+    for settings in itertools.product(*(values.values() for values in chosen.values())):
+        yield dict(zip(chosen, settings, strict=True))
 
 
 def _read_mapping(node: Node, known: Sequence[str], misplaced: Mapping[str, str]) -> dict[str, Node]:

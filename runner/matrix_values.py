@@ -136,16 +136,23 @@ def _read_integral(text: str) -> int:
 
 def _make_field(document: type[Document], key: str) -> _Field:
     info = document.model_fields[key]
-    schema = document.model_json_schema()["properties"][key]
+    schema, is_nullable = _look_behind_null(document.model_json_schema()["properties"][key])
     literals = [schema["const"]] if "const" in schema else schema.get("enum", [])
     choices = tuple(MODELS) if key == "model" else tuple(literals)
     annotation: Any = Annotated[info.annotation, info]
     bounds = [f"{words} {schema[bound]}" for bound, words in _BOUNDS.items() if bound in schema]
+    words = " or ".join(map(repr, choices)) if choices else ", ".join([_KINDS[schema["type"]], *bounds])
     return _Field(
         adapter=TypeAdapter(annotation, config=_STRICT),
         choices=choices,
-        expected=" or ".join(map(repr, choices)) if choices else ", ".join([_KINDS[schema["type"]], *bounds]),
+        expected=f"{words}, or null" if is_nullable else words,
     )
+
+
+def _look_behind_null(schema: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the schema of a field's values that are not null, and whether null is one too."""
+    others = [part for part in schema.get("anyOf", []) if part["type"] != "null"]
+    return (others[0], True) if others else (schema, False)
 
 
 _FIELDS = {key: _make_field(Cell, key) for key in CELL_KEYS}

@@ -12,18 +12,19 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
 
+from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import LeftOutCell, PlannedCell, Result, Run
 from bench.store import KeyMissing, Store, parse_result_key, results_prefix, run_key
 from runner import __version__
 from runner.checkout import read_git_revision
+from runner.hardware import find_obstacle
 from runner.matrix import Matrix
 
 # A run left unfinished for longer is not taken up by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 NUM_PARALLEL_READS = 32
-NO_GPU = "no NVIDIA GPU is visible on this machine"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +35,19 @@ class Repeat:
     number: int
 
 
-def plan_local_run(matrix: Matrix, *, num_gpus: int, run_id: str | None) -> Run:
-    """Return a new run of the matrix's cells that this machine can hold, the others left out with the reason."""
-    left_out = [planned for planned in matrix.cells if planned.cell.device == "gpu" and num_gpus == 0]
-    if len(left_out) == len(matrix.cells):
+def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
+    """Return a new run of the matrix's cells that this machine with its GPUs can run, the others with the reason.
+
+    UserError where none is left.
+    """
+    obstacles = [find_obstacle(planned.cell, gpu) for planned in matrix.cells]
+    if None not in obstacles:
+        reasons = "; ".join(dict.fromkeys(filter(None, obstacles)))
         raise UserError(
-            f"{matrix.source}: no cell can run here: all ask for a GPU and {NO_GPU}; "
-            "set `device` to cpu, or add cpu where it is an axis"
+            f"{matrix.source}: no cell can run here: {reasons}; "
+            "add cells to the matrix that this machine can run, with `device: cpu` for example"
         )
+    looked_at = list(zip(matrix.cells, obstacles, strict=True))
     now = datetime.now(UTC)
     return Run(
         run_id=run_id or f"{_shorten_name(matrix.name)}-{now:{TIME_FORMAT}}-{secrets.token_hex(2)}",
@@ -52,8 +58,10 @@ def plan_local_run(matrix: Matrix, *, num_gpus: int, run_id: str | None) -> Run:
         user=_read_user(),
         tool_version=__version__,
         git_revision=read_git_revision(),
-        cells=tuple(planned for planned in matrix.cells if planned.cell.device == "cpu" or num_gpus > 0),
-        left_out=tuple(LeftOutCell(cell=planned.cell, reason=NO_GPU) for planned in left_out),
+        cells=tuple(planned for planned, obstacle in looked_at if obstacle is None),
+        left_out=tuple(
+            LeftOutCell(cell=planned.cell, reason=obstacle) for planned, obstacle in looked_at if obstacle is not None
+        ),
     )
 
 

@@ -10,6 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Literal
+
+from runner.memory import read_tree_bytes
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds
@@ -36,6 +39,8 @@ class ProcessEnd:
 
     returncode: int
     timed_out: bool
+    over_limit: bool
+    """Killed because it took more memory than it was allowed to."""
     oom_killed: bool
     tail: str
     """The end of its stdout and stderr."""
@@ -48,11 +53,14 @@ def run_process(
     timeout_seconds: float,
     on_tick: Callable[[], None],
     keep_open: Sequence[int] = (),
+    memory_limit_bytes: int | None = None,
 ) -> ProcessEnd:
     """Run `command` in a process group of its own until it ends or its time is up, then kill what is left of the group.
 
-    `on_tick` is called about once a second, the file descriptors `keep_open` are inherited. An exception (Ctrl-C for
-    one) kills the group at once and goes on. ProcessNotStarted where the command cannot be executed.
+    `on_tick` is called about once a second, the file descriptors `keep_open` are inherited. A process that takes, with
+    those that it has started, more than `memory_limit_bytes` is killed: it is looked at every POLL_SECONDS. An
+    exception (Ctrl-C for one) kills the group at once and goes on. ProcessNotStarted where the command cannot be
+    executed.
     """
     kills_before = count_oom_kills()
     tail = bytearray()
@@ -61,14 +69,16 @@ def run_process(
         with delay_interrupts():
             process = start_group(command, variables=variables, keep_open=keep_open)
         _prefer_for_oom_kill(process.pid)
-        timed_out = _wait(process, tail, time.monotonic() + timeout_seconds, on_tick)
+        deadline = time.monotonic() + timeout_seconds
+        how = _wait(process, tail, deadline=deadline, memory_limit_bytes=memory_limit_bytes, on_tick=on_tick)
     finally:
         if process is not None:
             tail += end_group(process)
     return ProcessEnd(
         returncode=process.returncode,
-        timed_out=timed_out,
-        oom_killed=process.returncode in KILLED and not timed_out and count_oom_kills() > kills_before,
+        timed_out=how == "timed-out",
+        over_limit=how == "over-limit",
+        oom_killed=process.returncode in KILLED and how == "ended" and count_oom_kills() > kills_before,
         tail=tail[-TAIL_BYTES:].decode(errors="replace"),
     )
 
@@ -139,8 +149,15 @@ def has_ended(process: "subprocess.Popen[bytes]") -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _wait(process: "subprocess.Popen[bytes]", tail: bytearray, deadline: float, on_tick: Callable[[], None]) -> bool:
-    """Collect output until the process ends (False) or the deadline passes (True). Sleeps between outputs."""
+def _wait(
+    process: "subprocess.Popen[bytes]",
+    tail: bytearray,
+    *,
+    deadline: float,
+    memory_limit_bytes: int | None,
+    on_tick: Callable[[], None],
+) -> Literal["ended", "timed-out", "over-limit"]:
+    """Collect output until the process ends, the deadline passes or its memory is too much. Sleeps between outputs."""
     assert process.stdout is not None
     output = process.stdout.fileno()
     next_tick = time.monotonic()
@@ -149,19 +166,22 @@ def _wait(process: "subprocess.Popen[bytes]", tail: bytearray, deadline: float, 
         while not has_ended(process):
             now = time.monotonic()
             if now >= deadline:
-                return True
+                return "timed-out"
+            if memory_limit_bytes is not None and read_tree_bytes(process.pid) > memory_limit_bytes:
+                return "over-limit"
             if now >= next_tick:
                 on_tick()
                 next_tick = now + TICK_SECONDS
-            pause = TICK_SECONDS if selector.get_map() else POLL_SECONDS  # only the end of its output wakes us
-            if selector.select(min(pause, deadline - now)):
+            # Once its output is closed, nothing tells that it has ended; nothing ever tells how its memory grows.
+            wakes_us = selector.get_map() and memory_limit_bytes is None
+            if selector.select(min(TICK_SECONDS if wakes_us else POLL_SECONDS, deadline - now)):
                 # Read once: in a loop, a process that prints faster than this reads would keep the clock from striking.
                 chunk = os.read(output, PIPE_BYTES)
                 tail += chunk
                 del tail[:-TAIL_BYTES]
                 if not chunk:
                     selector.unregister(output)
-    return False
+    return "ended"
 
 
 def _prefer_for_oom_kill(pid: int) -> None:

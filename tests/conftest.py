@@ -13,7 +13,7 @@ from s3_server import S3Server
 @pytest.fixture(scope="session")
 def interpreters() -> dict[Framework, Path]:
     """The interpreters of the images' CPU environments, by framework; what is missing is installed first."""
-    return prepare_environments(("pytorch", "tensorflow"), "cpu", print)
+    return prepare_environments(("pytorch", "tensorflow", "jax"), "cpu", print)
 
 
 @pytest.fixture

@@ -10,18 +10,24 @@ from typing import Any, Protocol
 
 from bench.schema import (
     Cell,
+    CpuUse,
     Environment,
     Failure,
     FailureKind,
     Gpu,
+    GpuUse,
     LeftOutCell,
     Memory,
     Phases,
     PlannedCell,
+    Reason,
     Result,
+    Roofline,
     Run,
     Samples,
     Status,
+    Validity,
+    Verdict,
 )
 
 RUN_ID = "smoke-20260301-120000-ab12"
@@ -65,6 +71,7 @@ def make_gpu(**overrides: Any) -> Gpu:
         "uuid": "GPU-5c1e2f6a-0000-0000-0000-000000000001",
         "driver_version": "550.54.15",
         "memory_total_bytes": 15 * 2**30,
+        "compute_capability": "7.5",
         "cuda_version": "12.8",
         "cudnn_version": "9.10.2",
     }
@@ -72,7 +79,7 @@ def make_gpu(**overrides: Any) -> Gpu:
 
 
 def make_environment(**overrides: Any) -> Environment:
-    """Return a two-core machine without GPU; pass `gpu=make_gpu()` for one."""
+    """Return a two-core machine without GPU; pass `gpus=(make_gpu(),)` for one."""
     fields: dict[str, Any] = {
         "hostname": "bench-1",
         "kernel": "6.1.0-30-amd64",
@@ -85,7 +92,7 @@ def make_environment(**overrides: Any) -> Environment:
         "memory_total_bytes": 13 * 2**30,
         "versions": {"torch": "2.11.0", "numpy": "2.3.5"},
         "settings": {"cudnn.benchmark": False, "float32_matmul_precision": "highest"},
-        "gpu": None,
+        "gpus": (),
         "image": None,
         "git_revision": "0123456789abcdef0123456789abcdef01234567",
     }
@@ -114,6 +121,67 @@ def make_memory(**overrides: Any) -> Memory:
     return Memory(**(fields | overrides))
 
 
+def make_cpu_use(window_seconds: float = 0.3, **overrides: Any) -> CpuUse:
+    """Return two busy cores of two, none of anybody else's, with a quota that never ran out."""
+    fields: dict[str, Any] = {
+        "window_seconds": window_seconds,
+        "own_cores": 2.0,
+        "other_cores": 0.0,
+        "num_machine_cores": 2,
+        "num_periods": 3,
+        "num_throttled_periods": 0,
+        "throttled_seconds": 0.0,
+        "energy_joules": None,
+    }
+    return CpuUse(**(fields | overrides))
+
+
+def make_gpu_use(**overrides: Any) -> GpuUse:
+    """Return a T4 with nobody else on it, at 60 W and full clocks for the 3 s of its sampling pass: 180 J, 30 steps."""
+    fields: dict[str, Any] = {
+        "uuid": "GPU-5c1e2f6a-0000-0000-0000-000000000001",
+        "idle_power_watts": 10.0,
+        "memory_used_before_bytes": 2**20,
+        "memory_used_peak_bytes": 2**30,
+        "foreign_processes": (),
+        "max_sm_clock_mhz": 1590,
+        "power_limit_watts": 70.0,
+        "window_seconds": 3.0,
+        "num_steps": 30,
+        "energy_joules": 180.0,
+        "energy_source": "energy-counter",
+        "sample_seconds": (0.0, 1.0, 2.0),
+        "sm_clock_mhz": (1590, 1590, 1590),
+        "temperature_celsius": (50, 55, 60),
+        "power_watts": (60.0, 60.0, 60.0),
+        "throttle_reasons": {},
+    }
+    return GpuUse(**(fields | overrides))
+
+
+def make_roofline(**overrides: Any) -> Roofline:
+    """Return a step of 1 GFLOP that took 0.1 s where 0.02 s are possible: a fifth of the peak, bound by arithmetic."""
+    fields: dict[str, Any] = {
+        "flops_per_step": 10**9,
+        "min_bytes_per_step": 10**6,
+        "achieved_flops_per_second": 1e10,
+        "peak_flops_per_second": 5e10,
+        "peak_bytes_per_second": None,
+        "peak_source": "measured: matrix product in PyTorch",
+        "share_of_peak": 0.2,
+        "min_step_seconds": 0.02,
+        "bound": "arithmetic",
+        "share_of_roofline": 0.2,
+    }
+    return Roofline(**(fields | overrides))
+
+
+def make_validity(*verdicts: Verdict) -> Validity:
+    """Return a validity with one made-up reason for each verdict, the gravest first; `valid` without any."""
+    reasons = tuple(Reason(verdict=verdict, message=f"made up to be {verdict}") for verdict in verdicts)
+    return Validity(verdict=verdicts[0] if verdicts else "valid", reasons=reasons)
+
+
 def make_result(
     cell: Cell | None = None,
     *,
@@ -136,7 +204,11 @@ def make_result(
         "phases": make_phases(step_seconds, warmup_step_seconds),
         "samples": samples,
         "memory": make_memory(),
-        "environment": make_environment(gpu=make_gpu() if cell.device == "gpu" else None),
+        "cpu_use": make_cpu_use(sum(step_seconds)),
+        "gpu_use": (make_gpu_use(),) if cell.device == "gpu" else (),
+        "roofline": make_roofline(),
+        "validity": make_validity(),
+        "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
     return Result(**(_describe_attempt(cell) | measured | overrides))
 

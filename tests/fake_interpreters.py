@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 from bench.order import Order
+from bench.schema import Failure, Result
 from bench.store import Store, result_key
-from factories import make_result
+from factories import make_failed_result, make_result
+
+BYTES_PER_SAMPLE = 2**30
 
 
 def make_interpreter(path: Path, body: str) -> Path:
@@ -20,13 +23,17 @@ def make_interpreter(path: Path, body: str) -> Path:
     return path
 
 
-def make_measuring_interpreter(path: Path, *, log: Path, before: str = "", after: str = "") -> Path:
+def make_measuring_interpreter(
+    path: Path, *, log: Path, before: str = "", after: str = "", num_samples_that_fit: int = 10**9
+) -> Path:
     """Return an executable that writes an ok result at once, as `python -m bench` does after a measurement.
 
-    `log` gets one line for each start: cell_id, repeat, attempt, pid. `before` and `after`: shell commands around it.
+    A batch of more than `num_samples_that_fit` is out of memory, BYTES_PER_SAMPLE being asked for each. `log` gets one
+    line for each start: cell_id, repeat, attempt, pid. `before` and `after`: shell commands around it.
     """
     # The runner asks for a safe path; this script finds the modules beside it all the same.
-    start = shlex.join(["env", "-u", "PYTHONSAFEPATH", sys.executable, __file__, str(log)])
+    words = ["env", "-u", "PYTHONSAFEPATH", sys.executable, __file__, str(log), str(num_samples_that_fit)]
+    start = shlex.join(words)
     return make_interpreter(path, f"{before}\n{start} || exit\n{after}")
 
 
@@ -49,7 +56,7 @@ def read_pids(log: Path) -> list[int]:
     return [int(line.split()[3]) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def put_result(log: Path) -> None:
+def put_result(log: Path, num_samples_that_fit: int) -> None:
     """Do what the order in the environment asks for, in no time. Exit code 3 where another one does so now."""
     order = Order.from_variables(os.environ)
     others = read_pids(log)
@@ -57,7 +64,14 @@ def put_result(log: Path) -> None:
         file.write(f"{order.cell.cell_id} {order.repeat} {order.attempt} {os.getpid()}\n")
     if any(is_running(pid) for pid in others):
         sys.exit(3)
-    result = make_result(
+    result = make_ok(order) if order.cell.batch_size <= num_samples_that_fit else make_out_of_memory(order)
+    key = result_key(order.run_id, result.cell_id, order.repeat, order.attempt)
+    Store.open(order.store_url).put(key, result.to_json())
+
+
+def make_ok(order: Order) -> Result:
+    """Return the ok record of an order."""
+    return make_result(
         order.cell,
         run_id=order.run_id,
         repeat=order.repeat,
@@ -65,9 +79,16 @@ def put_result(log: Path) -> None:
         step_seconds=(0.1,) * order.cell.num_steps,
         warmup_step_seconds=(0.1,) * order.cell.num_warmup_steps,
     )
-    key = result_key(order.run_id, result.cell_id, order.repeat, order.attempt)
-    Store.open(order.store_url).put(key, result.to_json())
+
+
+def make_out_of_memory(order: Order) -> Result:
+    """Return the record of an order that memory did not suffice for."""
+    size = order.cell.batch_size * BYTES_PER_SAMPLE
+    error = Failure(kind="out-of-memory", message="OutOfMemoryError: there is no more", bytes_requested=size)
+    return make_failed_result(
+        order.cell, status="oom", run_id=order.run_id, repeat=order.repeat, attempt=order.attempt, error=error
+    )
 
 
 if __name__ == "__main__":
-    put_result(Path(sys.argv[1]))
+    put_result(Path(sys.argv[1]), int(sys.argv[2]))

@@ -30,6 +30,7 @@ MAX_POINTS = 150
 SERIES_PIXELS = 130
 REPEAT_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
 NO_DIFFERENCE = "no difference shown"
+RATIO_TITLE = "ratio, log scale"
 
 
 def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart:
@@ -76,7 +77,7 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     layers = [
         alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
         base.mark_rule(strokeWidth=2, yOffset=MARK_OFFSET).encode(
-            x=alt.X("ratio_low:Q", title=None), x2="ratio_high:Q"
+            x=alt.X("ratio_low:Q", title=RATIO_TITLE), x2="ratio_high:Q"
         ),
         base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
     ]
@@ -159,7 +160,7 @@ def _ratio_axis(rows: pd.DataFrame) -> alt.X:
     ticks = tenths if high / low < 4 else [tick * 10.0**power for power in range(-3, 5) for tick in (1, 2, 5)]
     return alt.X(
         "ratio:Q",
-        title="ratio, log scale",
+        title=RATIO_TITLE,
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format="~r", labelOverlap="greedy"),
     )

@@ -8,7 +8,7 @@ import pandas as pd
 # Okabe and Ito's colours, which stay apart for colour-blind readers (jfly.uni-koeln.de/color).
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#ececec"
-FRAMEWORK_COLOURS = alt.Scale(domain=["PyTorch", "TensorFlow"], range=[VERMILLION, BLUE])
+FRAMEWORK_COLOURS = alt.Scale(domain=["PyTorch", "TensorFlow", "JAX"], range=[VERMILLION, BLUE, GREEN])
 
 # In a plot of rows, from the middle of a row downwards in pixels: its name, what it shows, what lies below that.
 NAME_OFFSET, MARK_OFFSET, BELOW_OFFSET = -10, 5, 14

@@ -18,11 +18,12 @@ from bench import __main__ as program
 from bench.attempt import Attempt, summarize_error
 from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
-from bench.schema import Cell, Framework, Result
+from bench.schema import MODES, Cell, Device, Framework, GpuUse, Result
 from factories import make_cell
+from fake_nvml import MIB, UUIDS, FakeNvml
 
 ROOT = Path(__file__).parents[3]
-FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow")
+FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow", "jax")
 # What no processor does: 64 float32 operations a cycle (two AVX-512 FMA units) on every core at 6 GHz, each counting
 # for 2.25 (what Winograd's convolution saves).
 MAX_FLOP_PER_CORE_SECOND = 64 * 6e9 * 2.25
@@ -55,6 +56,7 @@ def run_bench(
     order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "TZ": "America/New_York"}
+    path["XDG_CACHE_HOME"] = str(folder / "cache")  # where the host's measured peak is kept
     started_at, start = datetime.now(UTC), time.perf_counter()
     process = subprocess.run(
         [str(python), "-m", "bench"],
@@ -87,6 +89,7 @@ CASES = {
     "tensorflow infer": make_cell(
         framework="tensorflow", model="resnet18", phase="infer", batch_size=2, input_size=64, **SHORT
     ),
+    "jax train": make_cell(framework="jax", mode="compiled", batch_size=8, **SHORT),
 }
 
 
@@ -164,13 +167,32 @@ def test_memory_is_the_processs_own_and_no_gpu_is_claimed(ok: Ending) -> None:
     assert result.environment.gpu is None
 
 
+def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: Ending) -> None:
+    result = get_result(ok)
+    assert result.cpu_use is not None
+    assert result.roofline is not None
+    assert result.validity is not None
+    assert ((), ()) == (result.gpu_use, result.probe_failures)
+    assert 0.0 < result.cpu_use.own_cores <= 1.1  # it had one core
+    assert result.phases.steady_seconds is not None
+    assert result.phases.steady_seconds <= result.cpu_use.window_seconds
+    assert 0.0 < (result.roofline.share_of_peak or 0)
+    assert "arithmetic" == result.roofline.bound
+    assert "matrix product on this host, 1 threads" in result.roofline.peak_source
+    # 0.3 s asked for: so short that a verdict other than valid is certain, and "too-short" is among the reasons.
+    if result.phases.steady_seconds < 0.5:
+        assert "too-short" in [reason.verdict for reason in result.validity.reasons]
+
+
 # Missing things
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_missing_framework_is_a_record_of_its_own_kind(tmp_path: Path, framework: Framework) -> None:
     # From the folder whose sub-folders have the frameworks' names: they must not pass for the frameworks.
-    ending = run_bench(sys.executable, make_cell(framework=framework), tmp_path, cwd=ROOT / "images")
+    ending = run_bench(
+        sys.executable, make_cell(framework=framework, mode=MODES[framework][0]), tmp_path, cwd=ROOT / "images"
+    )
     result = get_result(ending)
     assert result.error is not None
     assert (1, "failed", "missing-framework") == (ending.exit_code, result.status, result.error.kind)
@@ -192,13 +214,13 @@ def test_folders_with_a_frameworks_name_do_not_pass_for_it(tmp_path: Path) -> No
 def test_a_cell_for_a_gpu_fails_where_none_is_visible(
     tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
 ) -> None:
-    cell = make_cell(framework=framework, device="gpu")
+    cell = make_cell(framework=framework, mode=MODES[framework][0], device="gpu")
     ending = run_bench(interpreters[framework], cell, tmp_path, CUDA_VISIBLE_DEVICES="")
     result = get_result(ending)
     assert result.error is not None
     assert (1, "failed", "exception") == (ending.exit_code, result.status, result.error.kind)
     assert result.error.message.startswith("DeviceMissingError: ")
-    assert "sees no" in result.error.message
+    assert "sees 0 GPUs" in result.error.message
 
 
 # Out of memory
@@ -213,13 +235,14 @@ def limit_address_space(num_bytes: int) -> Callable[[], None]:
 def test_a_batch_that_fits_nowhere_is_out_of_memory(
     tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
 ) -> None:
-    cell = make_cell(framework=framework, batch_size=10**9)
+    cell = make_cell(framework=framework, mode=MODES[framework][0], batch_size=10**9)
     ending = run_bench(interpreters[framework], cell, tmp_path, preexec=limit_address_space(30 * 10**9))
     result = get_result(ending)
     assert result.error is not None
     assert (1, "oom", "out-of-memory") == (ending.exit_code, result.status, result.error.kind)
     # 10^9 images of 3 x 32 x 32 float32: 12.288e12 bytes, 11.2 TiB.
     assert "Unable to allocate 11.2 TiB" in result.error.message
+    assert round(11.2 * 2**40) == result.error.bytes_requested
     assert (None, None) == (result.samples, result.phases.build_seconds)
     assert result.environment is not None
 
@@ -230,7 +253,7 @@ def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpret
     assert result.error is not None
     assert ("oom", "out-of-memory") == (result.status, result.error.kind)
     # The first convolution's output: 20,000 x 64 x 32 x 32 float32.
-    assert "5242880000 bytes" in result.error.message
+    assert 5_242_880_000 == result.error.bytes_requested
     assert result.phases.build_seconds is not None
     assert result.phases.first_step_seconds is None
 
@@ -281,8 +304,10 @@ class StubFramework:
     cudnn_version = None
     device_timer = None
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: Exception | None = None, *, late_error: Exception | None = None) -> None:
         self._error = error
+        self._late_error = late_error
+        """What every step raises after the first 10."""
         self.num_steps = 0
 
     def build_workload(self, cell: Cell) -> "StubFramework":
@@ -291,6 +316,8 @@ class StubFramework:
         return self
 
     def run_step(self) -> None:
+        if self._late_error is not None and self.num_steps == 10:
+            raise self._late_error
         self.num_steps += 1
 
     def synchronize(self) -> None:
@@ -298,6 +325,9 @@ class StubFramework:
 
     def reset_peak_memory(self) -> None:
         pass
+
+    def device_kind(self) -> Device:
+        return "cpu"
 
     def read_peak_memory(self) -> tuple[int, int]:
         return 1000 + self.num_steps, 2000
@@ -307,12 +337,16 @@ class StubFramework:
 
 
 @pytest.fixture
-def attempt_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def attempt_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
     """Runs an attempt in this process whose framework is a stub, or cannot be loaded."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, "")  # the attempt sets them for good
 
-    def run(framework: StubFramework | Exception, **fields: Any) -> Result:
+    def run(framework: StubFramework | Exception, visible: str | None = None, **fields: Any) -> Result:
+        if visible is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
         def load(cell: Cell, num_threads: int) -> Any:
             if isinstance(framework, Exception):
                 raise framework
@@ -360,6 +394,68 @@ def test_what_is_raised_becomes_a_status_and_a_kind(
     assert result.error is not None
     assert expected == (result.status, result.error.kind)
     assert result == Result.model_validate_json(result.to_json())
+
+
+# What goes wrong around the timing
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Three idle GPUs, looked at for an instant."""
+    library = FakeNvml()
+    monkeypatch.setattr("pynvml.nvmlLib", library)
+    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
+    return library
+
+
+# Six steps of warm-up at the least, the first step before them, and three timed ones.
+TEN_STEPS = {"num_steps": 3, "max_warmup_seconds": 1e-9, "num_warmup_steps": 6, "min_seconds": 0.0}
+
+
+def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
+    framework = StubFramework()
+    result = attempt_with(framework, device="gpu", num_gpus=2, sampling_seconds=0.01, visible="0,1", **TEN_STEPS)
+    assert ("ok", ()) == (result.status, result.probe_failures)
+    assert [UUIDS[0], UUIDS[1]] == [use.uuid for use in result.gpu_use]
+    assert {framework.num_steps - 10} == {use.num_steps for use in result.gpu_use}
+    assert framework.num_steps > 10
+    assert result.memory is not None
+    assert 1010 == result.memory.peak_memory_allocated_bytes  # read before the pass
+    assert result.validity is not None
+    assert "wrong-device" == result.validity.verdict  # the stub's output lives on the CPU
+
+
+def test_no_sampling_pass_is_run_where_none_is_asked_for(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
+    framework = StubFramework()
+    result = attempt_with(framework, device="gpu", sampling_seconds=0.0, visible="0", **TEN_STEPS)
+    assert (10, None) == (framework.num_steps, result.gpu_use[0].window_seconds)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no room"), ValueError("CUDA error: an illegal access\nmore")])
+def test_a_sampling_pass_that_fails_costs_no_timing(
+    attempt_with: Callable[..., Result], nvml: FakeNvml, error: Exception
+) -> None:
+    framework = StubFramework(late_error=error)
+    result = attempt_with(framework, device="gpu", visible="0", **TEN_STEPS)
+    first_line = str(error).splitlines()[0]
+    assert (f"sampling pass: {type(error).__name__}: {first_line}",) == result.probe_failures
+    (use,) = result.gpu_use
+    assert ("ok", None, 3 * MIB) == (result.status, use.window_seconds, use.memory_used_before_bytes)
+    assert isinstance(use, GpuUse)
+
+
+def test_a_matrix_product_that_fails_costs_no_timing(attempt_with: Callable[..., Result]) -> None:
+    result = attempt_with(StubFramework(late_error=RuntimeError("no product")), **TEN_STEPS)
+    assert ("ok", ("peak of the host: RuntimeError: no product",)) == (result.status, result.probe_failures)
+    assert result.roofline is not None
+    assert ("the host's peak was not measured", None) == (result.roofline.peak_source, result.roofline.share_of_peak)
+
+
+def test_a_gpu_that_cannot_be_looked_at_is_noted(attempt_with: Callable[..., Result]) -> None:
+    result = attempt_with(RuntimeError("stop here"), device="gpu", visible="0")
+    (note,) = result.probe_failures
+    assert note.startswith("GPU baseline: NVMLError")
 
 
 def test_a_failed_attempt_claims_no_peak_of_a_gpu(attempt_with: Callable[..., Result]) -> None:
@@ -430,7 +526,7 @@ START_AND_SLEEP = '''
 import os, subprocess, sys
 child = """
 import os, time
-from bench.__main__ import die_with_parent
+from bench.parent import die_with_parent
 die_with_parent(os.getppid())
 print("ready", flush=True)
 time.sleep(600)
@@ -455,7 +551,7 @@ def test_the_measuring_process_dies_with_the_runner_even_by_sigkill() -> None:
 
 
 def test_a_process_whose_runner_is_already_dead_kills_itself() -> None:
-    code = "from bench.__main__ import die_with_parent; die_with_parent(999_999_999)"
+    code = "from bench.parent import die_with_parent; die_with_parent(999_999_999)"
     assert -signal.SIGKILL == subprocess.run([sys.executable, "-c", code]).returncode
 
 

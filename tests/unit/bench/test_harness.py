@@ -5,8 +5,9 @@ from itertools import chain, repeat
 
 import pytest
 
-from bench.harness import DeviceTimer, is_steady, measure
-from bench.schema import Cell, Phases, Samples
+from bench.harness import DeviceTimer, is_steady, measure, run_steps
+from bench.probes.cpu_use import CpuCounters, read_cpu_counters
+from bench.schema import Cell, Device, Phases, Samples
 from factories import make_cell
 
 BUILT = Phases(import_seconds=3.0, build_seconds=2.0)
@@ -63,6 +64,9 @@ class ScriptedWorkload:
     def reset_peak_memory(self) -> None:
         self._clock.log.append("reset")
 
+    def device_kind(self) -> Device:
+        return "cpu"
+
     def _finish(self) -> None:
         self._clock.advance(self._pending)
         self._pending = 0.0
@@ -96,7 +100,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def run(clock: Clock, cell: Cell, *durations: float) -> tuple[Phases, Samples]:
     """Measure a workload that takes `durations`, the last of them for ever."""
-    return measure(ScriptedWorkload(clock, chain(durations, repeat(durations[-1]))), cell, BUILT)
+    phases, samples, _ = measure(ScriptedWorkload(clock, chain(durations, repeat(durations[-1]))), cell, BUILT)
+    return phases, samples
 
 
 # What is timed
@@ -115,7 +120,7 @@ def test_every_phase_holds_its_own_steps(clock: Clock) -> None:
 def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work(clock: Clock) -> None:
     durations = chain([7.0], [0.5] * 6, [0.25, 0.75, 0.5])
     workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.125)
-    phases, samples = measure(workload, make_cell(num_steps=3), BUILT)
+    phases, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
     assert (0.375, 0.875, 0.625) == samples.step_seconds
     assert (0.625,) * 6 == samples.warmup_step_seconds
     assert (7.125, 1.875) == (phases.first_step_seconds, phases.steady_seconds)
@@ -124,7 +129,7 @@ def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work(clock: Clock) 
 
 def test_work_left_over_by_whoever_built_the_workload_is_in_no_timed_step(clock: Clock) -> None:
     workload = ScriptedWorkload(clock, chain([1.0], repeat(0.5)), is_asynchronous=True)
-    _, samples = measure(workload, make_cell(num_steps=2), BUILT)
+    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT)
     assert (0.5, 0.5) == samples.step_seconds
 
 
@@ -145,6 +150,30 @@ def test_peaks_are_forgotten_after_the_warm_up_and_garbage_is_collected_before(
     assert [*["step"] * 7, "collect", "reset", "step"] == events
 
 
+def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read() -> CpuCounters:
+        clock.log.append("counters")
+        return read_cpu_counters()
+
+    monkeypatch.setattr("bench.harness.read_cpu_counters", read)
+    workload = ScriptedWorkload(clock, repeat(0.5))
+    _, _, cpu_use = measure(workload, make_cell(num_steps=2), BUILT)
+    window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]
+    assert ["reset", "counters", *window, "counters"] == clock.log[-len(window) - 3 :]
+    assert cpu_use.own_cores > 0
+
+
+def test_the_steps_of_the_sampling_pass_run_to_their_end_for_as_long_as_asked(clock: Clock) -> None:
+    workload = ScriptedWorkload(clock, repeat(0.5), is_asynchronous=True)
+    assert 4 == run_steps(workload, 2.0)
+    assert 5 == run_steps(workload, 2.1)
+    assert 1 == run_steps(workload, 0.0)
+    assert 105.0 == clock.now
+    assert ["step", "synchronize"] * 10 == [entry for entry in clock.log if entry != "clock"]
+
+
 def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
     class SlowToRead(ScriptedTimer):
         def read_seconds(self, start: tuple[int, float], end: tuple[int, float]) -> float:
@@ -152,17 +181,17 @@ def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
             return super().read_seconds(start, end)
 
     workload = ScriptedWorkload(clock, repeat(0.5), device_timer=SlowToRead())
-    phases, samples = measure(workload, make_cell(num_steps=4), BUILT)
+    phases, samples, _ = measure(workload, make_cell(num_steps=4), BUILT)
     assert (2.0, 2.0) == (phases.steady_seconds, sum(samples.step_seconds))
 
 
 def test_device_times_are_those_between_the_two_events_of_each_timed_step(clock: Clock) -> None:
     timer = ScriptedTimer()
     durations = chain([7.0], [0.5] * 6, [0.25, 0.5, 0.125])
-    workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=1.0, device_timer=timer)
-    _, samples = measure(workload, make_cell(num_steps=3), BUILT)
+    workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.25, device_timer=timer)
+    _, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
     assert (0.25, 0.5, 0.125) == samples.device_step_seconds
-    assert (1.25, 1.5, 1.125) == samples.step_seconds
+    assert (0.5, 0.75, 0.375) == samples.step_seconds
     assert 6 == len(timer.events)
 
 
@@ -202,10 +231,15 @@ def test_a_series_of_short_steps_is_not_called_steady_before_half_a_second_or_th
 
 
 def test_the_warm_up_goes_on_until_the_series_is_steady(clock: Clock) -> None:
-    # After the first step: 8 4 2 | 1 1 1 | 1 1: steady when the last three and the three before are all 1.
-    _, samples = run(clock, make_cell(), 9.0, 8.0, 4.0, 2.0, 1.0)
-    assert (8.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0) == samples.warmup_step_seconds
+    # After the first step, in halves: 8 4 2 | 1 1 1 | 1 1: steady when the last three and the three before are all 1.
+    _, samples = run(clock, make_cell(), 4.5, 4.0, 2.0, 1.0, 0.5)
+    assert (4.0, 2.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.5) == samples.warmup_step_seconds
     assert samples.reached_steady
+
+
+def test_of_steps_of_a_second_and_more_two_that_agree_are_enough(clock: Clock) -> None:
+    _, samples = run(clock, make_cell(max_warmup_seconds=100.0), 9.0, 8.0, 4.0, 1.03125, 1.0)
+    assert ((8.0, 4.0, 1.03125, 1.0), True) == (samples.warmup_step_seconds, samples.reached_steady)
 
 
 def test_a_series_that_never_settles_is_cut_at_the_cap_and_said_to_be_unsteady(clock: Clock) -> None:
@@ -227,15 +261,15 @@ def test_the_minimum_of_warm_up_steps_is_taken_even_beyond_the_cap(clock: Clock)
 @pytest.mark.parametrize(
     ("expected", "steps"),
     [
-        (False, [1.0] * 5),
-        (True, [1.0] * 6),
-        (True, [9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
-        (True, [100.0, 100.0, 100.0, 105.0, 105.0, 105.0]),
-        (False, [100.0, 100.0, 100.0, 106.0, 106.0, 106.0]),
-        (True, [100.0, 100.0, 100.0, 95.0, 95.0, 95.0]),
-        (False, [100.0, 100.0, 100.0, 94.0, 94.0, 94.0]),
-        (True, [1.0, 5.0, 1.0, 1.0, 0.1, 1.0]),  # one outlier in each half
-        (False, [1.0, 5.0, 5.0, 1.0, 1.0, 1.0]),
+        (False, [0.01] * 5),
+        (True, [0.01] * 6),
+        (True, [0.09, 0.09, 0.09, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]),
+        (True, [0.1, 0.1, 0.1, 0.105, 0.105, 0.105]),
+        (False, [0.1, 0.1, 0.1, 0.106, 0.106, 0.106]),
+        (True, [0.1, 0.1, 0.1, 0.0951, 0.0951, 0.0951]),
+        (False, [0.1, 0.1, 0.1, 0.094, 0.094, 0.094]),
+        (True, [0.01, 0.05, 0.01, 0.01, 0.001, 0.01]),  # one outlier in each half
+        (False, [0.01, 0.05, 0.05, 0.01, 0.01, 0.01]),
     ],
 )
 def test_steady_means_that_the_medians_of_twice_three_steps_differ_by_at_most_5_percent(

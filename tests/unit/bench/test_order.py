@@ -60,7 +60,11 @@ def test_a_missing_variable_is_named(name: str) -> None:
         ("BENCH_CELL", '{"model": "conv6"}', "^BENCH_CELL: framework: Field required; `benchmatrix schema`"),
         ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"sed":0'), "^BENCH_CELL: sed: Extra inputs"),
         ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"seed":NaN'), "^BENCH_CELL: seed: "),
-        ("BENCH_CELL", CELL.model_dump_json().replace(":1,", ":2,"), "reads version 1 of its documents, not 2"),
+        (
+            "BENCH_CELL",
+            CELL.model_dump_json().replace('"schema_version":2', '"schema_version":1'),
+            "reads version 2 of its documents, not 1",
+        ),
         ("BENCH_CELL", CELL.model_dump_json().replace("conv6", "vgg99"), "'vgg99' is unknown; known are conv6"),
         ("BENCH_RUN_ID", "", "^BENCH_RUN_ID: not set"),
         ("BENCH_RUN_ID", "../other", "^BENCH_RUN_ID: '../other' is no name"),

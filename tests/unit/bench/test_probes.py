@@ -237,7 +237,7 @@ def test_the_environment_names_versions_and_the_users_switches(pinned_answers: d
     assert {package, "numpy"} <= set(environment["versions"])
     assert "1" == environment["settings"]["TF_ENABLE_ONEDNN_OPTS"]
     assert (os.uname().release, os.uname().nodename) == (environment["kernel"], environment["hostname"])
-    assert ("abc", None) == (environment["git_revision"], environment["gpu"])
+    assert ("abc", []) == (environment["git_revision"], environment["gpus"])
 
 
 def test_switches_that_are_not_set_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

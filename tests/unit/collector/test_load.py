@@ -131,9 +131,9 @@ def test_a_damaged_or_foreign_document_is_named_and_skipped(store, text, reason)
 
 
 def test_a_document_of_another_version_is_named_as_such(store):
-    document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": 2, "new_field": 1}
+    document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": 3, "new_field": 1}
     (skipped,) = put_text(store, json.dumps(document)).skipped
-    assert "schema_version is 2, this version reads 1" == skipped.reason
+    assert "schema_version is 3, this version reads 2" == skipped.reason
 
 
 def test_a_reason_is_one_line(store):
@@ -240,7 +240,7 @@ def test_a_run_without_its_plan_is_refused(store):
         {"versions": {"torch": "2.12.0", "numpy": "2.3.5"}},
         {"settings": {"cudnn.benchmark": True}},
         {"image": "sha256:00"},
-        {"gpu": make_gpu()},
+        {"gpus": (make_gpu(),)},
     ],
 )
 def test_what_can_change_a_time_changes_the_environment_id(changes):
@@ -251,7 +251,7 @@ def test_what_can_change_a_time_changes_the_environment_id(changes):
     "changes", [{"name": "H100"}, {"driver_version": "1"}, {"cuda_version": "11"}, {"cudnn_version": None}]
 )
 def test_another_gpu_driver_or_library_changes_the_environment_id(changes):
-    same, other = make_environment(gpu=make_gpu()), make_environment(gpu=make_gpu(**changes))
+    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
     assert identify_environment(same) != identify_environment(other)
 
 

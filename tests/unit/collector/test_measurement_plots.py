@@ -1,7 +1,9 @@
 import pandas as pd
 import pytest
 
+from collector.figure import split_panels
 from collector.plots.measurements import MAX_POINTS, plot_ratios, plot_step_times, thin_series
+from collector.plots.roofline import plot_roofline
 from collector.plots.style import to_spec
 
 
@@ -62,3 +64,50 @@ def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low, num
     spec = to_spec(plot_step_times(rows, repeats))
     assert {250.0} == {row["median"] for row in list_data(spec) if "median" in row}
     assert num_rules == sum(layer["mark"]["type"] == "rule" for layer in spec["layer"])
+
+
+def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them():
+    rows = pd.DataFrame(
+        {
+            "name": ["a", "b"],
+            "share_of_peak": [0.5, 0.02],
+            "share_of_roofline": [0.5, 0.8],
+            "bound": ["arithmetic", "memory"],
+        }
+    )
+    spec = to_spec(plot_roofline(rows))
+    assert [(50.0, 50.0, "arithmetic"), (2.0, 80.0, "memory")] == [
+        (row["peak"], row["bound"], row["by"]) for row in list_data(spec) if "by" in row
+    ]
+
+
+def test_a_share_above_the_peak_is_not_cut_off():
+    rows = pd.DataFrame({"name": ["a"], "share_of_peak": [2.0], "share_of_roofline": [2.0], "bound": ["arithmetic"]})
+    (domain,) = {
+        tuple(layer["encoding"]["x"]["scale"]["domain"])
+        for layer in to_spec(plot_roofline(rows))["layer"]
+        if "scale" in layer["encoding"]["x"]
+    }
+    assert domain[0] < 100 < 200 < domain[1]
+
+
+def test_rows_are_split_into_panels_that_say_what_their_rows_share():
+    rows = pd.DataFrame(
+        {
+            "model": ["conv6", "conv6", "matmul"],
+            "phase": "infer",
+            "device": ["cpu", "gpu", "gpu"],
+            "input_size": [32, 32, 9],
+        }
+    )
+    labels = [
+        "conv6 infer, CPU, batch 8, 32 px",
+        "conv6 infer, GPU, batch 8, 32 px",
+        "matmul infer, GPU, batch 1, 9 rows",
+    ]
+    panels = split_panels(rows, labels)
+    assert [
+        ("conv6 infer, CPU, 32 px", ["batch 8"]),
+        ("conv6 infer, GPU, 32 px", ["batch 8"]),
+        ("matmul infer, GPU, 9 rows", ["batch 1"]),
+    ] == [(title, group["rest"].to_list()) for title, group in panels]

@@ -23,6 +23,7 @@ from factories import (
     make_gpu,
     make_result,
     make_run,
+    make_validity,
     put_documents,
 )
 
@@ -100,6 +101,7 @@ def make_full_run():
     results[1] = make_failed_result(
         cells[0], repeat=2, message="ValueError: wrong shape", stderr_tail="line 31, in main"
     )
+    results[4] = make_result(cells[1], repeat=2, step_seconds=[0.5] * 30, validity=make_validity("throttled"))
     results[5] = make_failed_result(cells[1], repeat=3, status="oom", message="3 GiB asked for")
     return [result for number, result in enumerate(results) if number != 7]
 
@@ -118,7 +120,7 @@ def full_report(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hostile_report(tmp_path_factory):
-    environment = make_environment(cpu_model=HOSTILE, versions={"torch": HOSTILE}, gpu=make_gpu(name=HOSTILE))
+    environment = make_environment(cpu_model=HOSTILE, versions={"torch": HOSTILE}, gpus=(make_gpu(name=HOSTILE),))
     table = load_gpu_table(None)
     hostile_table = table.assign(name=HOSTILE)
     hostile_table.attrs = table.attrs
@@ -171,6 +173,9 @@ def test_the_sections_stand_in_order_of_use(full_report):
         "Plots",
         "Memory and parts of a repeat",
         "Comparisons",
+        "Roofline, energy, devices",
+        "The study's claims",
+        "Not valid",
         "Failures",
         "Left out",
         "Forecast",
@@ -199,8 +204,9 @@ def test_every_question_that_the_data_answer_has_a_plot(full_report):
     words = read_words(full_report)
     for question in (
         "How fast is each cell?",
-        "Is TensorFlow faster than PyTorch?",
+        "Which framework is faster?",
         "What does the GPU gain?",
+        "How near does it come to what the device can do?",
         "Where does the time of a repeat go?",
         "Is the measurement steady?",
     ):
@@ -209,9 +215,14 @@ def test_every_question_that_the_data_answer_has_a_plot(full_report):
 
 def test_what_is_not_there_has_no_section_and_no_plot(render):
     page = render(*(make_result(repeat=repeat) for repeat in (1, 2, 3)))
-    assert ["Step times", "Plots", "Memory and parts of a repeat", "Environments", "How it was measured"] == Page(
-        page.read_text()
-    ).headings
+    assert [
+        "Step times",
+        "Plots",
+        "Memory and parts of a repeat",
+        "Roofline, energy, devices",
+        "Environments",
+        "How it was measured",
+    ] == Page(page.read_text()).headings
     words = read_words(page)
     assert "What does the GPU gain?" not in words
     assert 'class="warnings"' not in words
@@ -296,7 +307,7 @@ def test_a_wide_matrix_is_drawn_in_part_and_says_so(render):
     words = read_words(path)
     assert "Drawn are 24 of 26 workloads; the tables have all." in words
     assert "Drawn are 24 of 26 cells, the widest intervals first; samples.parquet has all." in words
-    assert 26 == words.count("PyTorch eager</th>") / 3  # step times, memory, parts
+    assert 26 == words.count("PyTorch eager</th>") / 5  # step times, memory, parts, roofline, devices
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -1,49 +1,30 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from bench.store import Store
-from collector.comparisons import compare_devices, compare_frameworks, describe_ratio
 from collector.environments import identify_environment
 from collector.labels import add_labels
-from collector.load import load_run
-from collector.presentation import present_devices, present_frameworks, present_step_times, summarize_for_terminal
-from collector.statistics import Estimate
-from collector.tables import list_failures, summarize_cells
+from collector.presentation import present_step_times, summarize_for_terminal
+from collector.tables import list_failures, list_invalid, summarize_cells
 from factories import (
     make_cell,
     make_environment,
     make_failed_result,
-    make_gpu,
+    make_gpu_use,
     make_memory,
     make_phases,
     make_result,
-    make_run,
-    put_documents,
+    make_roofline,
+    make_validity,
 )
-
-TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
+from measured_runs import collect_results, make_repeats
 
 
 @pytest.fixture
 def collect(tmp_path):
-    """Put documents into a store and load them; planned are the cells of the results unless given."""
-
-    def put_and_load(*results, cells=None, repeats=3):
-        run = make_run(cells or list({result.cell_id: result.cell for result in results}.values()), repeats=repeats)
-        store = Store.open(f"file://{tmp_path}")
-        put_documents(store, run, results)
-        return load_run(store, run.run_id)
-
-    return put_and_load
-
-
-def make_repeats(cell, *medians, **overrides):
-    """Repeats of three equal steps each, so that every median is exact."""
-    return [
-        make_result(cell, repeat=number, step_seconds=(median,) * 3, **overrides)
-        for number, median in enumerate(medians, start=1)
-    ]
+    return partial(collect_results, tmp_path)
 
 
 def test_a_cell_is_summarised_over_its_ok_repeats(collect):
@@ -134,109 +115,6 @@ def test_failures_list_every_repeat_that_is_not_ok(collect):
     )
 
 
-def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(collect):
-    graph = make_cell(framework="tensorflow", mode="graph")
-    collection = collect(
-        *make_repeats(make_cell(), 0.1, 0.1, 0.1),
-        *make_repeats(graph, 0.112, 0.112, environment=TENSORFLOW),
-        *make_repeats(make_cell(batch_size=8), 0.1),
-    )
-    (row,) = compare_frameworks(summarize_cells(collection)).to_dict("records")
-    assert 1.12 == pytest.approx(row["ratio"])
-    assert "TensorFlow is 1.12x slower (1.12 to 1.12)" == row["verdict"]
-    assert ("graph", "eager") == (row["mode_tensorflow"], row["mode_pytorch"])
-    assert ("2.21.0", "2.11.0") == (row["framework_version_tensorflow"], row["framework_version_pytorch"])
-    assert "TensorFlow: 2 ok of 3 planned" == row["note"]
-
-
-def test_every_mode_is_compared(collect):
-    cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph")]
-    results = [result for cell in [make_cell(), *cells] for result in make_repeats(cell, 0.1)]
-    assert ["eager", "graph"] == compare_frameworks(summarize_cells(collect(*results)))["mode_tensorflow"].to_list()
-
-
-def test_a_different_protocol_does_not_keep_cells_apart(collect):
-    longer = make_cell(framework="tensorflow", num_steps=2, num_warmup_steps=2, min_seconds=0.1, max_warmup_seconds=9.0)
-    results = [*make_repeats(make_cell(), 0.1, 0.1), *make_repeats(longer, 0.1, 0.1)]
-    assert 1 == len(compare_frameworks(summarize_cells(collect(*results))))
-
-
-@pytest.mark.parametrize(
-    "changes", [{"batch_size": 1}, {"input_size": 64}, {"model": "resnet18"}, {"phase": "infer"}, {"seed": 1}]
-)
-def test_cells_that_do_other_work_are_not_compared(collect, changes):
-    results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow", **changes), 0.1)]
-    assert 0 == len(compare_frameworks(summarize_cells(collect(*results))))
-
-
-def test_frameworks_on_different_hardware_are_named_and_not_compared(collect):
-    other = make_environment(cpu_model="AMD EPYC")
-    results = [
-        *make_repeats(make_cell(), 0.1),
-        *make_repeats(make_cell(framework="tensorflow"), 0.1, environment=other),
-    ]
-    (row,) = compare_frameworks(summarize_cells(collect(*results))).to_dict("records")
-    assert "not compared: the hardware differs" == row["verdict"]
-    assert pd.isna(row["ratio"])
-
-
-def test_frameworks_are_compared_where_they_share_hardware_and_only_there(collect):
-    other = make_environment(cpu_model="AMD EPYC")
-    results = [
-        make_result(repeat=1),
-        make_result(repeat=2, environment=other),
-        *make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2),
-    ]
-    (row,) = compare_frameworks(summarize_cells(collect(*results))).to_dict("records")
-    assert 2.0 == pytest.approx(row["ratio"])
-    assert "Intel(R) Xeon(R) CPU @ 2.20GHz" == row["cpu_model"]
-
-
-def test_a_pair_with_a_side_that_failed_says_so(collect):
-    results = [*make_repeats(make_cell(), 0.1), make_failed_result(make_cell(framework="tensorflow"), status="oom")]
-    (row,) = compare_frameworks(summarize_cells(collect(*results, repeats=1))).to_dict("records")
-    assert "not compared: no ok repeat of TensorFlow" == row["verdict"]
-
-
-def test_the_speedup_is_cpu_time_over_gpu_time_and_names_both(collect):
-    environment = make_environment(gpu=make_gpu(name="NVIDIA H100"), num_threads=16)
-    results = [
-        *make_repeats(make_cell(), 0.4, 0.4, 0.4),
-        *make_repeats(make_cell(device="gpu"), 0.01, 0.01, 0.01, environment=environment),
-    ]
-    (row,) = compare_devices(summarize_cells(collect(*results))).to_dict("records")
-    assert 40.0 == pytest.approx(row["ratio"])
-    assert "NVIDIA H100 is 40.0x faster (40.0 to 40.0)" == row["verdict"]
-    assert (2, "NVIDIA H100") == (row["num_threads"], row["gpu_name"])
-
-
-def test_devices_are_compared_within_one_framework_and_mode(collect):
-    results = [*make_repeats(make_cell(), 0.4), *make_repeats(make_cell(device="gpu", framework="tensorflow"), 0.01)]
-    assert 0 == len(compare_devices(summarize_cells(collect(*results))))
-
-
-@pytest.mark.parametrize(
-    ("center", "error", "verdict"),
-    [
-        # Student's t at 4 degrees of freedom and 97.5 %: 2.776445; exp(2.776445 * 0.02) = 1.0571
-        (1.12, 0.02, "TensorFlow is 1.12x slower (1.06 to 1.18)"),
-        (1 / 1.12, 0.02, "TensorFlow is 1.12x faster (1.06 to 1.18)"),
-        (1.05, 0.02, "no difference shown"),
-        (0.95, 0.02, "no difference shown"),
-    ],
-)
-def test_a_verdict_is_given_only_where_the_interval_excludes_1(center, error, verdict):
-    ratio = Estimate(center=center, log_standard_error=error, degrees_of_freedom=4)
-    assert verdict == describe_ratio(ratio, subject="TensorFlow")
-
-
-def test_without_an_interval_there_is_no_verdict(collect):
-    results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow"), 0.9)]
-    (row,) = compare_frameworks(summarize_cells(collect(*results, repeats=1))).to_dict("records")
-    assert "no verdict: one repeat, no interval" == row["verdict"]
-    assert 9.0 == pytest.approx(row["ratio"])
-
-
 def test_tables_for_people_are_in_ms_and_gib(collect):
     frame = summarize_for_terminal(collect(*make_repeats(make_cell(), 0.1, 0.1, 0.1)))
     assert {
@@ -247,6 +125,7 @@ def test_tables_for_people_are_in_ms_and_gib(collect):
         "samples/s": "640",
         "peak RSS, GiB": "1.00",
         "repeats ok": "3 of 3",
+        "verdict": "valid",
         "note": "",
     } == frame.iloc[0].to_dict()
 
@@ -264,22 +143,70 @@ def test_training_has_step_times_and_inference_has_latencies(collect):
     assert ["latency p50, ms", "p95, ms", "p99, ms"] == [name for name in infer if "p5" in name or "p9" in name]
 
 
-def test_comparisons_for_people_hold_ratio_verdict_and_hardware(collect):
-    results = [
-        *make_repeats(make_cell(), 0.4, 0.4),
-        *make_repeats(make_cell(framework="tensorflow"), 0.5, 0.5),
-        *make_repeats(make_cell(device="gpu"), 0.01, 0.01),
-    ]
-    summary = summarize_cells(collect(*results, repeats=2))
-    frameworks = present_frameworks(compare_frameworks(summary)).frame.iloc[0]
-    devices = present_devices(compare_devices(summary)).frame.iloc[0]
-    assert "Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads" == frameworks["hardware"]
-    assert ("1.25", "400", "500") == tuple(frameworks[["TensorFlow / PyTorch", "PyTorch, ms", "TensorFlow, ms"]])
-    assert ("40.0", "Tesla T4") == tuple(devices[["CPU / GPU", "GPU"]])
-
-
 def test_labels_tell_cells_apart_by_what_varies(collect):
     cells = [make_cell(), make_cell(seed=1), make_cell(num_steps=2)]
     labels = add_labels(summarize_cells(collect(*(make_result(cell) for cell in cells), repeats=1)))["label"]
     assert "conv6 train, CPU, batch 64, 32 px, seed 1, 1 steps, PyTorch eager" == labels[1]
     assert 3 == labels.nunique()
+
+
+def test_models_are_named_by_what_their_size_counts_and_by_their_gpus(collect):
+    cells = [
+        make_cell(model="matmul", phase="infer", batch_size=1, input_size=100, num_classes=None),
+        make_cell(model="text-classifier", input_size=128, num_classes=2, framework="jax", mode="compiled"),
+        make_cell(device="gpu"),
+        make_cell(device="gpu", num_gpus=2),
+    ]
+    labels = add_labels(summarize_cells(collect(*(make_result(cell) for cell in cells), repeats=1)))["label"]
+    assert [
+        "matmul infer, CPU, batch 1, 100 rows, PyTorch eager",
+        "text-classifier train, CPU, batch 64, 128 tokens, JAX compiled",
+        "conv6 train, GPU, batch 64, 32 px, PyTorch eager",
+        "conv6 train, GPU, batch 64, 32 px, 2 GPUs, PyTorch eager",
+    ] == labels.to_list()
+
+
+def test_figures_come_from_the_valid_repeats_where_there_are_any(collect):
+    results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
+    results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity("noisy"))[2]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert 2.0 == row["median_step_seconds"]
+    assert (3, 2, 2, "1 noisy") == tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults"))
+    assert "figures from 2 valid of 3 ok" == row["note"]
+
+
+def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_so(collect):
+    verdicts = ("throttled", "noisy", "noisy")
+    results = [
+        make_result(repeat=number, step_seconds=(seconds,) * 3, validity=make_validity(verdict))
+        for number, seconds, verdict in zip((1, 2, 3), (1.0, 3.0, 9.0), verdicts, strict=True)
+    ]
+    collection = collect(*results)
+    (row,) = summarize_cells(collection).to_dict("records")
+    assert (3.0, 0, "1 throttled, 2 noisy") == (row["median_step_seconds"], row["num_valid"], row["faults"])
+    assert "no valid repeat: figures from all 3 ok" == row["note"]
+    shown = summarize_for_terminal(collection).iloc[0]
+    assert "0 of 3 valid; 1 throttled, 2 noisy" == shown["verdict"]
+
+
+def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect):
+    results = [make_result(repeat=1), make_result(repeat=2, validity=make_validity("throttled", "noisy"))]
+    rows = list_invalid(collect(*results))
+    assert [(2, "throttled", "made up to be throttled; made up to be noisy")] == list(
+        rows[["repeat", "verdict", "verdict_reasons"]].itertuples(index=False, name=None)
+    )
+
+
+def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect):
+    cell = make_cell(device="gpu")
+    results = [
+        make_result(
+            cell,
+            repeat=number,
+            roofline=make_roofline(share_of_peak=share),
+            gpu_use=(make_gpu_use(energy_joules=joules, temperature_celsius=(50, heat, 55)),),
+        )
+        for number, share, joules, heat in ((1, 0.1, 90.0, 70), (2, 0.4, 180.0, 60), (3, 0.2, 150.0, 65))
+    ]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert (0.2, 50.0, 70) == (row["share_of_peak"], row["gpu_mean_power_watts"], row["gpu_max_temperature_celsius"])

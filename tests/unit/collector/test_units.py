@@ -1,10 +1,13 @@
 import pytest
 
 from collector.units import (
+    GFLOPS,
     GIB,
     MIB,
     MILLISECOND,
+    TFLOPS,
     choose_memory_unit,
+    choose_rate_unit,
     format_duration,
     format_interval,
     format_number,
@@ -49,3 +52,7 @@ def test_memory_is_shown_in_the_unit_of_the_largest(largest, unit):
 )
 def test_durations_are_in_words(seconds, text):
     assert text == format_duration(seconds)
+
+
+def test_a_column_of_rates_is_in_tflops_from_one_on():
+    assert (GFLOPS, TFLOPS) == (choose_rate_unit([9e11, 1e9]), choose_rate_unit([1e9, 1e12]))

@@ -154,7 +154,7 @@ def test_words_in_brackets_are_no_markup(call_main: CallMain, desk: Desk) -> Non
         (["run", "quick.yaml", "--store", "file://quick.yaml"], "error: store file://quick.yaml: "),
         (["run", "quick.yaml", "--python", "/no/python"], "error: --python /no/python: "),
         (["run", "quick.yaml", "--run-id", "My Run"], "error: --run-id My Run: it takes up to 63 of a-z, 0-9 and '-'"),
-        (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: all ask for a GPU and no NVIDIA GPU is visible"),
+        (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: no NVIDIA GPU is visible on this machine"),
         (["render", "nope.yaml"], "error: nope.yaml"),
         (["status"], "error: store file://results: there is no directory "),
         (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials found; set AWS_ACCESS_KEY_ID"),
@@ -167,7 +167,7 @@ def test_words_in_brackets_are_no_markup(call_main: CallMain, desk: Desk) -> Non
 def test_a_fault_of_the_user_is_one_message(
     words: list[str], message: str, call_main: CallMain, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.local_run.count_gpus", lambda: 0)
+    monkeypatch.setattr("runner.local_run.find_gpu", lambda: None)
     for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.schema import Framework, PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
-from factories import make_cell, make_result, make_run
+from factories import RUN_ID, make_cell, make_result
 from fake_interpreters import is_running, make_interpreter, make_measuring_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.local import LocalExecutor
@@ -50,7 +51,7 @@ def make_repeat(number: int = 1, *, timeout_seconds: float = HANG_GUARD_SECONDS)
 def executor(tmp_path: Path) -> LocalExecutor:
     """An executor whose interpreter, `tmp_path / "python"`, the test has yet to make."""
     return LocalExecutor(
-        run=make_run(),
+        run_id=RUN_ID,
         store=Store.open(f"file://{tmp_path}/store"),
         interpreters=dict.fromkeys(("pytorch", "tensorflow"), tmp_path / "python"),
         lock=0,
@@ -60,7 +61,7 @@ def executor(tmp_path: Path) -> LocalExecutor:
 
 def read_records(executor: LocalExecutor) -> list[Result]:
     """Return every record of the run in the store."""
-    keys = executor.store.list_keys(results_prefix(executor.run.run_id))
+    keys = executor.store.list_keys(results_prefix(executor.run_id))
     return [Result.model_validate_json(executor.store.get(key)) for key in keys]
 
 
@@ -120,6 +121,32 @@ def test_a_process_that_the_kernel_kills_for_memory_leaves_an_oom_record(
     assert "filling\n" == result.error.stderr_tail
 
 
+def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
+    executor: LocalExecutor, tmp_path: Path
+) -> None:
+    fill = "import time; print('filling', flush=True); full = b'x' * 2**28; time.sleep(60)"
+    make_interpreter(tmp_path / "python", f"{sys.executable} -S -c {shlex.quote(fill)}")
+
+    result = replace(executor, memory_limit_bytes=2**27).measure_repeat(make_repeat())
+
+    assert [result] == read_records(executor)
+    assert result.error is not None
+    assert ("oom", "out-of-memory") == (result.status, result.error.kind)
+    assert "took more memory than it was allowed to; killed with all it had started" == result.error.message
+    assert "filling\n" == result.error.stderr_tail
+
+
+def test_a_process_that_cpp_got_no_memory_in_leaves_an_oom_record(executor: LocalExecutor, tmp_path: Path) -> None:
+    last_words = "terminate called after throwing an instance of 'std::bad_alloc'"
+    make_interpreter(tmp_path / "python", f"echo {shlex.quote(last_words)} >&2; kill -ABRT $$")
+
+    result = executor.measure_repeat(make_repeat())
+
+    assert result.error is not None
+    assert ("oom", "out-of-memory") == (result.status, result.error.kind)
+    assert "std::bad_alloc" in result.error.message
+
+
 @pytest.mark.parametrize("content", ["#!/no/such/interpreter\n", "no program at all"])
 def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
     content: str, executor: LocalExecutor, tmp_path: Path
@@ -164,7 +191,7 @@ def test_a_record_that_is_there_counts_however_the_process_ends(
 ) -> None:
     """The last one hangs at its end, as threads of a framework can, and is killed when its time is up."""
     (tmp_path / "record").write_bytes(make_result(attempt="placeholder").to_json())
-    results = f"{tmp_path}/store/{results_prefix(executor.run.run_id)}{make_cell().cell_id}"
+    results = f"{tmp_path}/store/{results_prefix(executor.run_id)}{make_cell().cell_id}"
     put = f'sed "s/placeholder/$BENCH_ATTEMPT/" {tmp_path}/record > "{results}/1-$BENCH_ATTEMPT.json"'
     make_interpreter(tmp_path / "python", f"mkdir -p {results}\n{put}\n{end}")
 
@@ -186,7 +213,7 @@ def test_repeats_are_measured_in_turn_and_told_to_the_observer(executor: LocalEx
 
 def test_a_store_that_fails_stops_the_run_and_the_repeat_stays_missing(executor: LocalExecutor, tmp_path: Path) -> None:
     """The process crashes after it has put a file where the folder of results has to be."""
-    results = tmp_path / "store" / "runs" / executor.run.run_id / "results"
+    results = tmp_path / "store" / "runs" / executor.run_id / "results"
     make_interpreter(tmp_path / "python", f"mkdir -p {results.parent}; touch {results}; exit 1")
 
     with pytest.raises(StoreError, match="has one where a directory is needed"):
@@ -213,7 +240,7 @@ def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
     assert "BENCH_IMAGE" not in variables
     assert f"{BENCH}:/elsewhere" == variables["PYTHONPATH"]
     assert ("3", "1") == (variables["OMP_NUM_THREADS"], variables["PYTHONUNBUFFERED"])
-    assert (executor.run.run_id, "2") == (variables["BENCH_RUN_ID"], variables["BENCH_REPEAT"])
+    assert (executor.run_id, "2") == (variables["BENCH_RUN_ID"], variables["BENCH_REPEAT"])
     assert (str(os.getpid()), executor.store.url) == (variables["BENCH_PARENT_PID"], variables["BENCH_STORE"])
 
 
@@ -250,7 +277,7 @@ def test_bench_dies_with_a_killed_runner(tmp_path: Path, interpreters: dict[Fram
 def test_bench_dies_where_its_runner_was_dead_before_it_looked(tmp_path: Path) -> None:
     finished = subprocess.Popen(["true"])
     finished.wait()
-    program = f"from bench.__main__ import die_with_parent; die_with_parent({finished.pid}); print('alive')"
+    program = f"from bench.parent import die_with_parent; die_with_parent({finished.pid}); print('alive')"
 
     late = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 

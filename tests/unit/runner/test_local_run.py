@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store, results_prefix, run_key
@@ -238,7 +239,7 @@ def test_a_result_that_a_dead_runners_process_wrote_at_the_last_moment_counts(
 
 
 def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.local_run.count_gpus", lambda: 0)
+    monkeypatch.setattr("runner.local_run.find_gpu", lambda: None)
     setup.matrix.write_text(MATRIX.replace("device: cpu, ", "").replace("axes:", "axes:\n  device: [cpu, gpu]"))
 
     run, printed = setup.measure()
@@ -249,7 +250,8 @@ def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: 
 
 
 def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.local_run.count_gpus", lambda: 1)
+    t4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
+    monkeypatch.setattr("runner.local_run.find_gpu", lambda: t4)
     setup.matrix.write_text(MATRIX.replace("device: cpu, ", "").replace("axes:", "axes:\n  device: [cpu, gpu]"))
     fails = make_interpreter(setup.folder / "fails", "exit 1")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bench.catalog import MODELS
 from bench.errors import UserError
-from bench.schema import Cell, PlannedCell
+from bench.schema import MODES, Cell, PlannedCell
 from runner import matrix
 from runner.matrix import MAX_COMBINATIONS, Matrix, expand_matrix, list_builtin_matrices, load_matrix
 from runner.matrix_definition import read_definition
@@ -36,7 +36,7 @@ defaults: {batch_size: 16}
 
 
 def expand(text: str) -> list[PlannedCell]:
-    return list(expand_matrix(read_definition(parse_yaml(text, "demo.yaml"))))
+    return list(expand_matrix(read_definition(parse_yaml(text, "demo.yaml")), Path("/matrices")))
 
 
 def pick(cells: list[PlannedCell] | tuple[PlannedCell, ...], *keys: str) -> list[tuple[Any, ...]]:
@@ -75,6 +75,79 @@ def test_sizes_come_from_the_model_and_the_rest_from_the_defaults_of_a_cell() ->
         cells, "model", "input_size", "num_classes", "precision", "mode", "seed"
     )
     assert [(3, 600.0)] * 4 == pick(cells, "repeats", "timeout_seconds")
+
+
+def test_a_model_without_classes_has_none_unless_others_have_them_by_default() -> None:
+    text = DEMO.replace("[conv6]", "[conv6, cyclegan]").replace("[pytorch, tensorflow]", "[pytorch]")
+    assert [10, 10, None, None] == [planned.cell.num_classes for planned in expand(text)]
+    text = text.replace("{batch_size: 16}", "{batch_size: 16, num_classes: 7}")
+    assert [7, 7, None, None] == [planned.cell.num_classes for planned in expand(text)]
+    text += "include: [{model: cyclegan, num_classes: null}, {model: conv6, num_classes: 5}]\n"
+    assert [5, 5, None, None] == [planned.cell.num_classes for planned in expand(text)]
+
+
+def test_the_mode_that_is_not_given_is_the_first_of_the_framework() -> None:
+    cells = expand(DEMO.replace("[pytorch, tensorflow]", "[pytorch, tensorflow, jax]"))
+    assert [("pytorch", "eager")] * 2 + [("tensorflow", "eager")] * 2 + [("jax", "compiled")] * 2 == pick(
+        cells, "framework", "mode"
+    )
+
+
+def test_a_list_in_an_entry_stands_for_each_of_its_values() -> None:
+    text = DEMO.replace("[pytorch, tensorflow]", "[pytorch]").replace("[conv6]", "[conv6, vgg16, resnet18]")
+    cells = expand(text + "exclude: [{model: [conv6, resnet18], phase: train}]\n")
+    assert [("conv6", "infer"), ("vgg16", "train"), ("vgg16", "infer"), ("resnet18", "infer")] == pick(
+        cells, "model", "phase"
+    )
+
+
+def test_a_list_in_an_entry_of_include_adds_to_the_combinations_of_each_value() -> None:
+    text = (
+        DEMO + "include: [{framework: [tensorflow], phase: [train, infer], mode: graph}, {phase: [train], seed: 5}]\n"
+    )
+    assert [
+        ("pytorch", "train", "eager", 5),
+        ("pytorch", "infer", "eager", 0),
+        ("tensorflow", "train", "graph", 5),
+        ("tensorflow", "infer", "graph", 0),
+    ] == pick(expand(text), "framework", "phase", "mode", "seed")
+
+
+def test_a_list_in_an_entry_of_include_makes_a_cell_of_each_value_that_matches_nothing() -> None:
+    text = DEMO + "include: [{model: conv6, framework: [pytorch, jax], device: cpu, phase: infer, seed: 5}]\n"
+    assert [("pytorch", "train", 0), ("pytorch", "infer", 5)] == pick(expand(text), "framework", "phase", "seed")[:2]
+    assert [("jax", "infer", 5)] == pick(expand(text), "framework", "phase", "seed")[4:]
+
+
+def test_a_folder_with_data_is_found_from_the_matrix_file_and_made_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "study" / "data").mkdir(parents=True)
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for written, expected in {
+        "data": "study/data",
+        "./data/": "study/data",
+        "../home/data": "home/data",
+        "~/data": "home/data",
+        f"{tmp_path}/home": "home",
+    }.items():
+        write(tmp_path / "study", DEMO.replace("16", f"16, data_dir: {written}"))
+        assert {(str(tmp_path / expected),)} == set(pick(load_matrix("study/demo.yaml").cells, "data_dir"))
+
+
+def test_synthetic_and_real_data_can_be_an_axis(tmp_path: Path) -> None:
+    write(tmp_path, DEMO.replace("axes:\n", "axes:\n  data_dir: [null, .]\n"))
+    cells = load_matrix(str(tmp_path / "demo.yaml")).cells
+    assert [(None,)] * 4 + [(str(tmp_path),)] * 4 == pick(cells, "data_dir")
+
+
+def test_a_default_folder_with_data_is_for_the_models_that_read_data(tmp_path: Path) -> None:
+    text = DEMO.replace("[conv6]", "[conv6, text-classifier]").replace("16", "16, data_dir: .")
+    write(tmp_path, text.replace("[pytorch, tensorflow]", "[pytorch]"))
+    cells = load_matrix(str(tmp_path / "demo.yaml")).cells
+    assert [("conv6", str(tmp_path))] * 2 + [("text-classifier", None)] * 2 == pick(cells, "model", "data_dir")
 
 
 def test_defaults_reach_every_cell_and_give_way_to_include() -> None:
@@ -246,6 +319,26 @@ def test_the_order_of_keys_in_entries_changes_nothing(source: dict[str, Any], ra
     assert load_or_refuse(expand, json.dumps(source)) == load_or_refuse(expand, json.dumps(source | shuffled))
 
 
+@given(draw_matrices(), st.data())
+@settings(deadline=None)
+def test_lists_in_entries_mean_the_entries_written_out(source: dict[str, Any], data: st.DataObject) -> None:
+    with_lists: dict[str, list[dict[str, Any]]] = {"exclude": [], "include": []}
+    written_out: dict[str, list[dict[str, Any]]] = {"exclude": [], "include": []}
+    for kind in with_lists:
+        for entry in source[kind]:
+            lists = {
+                key: data.draw(st.lists(st.sampled_from(values), min_size=1, unique=True))
+                for key, values in source["axes"].items()
+                if key in entry
+            }
+            with_lists[kind].append(entry | lists)
+            combinations = itertools.product(*lists.values())
+            written_out[kind] += [entry | dict(zip(lists, values, strict=True)) for values in combinations]
+    expected = load_or_refuse(expand, json.dumps(source | written_out))
+    outcome = load_or_refuse(expand, json.dumps(source | with_lists))
+    assert expected == outcome or (isinstance(expected, str) and isinstance(outcome, str))
+
+
 # Ids
 
 
@@ -284,6 +377,54 @@ def test_smoke_compares_both_frameworks_on_every_model_phase_and_device_three_ti
         itertools.product(["conv6", "resnet18"], ["cpu", "gpu"], ["train", "infer"], ["pytorch", "tensorflow"], [3])
     )
     assert combinations == pick(cells, "model", "device", "phase", "framework", "repeats")
+
+
+def test_paper_compares_three_frameworks_on_the_same_work_of_every_model_phase_and_device() -> None:
+    batches = {
+        ("conv6", "train"): [16],
+        ("vgg16", "train"): [2],
+        ("resnet18", "train"): [4],
+        ("cyclegan", "train"): [1],
+    }
+    batches |= {("conv6", "infer"): [1, 16], ("vgg16", "infer"): [1, 2], ("resnet18", "infer"): [1, 4]}
+    batches |= {("cyclegan", "infer"): [1]}
+    frameworks = [("pytorch", "eager"), ("tensorflow", "graph"), ("jax", "compiled")]
+    sizes = {"conv6": (32, 10), "vgg16": (224, 10), "resnet18": (224, 10), "cyclegan": (64, None)}
+    expected = {
+        (model, phase, batch, device, framework, mode, *sizes[model], "fp32", 3)
+        for (model, phase), numbers in batches.items()
+        for batch in numbers
+        for device in ("cpu", "gpu")
+        for framework, mode in frameworks
+    }
+    keys = ("model", "phase", "batch_size", "device", "framework", "mode", "input_size", "num_classes", "precision")
+    cells = load_matrix("paper").cells
+    assert expected == set(pick(cells, *keys, "repeats"))
+    assert len(expected) == len(cells)
+
+
+def test_paper_gpu_has_the_studys_sizes_every_mode_in_fp32_and_every_precision_compiled() -> None:
+    cells = load_matrix("paper-gpu").cells
+    assert {("conv6", 224), ("vgg16", 224), ("resnet18", 224), ("cyclegan", 256)} == set(
+        pick(cells, "model", "input_size")
+    )
+    modes = {(framework, mode) for framework, modes in MODES.items() for mode in modes}
+    trained = [planned for planned in cells if planned.cell.phase == "train"]
+    for model, batch_size in (("conv6", 64), ("vgg16", 64), ("resnet18", 64), ("cyclegan", 1)):
+        expected = {(batch_size, framework, mode, "fp32") for framework, mode in modes}
+        expected |= {
+            (batch_size, framework, "compiled", precision)
+            for framework in MODES
+            for precision in ("tf32", "fp16", "bf16")
+        }
+        own = [planned for planned in trained if planned.cell.model == model]
+        assert expected == set(pick(own, "batch_size", "framework", "mode", "precision"))
+        assert len(expected) == len(own)
+    inferred = [planned for planned in cells if planned.cell.phase == "infer" and planned.cell.precision == "fp32"]
+    assert {(model, size) for model in ("conv6", "vgg16", "resnet18") for size in (1, 8, 64)} | {
+        ("cyclegan", 1)
+    } == set(pick(inferred, "model", "batch_size"))
+    assert {("gpu",)} == set(pick(cells, "device"))
 
 
 def test_a_path_loads_and_is_shown_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +537,14 @@ FAULTS = [
     ("version as axis", swap("phase", "schema_version"), 6, "axes.schema_version", "unknown key"),
     ("misspelt framework", swap("pytorch", "pytroch"), 4, "axes.framework[0]", "did you mean 'pytorch'?"),
     ("capitals in a value", swap("cpu", "CPU"), 5, "axes.device[0]", "found the text 'CPU'", "did you mean 'cpu'?"),
-    ("misspelt model", swap("conv6", "conf6"), 3, "axes.model[0]", "'conv6' or 'resnet18'; did you mean 'conv6'?"),
+    (
+        "misspelt model",
+        swap("conv6", "conf6"),
+        3,
+        "axes.model[0]",
+        "expected 'conv6' or 'vgg16' or",
+        "; did you mean 'conv6'?",
+    ),
     ("model far from all", swap("conv6", "gpt"), 3, "axes.model[0]", "found the text 'gpt', expected 'conv6' or"),
     (
         "YAML 1.1 bool in an axis",
@@ -454,10 +602,10 @@ FAULTS = [
     ("octal", swap("16", "016"), 7, "defaults.batch_size", "found '016', which YAML 1.1 does not read as a decimal"),
     (
         "size too small",
-        swap("16", "16, input_size: 4"),
+        swap("16", "16, input_size: 1"),
         7,
         "defaults.input_size",
-        "expected a whole number, at least 8",
+        "expected a whole number, at least 2, at most 65536",
     ),
     ("zero seconds", swap("16", "16, timeout_seconds: 0"), 7, "defaults.timeout_seconds", "a finite number, above 0"),
     ("infinity", swap("16", "16, timeout_seconds: .inf"), 7, "defaults.timeout_seconds", "found the number .inf"),
@@ -488,11 +636,39 @@ FAULTS = [
     ),
     (
         "list in exclude",
-        DEMO + "exclude:\n- phase: [infer]\n",
+        DEMO + "exclude:\n- phase: [infer,\n   infr]\n",
+        10,
+        "exclude[0].phase[1]",
+        "found the text 'infr', expected 'train' or 'infer'; did you mean 'infer'?",
+    ),
+    (
+        "value off the axis in a list",
+        DEMO + "exclude:\n- device: [cpu, gpu]\n",
         9,
-        "exclude[0].phase",
-        "found a list",
-        "write one value",
+        "exclude[0].device[1]",
+        "which matches no combination; the axis 'device' has cpu",
+    ),
+    ("empty list in exclude", DEMO + "exclude:\n- phase: []\n", 9, "exclude[0].phase", "found an empty list"),
+    (
+        "value twice in a list",
+        DEMO + "exclude:\n- phase: [train, train]\n",
+        9,
+        "exclude[0].phase[1]",
+        "again, first in line 9; keep one of the two",
+    ),
+    (
+        "list for a key that is no axis",
+        DEMO + "include:\n- phase: train\n  seed: [1, 2]\n",
+        10,
+        "include[0].seed",
+        "found a list, expected a whole number, at least 0, below 4294967296; write one value",
+    ),
+    (
+        "two lists that make the same cell",
+        DEMO + "include:\n" + OWN_CELL.replace("train", "[train, infer]") + OWN_CELL,
+        10,
+        "include[1]",
+        "'include[0]' in line 9 makes already",
     ),
     ("everything excluded", DEMO + "exclude:\n- device: cpu\n", 9, "exclude", "leave no cell"),
     # include
@@ -511,9 +687,57 @@ FAULTS = [
         "makes the cell conv6-pytorch-gpu-train-fp32-eager-b16-",
         "'include[0]' in line 10 makes already",
     ),
+    # data
+    (
+        "missing folder",
+        swap("16", "16,\n  data_dir: no/such"),
+        8,
+        "defaults.data_dir",
+        "there is no folder '/",
+        "/no/such', expected one with data; a relative path starts at the matrix file's folder",
+    ),
+    ("number as folder", swap("16", "16, data_dir: 7"), 7, "defaults.data_dir", "a text, or null; put it in quotes"),
+    ("empty folder name", swap("16", "16, data_dir: ''"), 7, "defaults.data_dir", "found the text '', expected a text"),
+    (
+        "folder for a model that reads none",
+        swap("[conv6]", "[matmul]") + "exclude: [{phase: train}]\ninclude: [{data_dir: .}]\n",
+        9,
+        "include[0].data_dir",
+        "matmul runs on synthetic data only; leave it out",
+    ),
     # combinations
+    ("phase that the model has not", swap("[conv6]", "[matmul]"), 6, "axes.phase[0]", "'train' makes no sense for mat"),
+    (
+        "classes that the model has not",
+        swap("[conv6]", "[cyclegan]") + "include: [{num_classes: 10}]\n",
+        8,
+        "include[0].num_classes",
+        "cyclegan has no classes; leave it out or give null",
+    ),
+    (
+        "classes that the model needs",
+        swap("16", "16, num_classes: null"),
+        7,
+        "defaults.num_classes",
+        "conv6 is a classifier and needs a number of classes",
+    ),
+    ("mode of JAX", swap("tensorflow]", "jax]\n  mode: [eager]"), 5, "axes.mode[0]", "'eager' is not a mode of jax"),
     ("key missing everywhere", swap("defaults: {batch_size: 16}\n", ""), 2, "axes", "cells lack 'batch_size'"),
     ("mode from include", DEMO + "include:\n- phase: train\n  mode: graph\n", 10, "include[0].mode", "of pytorch"),
+    (
+        "size too small for the model",
+        swap("16", "16, input_size: 4"),
+        7,
+        "defaults.input_size",
+        "4 does not fit conv6: at least 8 (in the cell model=conv6, framework=pytorch,",
+    ),
+    (
+        "several GPUs on a CPU",
+        swap("16", "16, num_gpus: 2"),
+        7,
+        "defaults.num_gpus",
+        "is 1 where device is 'cpu'",
+    ),
     ("mode from defaults", swap("16", "16,\n mode: graph"), 8, "defaults.mode", "'graph' is not a mode of pytorch"),
     (
         "mode from an axis",
@@ -561,12 +785,24 @@ def test_a_product_above_the_limit_is_refused_before_it_is_expanded(monkeypatch:
 def test_a_product_at_the_limit_passes_the_check() -> None:
     definition = read_definition(parse_yaml(make_sweep(MAX_COMBINATIONS // 400), "demo.yaml"))
     assert ("conv6", "pytorch", 1, 0) == pick(
-        [next(expand_matrix(definition))], "model", "framework", "batch_size", "seed"
+        [next(expand_matrix(definition, Path()))], "model", "framework", "batch_size", "seed"
     )[0]
 
 
+def test_lists_that_make_too_many_entries_are_refused_with_the_entry() -> None:
+    axes = DEMO.replace("defaults: {batch_size: 16}\n", "  batch_size: [1]\n  seed: [0]\n")
+    sizes, seeds = list(range(2, 102)), list(range(1000))
+    text = axes + f"include:\n- num_steps: 7\n- {{batch_size: {sizes}, seed: {seeds}}}\n"
+    with pytest.raises(UserError) as caught:
+        expand(text)
+    expected = "demo.yaml:11: include[1]: the lists in the entries so far make more than 100,000 entries, the limit;"
+    assert str(caught.value).startswith(expected)
+    with pytest.raises(UserError, match="lacks 'model', 'framework', 'device', 'phase'; add"):  # one less: not too many
+        expand(text.replace("- num_steps: 7\n", ""))
+
+
 def test_different_cells_whose_ids_collide_are_not_called_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.schema.hash_text", lambda text: "00000000")
+    monkeypatch.setattr("bench.schema.cell.hash_text", lambda text: "00000000")
     with pytest.raises(
         UserError, match=r"^demo\.yaml:2: axes: gives the id .*-00000000 to two different cells, by chance;"
     ):
@@ -603,3 +839,20 @@ def test_the_documentation_has_every_key_and_limit() -> None:
     assert f"{MAX_COMBINATIONS:,} combinations" in page
     assert f"{MAX_NODES:,} values" in page
     assert f"{MAX_DEPTH} levels" in page
+
+
+def test_the_documentation_has_the_sizes_of_every_model() -> None:
+    page = (ROOT / "docs" / "matrix.md").read_text()
+    rows = [[column.strip() for column in line.strip("|").split("|")] for line in page.splitlines()]
+    documented = {row[0].strip("`"): row[2:5] for row in rows if len(row) == 6}
+    for name, spec in MODELS.items():
+        smallest = str(spec.min_input_size)
+        if spec.input_size_multiple != 1:
+            smallest += f", multiples of {spec.input_size_multiple}"
+        assert [str(spec.input_size), smallest, str(spec.num_classes or "none")] == documented[name]
+
+
+def test_the_documentation_has_every_built_in_matrix_and_choice() -> None:
+    page = (ROOT / "docs" / "matrix.md").read_text()
+    choices = [*MODES, "eager", "graph", "compiled", "fp32", "tf32", "fp16", "bf16", "cpu", "gpu", "train", "infer"]
+    assert [] == [name for name in [*list_builtin_matrices(), *choices] if f"`{name}`" not in page]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, PlannedCell, Result, Run
 from bench.store import Store
@@ -27,6 +28,7 @@ from runner.plan import (
 )
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 
 
@@ -73,28 +75,49 @@ def test_repeats_are_interleaved_also_where_cells_have_different_numbers() -> No
 def test_cells_for_a_gpu_are_left_out_with_the_reason_where_there_is_none() -> None:
     gpu = make_cell(device="gpu")
 
-    run = plan_local_run(make_matrix(CELL_A, gpu, CELL_B), num_gpus=0, run_id=None)
+    run = plan_local_run(make_matrix(CELL_A, gpu, CELL_B), gpu=None, run_id=None)
 
     assert [CELL_A, CELL_B] == [planned.cell for planned in run.cells]
     assert [(gpu, "no NVIDIA GPU is visible on this machine")] == [(left.cell, left.reason) for left in run.left_out]
 
 
-def test_where_a_gpu_is_visible_nothing_is_left_out() -> None:
-    cells = (CELL_A, make_cell(device="gpu"))
+def test_where_a_gpu_is_visible_what_it_can_do_is_planned_and_the_rest_left_out() -> None:
+    plain, bf16, two = (make_cell(device="gpu", **fields) for fields in ({}, {"precision": "bf16"}, {"num_gpus": 2}))
 
-    run = plan_local_run(make_matrix(*cells), num_gpus=1, run_id=None)
+    run = plan_local_run(make_matrix(CELL_A, bf16, plain, two), gpu=T4, run_id=None)
 
-    assert (cells, ()) == (tuple(planned.cell for planned in run.cells), run.left_out)
+    assert [CELL_A, plain] == [planned.cell for planned in run.cells]
+    assert [bf16, two] == [left.cell for left in run.left_out]
+    assert "bf16 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5" == run.left_out[0].reason
 
 
-def test_a_matrix_for_gpus_alone_is_refused_where_there_is_none() -> None:
-    with pytest.raises(UserError, match=r"smoke\.yaml: no cell can run here: all ask for a GPU and no NVIDIA GPU"):
-        plan_local_run(make_matrix(make_cell(device="gpu")), num_gpus=0, run_id=None)
+def test_compiled_cells_are_left_out_where_there_is_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    compiled = make_cell(mode="compiled")
+
+    run = plan_local_run(make_matrix(CELL_A, compiled), gpu=None, run_id=None)
+
+    assert [compiled] == [left.cell for left in run.left_out]
+    assert "there is no g++ on PATH; install one" in run.left_out[0].reason
+
+
+def test_a_matrix_of_which_nothing_can_run_is_refused_with_every_reason_once() -> None:
+    cells = (make_cell(device="gpu"), make_cell(device="gpu", seed=1), make_cell(precision="tf32"))
+    with pytest.raises(UserError) as caught:
+        plan_local_run(make_matrix(*cells), gpu=None, run_id=None)
+    assert (
+        "smoke.yaml: no cell can run here: no NVIDIA GPU is visible on this machine; tf32 is a mode of NVIDIA GPUs, a "
+        "CPU has none; leave it to cells with device gpu; add cells to the matrix that this machine can run, with "
+        "`device: cpu` for example"
+    ) == str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["smoke", "a", "x" * 63, "x" * 39 + "-" + "y" * 23])
 def test_the_id_of_a_new_run_holds_name_and_time_and_fits(name: str) -> None:
-    run = plan_local_run(make_matrix(CELL_A, name=name), num_gpus=0, run_id=None)
+    run = plan_local_run(make_matrix(CELL_A, name=name), gpu=None, run_id=None)
 
     match = re.fullmatch(r"(.*[^-])-(\d{8}-\d{6})-[0-9a-f]{4}", run.run_id)
     assert match is not None
@@ -103,7 +126,7 @@ def test_the_id_of_a_new_run_holds_name_and_time_and_fits(name: str) -> None:
 
 
 def test_two_runs_begun_at_once_have_different_ids() -> None:
-    ids = {plan_local_run(make_matrix(CELL_A), num_gpus=0, run_id=None).run_id for _ in range(3)}
+    ids = {plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).run_id for _ in range(3)}
 
     assert 3 == len(ids)
 
@@ -113,7 +136,7 @@ def test_a_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatc
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 54_321)  # as in a container started with `--user 54321`
 
-    assert "54321" == plan_local_run(make_matrix(CELL_A), num_gpus=0, run_id=None).user
+    assert "54321" == plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).user
 
 
 def test_missing_is_what_has_no_key(store: Store) -> None:
@@ -169,7 +192,8 @@ def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
     put_documents(store, make_run(run_id="good"), [])
     store.put("runs/no-plan/results/x.json", b"{}")
     store.put("runs/damaged/run.json", b"{")
-    store.put("runs/newer/run.json", make_run(run_id="newer").to_json().replace(b'"schema_version": 1', b'"v": 2'))
+    newer = make_run(run_id="newer", created_at=NOW + timedelta(hours=1)).to_json()
+    store.put("runs/newer/run.json", newer.replace(b'"schema_version": 2', b'"schema_version": 3', 1))
 
     assert "good" == find_newest_run(store).run_id
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 import signal
 import sys
 import time
@@ -29,9 +30,15 @@ def run_command(
     timeout_seconds: float = HANG_GUARD_SECONDS,
     on_tick: Callable[[], None] = lambda: None,
     keep_open: tuple[int, ...] = (),
+    memory_limit_bytes: int | None = None,
 ) -> ProcessEnd:
     return run_process(
-        command, variables=os.environ, timeout_seconds=timeout_seconds, on_tick=on_tick, keep_open=keep_open
+        command,
+        variables=os.environ,
+        timeout_seconds=timeout_seconds,
+        on_tick=on_tick,
+        keep_open=keep_open,
+        memory_limit_bytes=memory_limit_bytes,
     )
 
 
@@ -63,7 +70,10 @@ def alarm() -> Iterator[Callable[[float], None]]:
 def test_an_exit_code_and_both_streams_come_back() -> None:
     end = run_shell("echo to stdout; echo to stderr >&2; exit 7")
 
-    assert ProcessEnd(returncode=7, timed_out=False, oom_killed=False, tail="to stdout\nto stderr\n") == end
+    assert (
+        ProcessEnd(returncode=7, timed_out=False, over_limit=False, oom_killed=False, tail="to stdout\nto stderr\n")
+        == end
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL, signal.SIGRTMIN + 3])
@@ -273,3 +283,21 @@ def test_a_process_killed_by_somebody_in_the_same_cgroup_is_not_out_of_memory(me
     end = run_shell(f"{memory_cgroup.join_command}; kill -9 $$")
 
     assert (-9, False) == (end.returncode, end.oom_killed)
+
+
+def test_a_process_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) -> None:
+    """Counted with what it has started: the shell itself takes next to nothing."""
+    fill = f"import os, time; full = b'x' * 2**28; open('{tmp_path}/pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    script = f"{sys.executable} -S -c {shlex.quote(fill)}"
+
+    end = run_shell(script, memory_limit_bytes=2**27)
+
+    assert (True, False, False) == (end.over_limit, end.timed_out, end.oom_killed)
+    if (tmp_path / "pid").exists():
+        await_death(read_pids(tmp_path / "pid"))
+
+
+def test_a_process_within_its_memory_limit_ends_as_it_likes() -> None:
+    end = run_shell("echo well; exit 3", memory_limit_bytes=2**27)
+
+    assert (3, False, "well\n") == (end.returncode, end.over_limit, end.tail)

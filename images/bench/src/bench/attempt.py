@@ -3,21 +3,37 @@
 import os
 import re
 import traceback
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
+from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import measure
+from bench.observation import Observer
 from bench.order import Order
+from bench.out_of_memory import parse_requested_bytes
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
-from bench.schema import Environment, Failure, Memory, Phases, Result, Samples, Status
+from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
+from bench.validity import Evidence, judge
 
 TRACEBACK_CHARACTERS = 8_000
 MESSAGE_CHARACTERS = 500
 # TensorFlow's words for what did not fit, on lines below the layer's name (eager) or the traceback of the graph.
 TELLING_WORDS = ("OOM when allocating", "failed to allocate memory")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a measurement that came to its end yields."""
+
+    samples: Samples
+    memory: Memory
+    cpu_use: CpuUse
+    roofline: Roofline | None
+    validity: Validity
 
 
 class Attempt:
@@ -27,6 +43,8 @@ class Attempt:
         self._order = order
         self._started_at = datetime.now(UTC)
         self._start = perf_counter()
+        self._num_threads = count_threads()
+        self._observer = Observer(order.cell, self._num_threads)
         self._phases = Phases()
         self._environment: Environment | None = None
         self._framework: Framework | None = None
@@ -34,49 +52,78 @@ class Attempt:
     def run(self) -> Result:
         """Measure the order's cell and return its record: ok, oom or failed. Only faults of this package raise."""
         try:
-            samples = self._measure()
+            measured = self._measure()
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
             status, failure = self._describe_failure(error)
             return self._make_result(status, error=failure)
-        return self._make_result("ok", samples=samples)
+        return self._make_result("ok", measured=measured)
 
-    def _measure(self) -> Samples:
+    def _measure(self) -> Measured:
         cell = self._order.cell
-        num_threads = count_threads()
-        limit_library_threads(num_threads)
-        if cell.device == "cpu":
+        self._set_variables()
+        self._observer.read_baseline()
+        framework = self._load()
+        self._observer.end_idle_watch()
+        start = perf_counter()
+        workload = framework.build_workload(cell)
+        self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
+        environment = self._environment = self._read_environment(framework)  # again: building decides on settings
+        self._phases, samples, cpu_use = measure(workload, cell, self._phases)
+        memory = self._observer.read_memory(framework)
+        device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
+        self._observer.sample_gpus(workload)
+        del workload  # what follows on a CPU needs memory of its own
+        roofline = self._observer.make_roofline(framework, environment, samples)
+        evidence = Evidence(
+            cell=cell,
+            phases=self._phases,
+            samples=samples,
+            device_kind=device_kind,
+            num_threads=self._num_threads,
+            cpu_use=cpu_use,
+            gpu_use=self._observer.gpu_use,
+            roofline=roofline,
+        )
+        return Measured(samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge(evidence))
+
+    def _set_variables(self) -> None:
+        """Tell the libraries their threads and devices, before they are imported."""
+        limit_library_threads(self._num_threads)
+        if self._order.cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts; CUDA's own order puts the fastest first
+
+    def _load(self) -> Framework:
         start = perf_counter()
-        self._framework = load_framework(cell, num_threads)
-        imported = perf_counter()
-        self._phases = Phases(import_seconds=imported - start)
-        self._environment = read_environment(
-            cell, self._framework, num_threads, image=self._order.image, git_revision=self._order.git_revision
+        self._framework = load_framework(self._order.cell, self._num_threads)
+        self._phases = Phases(import_seconds=perf_counter() - start)
+        self._environment = self._read_environment(self._framework)
+        return self._framework
+
+    def _read_environment(self, framework: Framework) -> Environment:
+        return read_environment(
+            self._order.cell,
+            framework,
+            self._num_threads,
+            image=self._order.image,
+            git_revision=self._order.git_revision,
         )
-        start = perf_counter()
-        workload = self._framework.build_workload(cell)
-        self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        self._phases, samples = measure(workload, cell, self._phases)
-        return samples
 
     def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:
+        if isinstance(error, UserError):  # about the user's data: the sentence says all
+            return "failed", Failure(kind="exception", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
         message = summarize_error(error)
         tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]
         if isinstance(error, ImportError) and self._framework is None:
             return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
         if isinstance(error, MemoryError) or (self._framework and self._framework.is_out_of_memory(error)):
-            return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail)
+            requested = parse_requested_bytes(make_printable(str(error)))
+            return "oom", Failure(kind="out-of-memory", message=message, bytes_requested=requested, stderr_tail=tail)
         return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
-    def _make_result(self, status: Status, *, samples: Samples | None = None, error: Failure | None = None) -> Result:
-        allocated, reserved = (None, None)
-        if samples is not None and self._framework is not None:
-            allocated, reserved = self._framework.read_peak_memory()
-        memory = Memory(
-            peak_rss_bytes=read_peak_rss_bytes(),
-            peak_memory_allocated_bytes=allocated,
-            peak_memory_reserved_bytes=reserved,
+    def _make_result(self, status: Status, *, measured: Measured | None = None, error: Failure | None = None) -> Result:
+        cut_short = Memory(
+            peak_rss_bytes=read_peak_rss_bytes(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
         )
         return Result(
             run_id=self._order.run_id,
@@ -90,8 +137,13 @@ class Attempt:
             # Not the time of day again: it may have been set back meanwhile.
             finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
-            samples=samples,
-            memory=memory,
+            samples=measured.samples if measured else None,
+            memory=measured.memory if measured else cut_short,
+            cpu_use=measured.cpu_use if measured else None,
+            gpu_use=self._observer.gpu_use,
+            roofline=measured.roofline if measured else None,
+            validity=measured.validity if measured else None,
+            probe_failures=tuple(self._observer.failures),
             environment=self._environment,
             error=error,
         )

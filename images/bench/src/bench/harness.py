@@ -10,12 +10,15 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
 
-from bench.schema import Cell, Phases, Samples
+from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
+from bench.schema import Cell, CpuUse, Device, Phases, Samples
 
 # The warm-up is over when the median of the last steps is within this share of the median of as many before them.
 # Three steps each: fewer follow single outliers, more cost seconds on CPUs. 5% is below what is worth reporting.
 STEADY_NUM_STEPS = 3
 STEADY_TOLERANCE = 0.05
+# One step each where a step takes a second or more: it is a mean over what makes single short steps differ.
+STEADY_LONG_STEP_SECONDS = 1.0
 # Nor before this time: a GPU raises its clocks for some tenths of a second, and six of its steps can take 3 ms.
 STEADY_MIN_SECONDS = 0.5
 
@@ -44,17 +47,23 @@ class Workload(Protocol):
     def reset_peak_memory(self) -> None:
         """Forget the peaks of the framework's allocator."""
 
+    def device_kind(self) -> Device:
+        """Return where the last step's result lives."""
 
-def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Samples]:
+
+def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Samples, CpuUse]:
     """Run first step, warm-up and timed window of `workload`.
 
-    Returns `phases` completed and the raw samples. All times are wall seconds of `time.perf_counter`.
+    Returns `phases` completed, the raw samples, and who used the CPUs from just before the window to just after it. All
+    times are wall seconds of `time.perf_counter`.
     """
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     warmup_steps, reached_steady, warmup_seconds = _warm_up(workload, cell)
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
+    counters = read_cpu_counters()
     steps, events, steady_seconds = _run_window(workload, cell)
+    cpu_use = compare_cpu_counters(counters, read_cpu_counters())
     samples = Samples(
         warmup_step_seconds=tuple(warmup_steps),
         step_seconds=tuple(steps),
@@ -66,19 +75,31 @@ def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Sam
         "warmup_seconds": warmup_seconds,
         "steady_seconds": steady_seconds,
     }
-    return phases.model_copy(update=done), samples
+    return phases.model_copy(update=done), samples, cpu_use
+
+
+def run_steps(workload: Workload, seconds: float) -> int:
+    """Run steps as in the timed window, each to its end, for at least `seconds`; return their number, at least 1."""
+    num_steps = 0
+    end = perf_counter() + seconds
+    while True:
+        _run_synchronized(workload)
+        num_steps += 1
+        if perf_counter() >= end:
+            return num_steps
 
 
 def is_steady(step_seconds: list[float]) -> bool:
-    """Whether the last steps take as long as the ones before them (see STEADY_NUM_STEPS and STEADY_TOLERANCE).
+    """Whether the last steps take as long as the ones before them (see the STEADY constants).
 
     Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends
     later. Fast and slow steps in turns never pass. The raw series is stored for whoever wants to look closer.
     """
-    if len(step_seconds) < 2 * STEADY_NUM_STEPS:
+    num_steps = 1 if step_seconds[-1] >= STEADY_LONG_STEP_SECONDS else STEADY_NUM_STEPS
+    if len(step_seconds) < 2 * num_steps:
         return False
-    last = median(step_seconds[-STEADY_NUM_STEPS:])
-    before = median(step_seconds[-2 * STEADY_NUM_STEPS : -STEADY_NUM_STEPS])
+    last = median(step_seconds[-num_steps:])
+    before = median(step_seconds[-2 * num_steps : -num_steps])
     return abs(last - before) <= STEADY_TOLERANCE * before
 
 

@@ -3,27 +3,39 @@
 import json
 import sys
 from importlib import import_module
+from pathlib import Path
+from typing import cast
 
 from bench.attempt import count_threads, limit_library_threads, load_framework
 from bench.probes.environment import read_environment
+from bench.schema import MODES, Framework
 from factories import make_cell
 
 
-def main(name: str) -> None:
+def main(name: Framework) -> None:
     """Print one JSON object on the last line."""
-    loaded_too_early = [module for module in ("numpy", "torch", "tensorflow", "keras") if module in sys.modules]
+    modules = ("numpy", "torch", "tensorflow", "jax", "keras")
+    loaded_too_early = [module for module in modules if module in sys.modules]
     num_threads = count_threads()
     limit_library_threads(num_threads)
-    cell = make_cell(framework=name)
+    cell = make_cell(framework=name, mode=MODES[name][0])
     framework = load_framework(cell, num_threads)
     environment = read_environment(cell, framework, num_threads, image=None, git_revision="abc")
-    if name == "pytorch":
-        threads = import_module("torch").__config__.parallel_info()
-    else:
-        threading = import_module("tensorflow").config.threading
-        threads = f"{threading.get_intra_op_parallelism_threads()} {threading.get_inter_op_parallelism_threads()}"
+    threads = describe_threads(name)
     print(json.dumps({"early": loaded_too_early, "threads": threads, "environment": environment.model_dump()}))
 
 
+def describe_threads(name: Framework) -> str:
+    """Return what the framework says of its threads; JAX, which says nothing, the number of those that compute."""
+    if name == "pytorch":
+        return str(import_module("torch").__config__.parallel_info())
+    if name == "tensorflow":
+        threading = import_module("tensorflow").config.threading
+        return f"{threading.get_intra_op_parallelism_threads()} {threading.get_inter_op_parallelism_threads()}"
+    import_module("jax").numpy.zeros(1).block_until_ready()
+    threads = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    return str(threads.count("tf_XLAEigen"))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(cast(Framework, sys.argv[1]))

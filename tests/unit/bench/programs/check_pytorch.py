@@ -14,9 +14,9 @@ torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.allow_tf32 = True
 
 from bench.frameworks import pytorch  # noqa: E402
-from bench.frameworks.synthetic_data import make_batch  # noqa: E402
 from bench.models import build_model  # noqa: E402
 from bench.probes.cpu import limit_library_threads  # noqa: E402
+from bench.tasks.inputs import make_inputs  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 NUM_TRAINING_STEPS = 12
@@ -31,40 +31,42 @@ def count_parameters(model: str, input_size: int, num_classes: int) -> int:
 
 def check_training() -> dict[str, Any]:
     """Train Conv6 on its one batch; say what became of weights and loss."""
-    workload = pytorch.PyTorchWorkload(make_cell(batch_size=8))
+    workload = pytorch.PyTorchWorkload(make_cell(batch_size=8), 1)
     losses: list[float] = []
-    workload._loss.register_forward_hook(lambda _, __, loss: losses.append(loss.item()))
-    before = [parameter.detach().clone() for parameter in workload.model.parameters()]
+    model = workload.networks["model"]
+    before = [parameter.detach().clone() for parameter in model.parameters()]
     for _ in range(NUM_TRAINING_STEPS):
         workload.run_step()
-    after = list(workload.model.parameters())
+        losses.append(workload.losses[0].item())
+    after = list(model.parameters())
     return {
         "losses": losses,
         "num_unchanged": sum(torch.equal(one, other) for one, other in zip(before, after, strict=True)),
-        "is_training": workload.model.training,
+        "is_training": model.training,
         "dtypes": sorted({str(parameter.dtype) for parameter in after}),
-        "learning_rates": [group["lr"] for group in workload.optimizer.param_groups],
+        "learning_rates": [group["lr"] for group in workload.optimizers[0].param_groups],
     }
 
 
 def check_inference() -> dict[str, Any]:
     """Infer with ResNet18; say whether anything was changed or recorded for gradients."""
-    workload = pytorch.PyTorchWorkload(make_cell(model="resnet18", phase="infer", batch_size=2, input_size=64))
+    workload = pytorch.PyTorchWorkload(make_cell(model="resnet18", phase="infer", batch_size=2, input_size=64), 1)
+    model = workload.networks["model"]
     seen: list[Any] = []
 
     def note(_: Any, __: Any, output: torch.Tensor) -> None:
         seen.append((tuple(output.shape), output.requires_grad, torch.is_inference_mode_enabled()))
 
-    workload.model.register_forward_hook(note)
-    before = {name: tensor.clone() for name, tensor in workload.model.state_dict().items()}
+    model.register_forward_hook(note)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for _ in range(3):
         workload.run_step()
-    after = workload.model.state_dict()
+    after = model.state_dict()
     return {
         "seen": seen,
         "num_changed": sum(not torch.equal(before[name], after[name]) for name in before),
-        "num_gradients": sum(parameter.grad is not None for parameter in workload.model.parameters()),
-        "is_training": workload.model.training,
+        "num_gradients": sum(parameter.grad is not None for parameter in model.parameters()),
+        "is_training": model.training,
     }
 
 
@@ -90,10 +92,9 @@ def main() -> None:
     limit_library_threads(1)
     framework = pytorch.load(make_cell(), 1)
     threads = torch.__config__.parallel_info()
-    images, labels = make_batch(make_cell(batch_size=3, seed=11))
-    weights = [
-        next(pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed)).model.parameters()) for seed in (5, 5, 6)
-    ]
+    images, labels = make_inputs(make_cell(batch_size=3, seed=11))
+    models = [pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed), 1).networks["model"] for seed in (5, 5, 6)]
+    weights = [next(model.parameters()) for model in models]
     answers = {
         "parameters": {
             "conv6 32 10": count_parameters("conv6", 32, 10),

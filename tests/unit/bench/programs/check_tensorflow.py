@@ -1,25 +1,43 @@
-"""What TensorFlow does with a cell: nothing in, answers as one JSON object on the last line of stdout out.
+"""What TensorFlow does with cells: nothing in, answers as one JSON object on the last line of stdout out.
 
 Started with TF32 switched on and with a Keras configuration that asks for float16 and channels first, so that only
-switching them off explains that they are off.
+switching them off explains that they are off; and with two CPU devices, so that replicas can be seen.
 """
 
 import json
 import os
+import re
 import tempfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CONFIGURATION = {"backend": "tensorflow", "floatx": "float16", "image_data_format": "channels_first"}
+CONFIGURATION = {"backend": "jax", "floatx": "float16", "image_data_format": "channels_first"}
 keras_home = tempfile.TemporaryDirectory()
 os.environ["KERAS_HOME"] = keras_home.name
 (Path(keras_home.name) / "keras.json").write_text(json.dumps(CONFIGURATION))
 
-import numpy as np  # noqa: E402
+from bench.frameworks import tensorflow as framework_module  # noqa: E402  chooses Keras's backend
 
-from bench.frameworks import tensorflow as framework_module  # noqa: E402
-from bench.frameworks.synthetic_data import make_batch  # noqa: E402
-from bench.models import build_model  # noqa: E402
+# isort: split
+import numpy as np  # noqa: E402
+from keras_answers import (  # noqa: E402
+    SIZES,
+    Examiner,
+    check_pool,
+    check_translation_losses,
+    compare_replicas,
+    count_changes,
+    draw_weights,
+    read_loss_scale,
+    read_weights,
+    shrink_models,
+)
+
+from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.tasks.keras.image_pool import ImagePool  # noqa: E402
+from bench.tasks.keras.precision import set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 keras = framework_module.keras
@@ -27,66 +45,63 @@ tf = framework_module.tf
 tf.config.experimental.enable_tensor_float_32_execution(True)
 asked_for = [keras.config.floatx(), keras.config.image_data_format()]
 
-NUM_TRAINING_STEPS = 12
+MODES = ("eager", "graph", "compiled")
+TWO_DEVICES = ("CPU:0", "CPU:1")
 
 
-def count_parameters(model: str, input_size: int, num_classes: int) -> list[int]:
-    """Return the numbers of trainable and of other weights."""
-    built = build_model(make_cell(model=model, input_size=input_size, num_classes=num_classes), "keras")
-    counts = (sum(int(np.prod(weight.shape)) for weight in weights) for weights in split_weights(built))
-    return list(counts)
+def trace_pool(pool: ImagePool) -> Callable[[Any], Any]:
+    """Return the pool's `exchange` as one graph that takes and returns NumPy arrays."""
+    exchange = tf.function(pool.exchange)
+    return lambda images: exchange(tf.constant(images)).numpy()
 
 
-def split_weights(model: Any) -> tuple[list[Any], list[Any]]:
-    """Return the trainable weights and the others."""
-    return model.trainable_weights, model.non_trainable_weights
+def make_replicas(mode: str, precision: str) -> list[Any]:
+    """Return workloads of equal weights on one and on two devices."""
+    cell = make_cell(framework="tensorflow", mode=mode, precision=precision, **SIZES["conv6"])
+    set_precision(cell)
+    workloads = [framework_module.TensorFlowWorkload(cell, TWO_DEVICES[:count], 1) for count in (1, 2)]
+    for workload in workloads:
+        draw_weights(workload)
+    return workloads
 
 
-def watch_calls(workload: Any) -> list[bool]:
-    """Have every run of the model's Python body noted: whether it was executed eagerly."""
-    calls: list[bool] = []
-    model = workload.model
-
-    class Watched:
-        def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-            calls.append(tf.executing_eagerly())
-            return model(*arguments, **keywords)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(model, name)
-
-    workload.model = Watched()
-    return calls
-
-
-def check_training(mode: str) -> dict[str, Any]:
-    """Train Conv6 on its one batch; say what became of weights and loss, and how the step was executed."""
-    workload = framework_module.TensorFlowWorkload(make_cell(framework="tensorflow", mode=mode, batch_size=8))
-    calls = watch_calls(workload)
-    step_function = workload._step
-    losses: list[float] = []
-    workload._step = lambda images, labels: losses.append(float(step_function(images, labels)))
-    before = [weight.numpy() for weight in workload.model.weights]
-    for _ in range(NUM_TRAINING_STEPS):
+def check_inference_of_replicas(mode: str) -> float:
+    """Return how far the outputs of one and of two devices are apart, at most."""
+    cell = make_cell(framework="tensorflow", mode=mode, phase="infer", **SIZES["conv6"])
+    set_precision(cell)
+    workloads = [framework_module.TensorFlowWorkload(cell, TWO_DEVICES[:count], 1) for count in (1, 2)]
+    outputs = []
+    for workload in workloads:
+        draw_weights(workload)
         workload.run_step()
-    after = [weight.numpy() for weight in workload.model.weights]
-    return {
-        "losses": losses,
-        "num_unchanged": sum(np.array_equal(one, other) for one, other in zip(before, after, strict=True)),
-        "dtypes": sorted({str(weight.dtype) for weight in after}),
-        "calls": calls,
-        "graph": describe_graph(step_function, workload) if mode == "graph" else None,
-    }
+        results = workload._strategy.experimental_local_results if workload._strategy else lambda output: (output,)
+        outputs.append(np.concatenate([share.numpy() for share in results(workload._outputs[0])]))
+    return float(np.abs(outputs[0] - outputs[1]).max())
 
 
-def describe_graph(step_function: Any, workload: Any) -> dict[str, Any]:
+def check_overflow_of_the_second_replica(mode: str) -> dict[str, Any]:
+    """Train two replicas in fp16, the second one's images infinite; say what becomes of scale and weights."""
+    _, workload = make_replicas(mode, "fp16")
+    labels = workload.inputs[1]
+    shares = np.zeros((4, 16, 16, 3), np.float32)
+    shares[2:] = np.inf
+    before = read_weights(workload)
+    workload.inputs = (workload._share(shares), labels)
+    workload.run_step()
+    return {"scale": read_loss_scale(workload), "num_changed": count_changes(before, read_weights(workload))}
+
+
+def check_graph(examiner: Examiner, phase: str) -> dict[str, Any]:
     """Say what the one graph of a step is made of."""
-    concrete = step_function.get_concrete_function(workload.images, workload.labels)
+    workload = examiner.build(mode="graph", phase=phase)
+    for _ in range(3):
+        workload.run_step()
+    concrete = workload._step.get_concrete_function(*workload.inputs)
     operations = concrete.graph.get_operations()
     types = [operation.type for operation in operations]
     constants = [operation.get_attr("value") for operation in operations if operation.type == "Const"]
     return {
-        "num_traces": step_function.experimental_get_tracing_count(),
+        "num_traces": workload._step.experimental_get_tracing_count(),
         "input_shapes": [list(tensor.shape) for tensor in concrete.inputs[:2]],
         "captured_dtypes": sorted({tensor.dtype.name for tensor in concrete.captured_inputs}),
         "largest_constant": max(tf.make_ndarray(constant).size for constant in constants),
@@ -98,22 +113,51 @@ def describe_graph(step_function: Any, workload: Any) -> dict[str, Any]:
     }
 
 
-def check_inference(mode: str) -> dict[str, Any]:
-    """Infer with ResNet18; say whether anything was changed, and how the step was executed."""
-    cell = make_cell(model="resnet18", framework="tensorflow", mode=mode, phase="infer", batch_size=2, input_size=64)
-    workload = framework_module.TensorFlowWorkload(cell)
-    calls = watch_calls(workload)
-    before = [weight.numpy() for weight in workload.model.weights]
+def check_translation_graph(examiner: Examiner) -> dict[str, int]:
+    """Count convolutions, and their gradients to images and to filters, that CycleGAN's training step needs."""
+    workload = examiner.build("cyclegan", mode="graph")
+    graph = workload._step.get_concrete_function(*workload.inputs).graph
+    reached = [operation for operation in graph.get_operations() if operation.type.startswith("Assign")]
+    needed = {operation.name: operation.type for operation in reached}
+    while reached:
+        for tensor in reached.pop().inputs:
+            if tensor.op.name not in needed:
+                needed[tensor.op.name] = tensor.op.type
+                reached.append(tensor.op)
+    counts = Counter(needed.values())
+    return {name: counts[name] for name in ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")}
+
+
+def check_compiled(examiner: Examiner, precision: str) -> dict[str, Any]:
+    """Say how a compiled training step is executed, and which precision XLA is told for products."""
+    tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+    workload = examiner.build(mode="compiled", precision=precision)
+    workload.run_step()
+    concrete = workload._step.get_concrete_function(*workload.inputs)
+    program = workload._step.experimental_get_compiler_ir(*workload.inputs)(stage="hlo")
+    products = [line for line in program.splitlines() if re.search(r"= \S+ (convolution|dot)\(", line)]
+    precisions = [re.search(r"operand_precision={([\w,]+)}", line) for line in products]
+    return {
+        "must_compile": bool(concrete.function_def.attr["_XlaMustCompile"].b),
+        "num_traces": workload._step.experimental_get_tracing_count(),
+        "precisions": sorted({match[1] if match else "default" for match in precisions}),
+    }
+
+
+def check_calls(examiner: Examiner, mode: str) -> list[bool]:
+    """Return, for every run of the model's Python code in three steps, whether it was executed op by op."""
+    workload = examiner.build(mode=mode, phase="infer")
+    model = workload.networks["model"]
+    calls: list[bool] = []
+
+    def watched(*arguments: Any, **keywords: Any) -> Any:
+        calls.append(tf.executing_eagerly())
+        return model(*arguments, **keywords)
+
+    workload._task.networks["model"] = watched
     for _ in range(3):
         workload.run_step()
-    after = [weight.numpy() for weight in workload.model.weights]
-    return {
-        "num_changed": sum(not np.array_equal(one, other) for one, other in zip(before, after, strict=True)),
-        "num_weights": len(after),
-        "output_shape": list(workload._step(workload.images, workload.labels).shape),
-        "calls": calls,
-        "graph": describe_graph(workload._step, workload) if mode == "graph" else None,
-    }
+    return calls
 
 
 def check_out_of_memory(framework: framework_module.TensorFlow) -> dict[str, bool]:
@@ -127,36 +171,51 @@ def check_out_of_memory(framework: framework_module.TensorFlow) -> dict[str, boo
     return {name: framework.is_out_of_memory(error) for name, error in errors.items()}
 
 
+def ask_for_a_gpu() -> str:
+    """Return the message that a cell for a GPU gets on a machine that has none."""
+    try:
+        framework_module.load(make_cell(framework="tensorflow", device="gpu"), 1)
+    except DeviceMissingError as error:
+        return str(error)
+    return ""
+
+
 def main() -> None:
     """Print all answers."""
+    shrink_models()
+    message_without_gpu = ask_for_a_gpu()
     framework = framework_module.load(make_cell(framework="tensorflow"), 1)
-    images, labels = make_batch(make_cell(batch_size=3, seed=11))
-    cells = [make_cell(framework="tensorflow", batch_size=1, seed=seed) for seed in (5, 5, 6)]
-    weights = [framework_module.TensorFlowWorkload(cell).model.weights[0] for cell in cells]
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    examiner = Examiner("tensorflow", framework.build_workload)
     answers = {
         "asked_for": asked_for,
         "keras": [keras.config.floatx(), keras.config.image_data_format(), keras.config.dtype_policy().name],
-        "parameters": {
-            "conv6 32 10": count_parameters("conv6", 32, 10),
-            "conv6 224 10": count_parameters("conv6", 224, 10),
-            "resnet18 224 1000": count_parameters("resnet18", 224, 1000),
-            "resnet18 224 10": count_parameters("resnet18", 224, 10),
-        },
         "settings": framework.settings,
-        "versions": framework.versions,
         "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
         "threads": [
             tf.config.threading.get_intra_op_parallelism_threads(),
             tf.config.threading.get_inter_op_parallelism_threads(),
         ],
+        "training": {mode: examiner.check_training(mode) for mode in MODES},
+        "inference": {mode: examiner.check_inference(mode) for mode in MODES},
+        "overflow": {mode: examiner.check_overflow(mode) for mode in MODES},
+        "real_data": examiner.check_real_data("graph"),
+        "inputs": examiner.check_inputs(),
+        "seeded_alike": examiner.check_seeds(),
+        "pool": check_pool(trace_pool),
+        "translation": check_translation_losses(),
+        "replicas": {mode: compare_replicas(*make_replicas(mode, "fp32")) for mode in MODES},
+        "replicated_inference": {mode: check_inference_of_replicas(mode) for mode in MODES},
+        "replicated_overflow": {mode: check_overflow_of_the_second_replica(mode) for mode in ("eager", "graph")},
+        "graph": {phase: check_graph(examiner, phase) for phase in ("train", "infer")},
+        "translation_graph": check_translation_graph(examiner),
+        "calls": {mode: check_calls(examiner, mode) for mode in MODES},
+        "compiled": {precision: check_compiled(examiner, precision) for precision in ("fp32", "tf32")},
         "peak_memory": framework.read_peak_memory(),
-        "training": {mode: check_training(mode) for mode in ("eager", "graph")},
-        "inference": {mode: check_inference(mode) for mode in ("eager", "graph")},
         "out_of_memory": check_out_of_memory(framework),
-        "batch": [images.tobytes().hex()[:64], float(np.float64(images).sum()), labels.tolist()],
-        "seeded_alike": [np.array_equal(weights[0], other) for other in weights[1:]],
     }
-    print(json.dumps(answers))
+    print(json.dumps({**answers, "without_gpu": message_without_gpu}))
 
 
 if __name__ == "__main__":

@@ -1,65 +1,85 @@
-"""Models of either framework in, their layers' tensors out (and back), in one order and in PyTorch's layout.
+"""Networks of either dialect in, their layers' tensors out (and back), in one order and in PyTorch's layout.
 
-Names are `conv0.weight`, `norm3.mean`, `dense1.bias`, ...: the kind, the number within the kind in the order in which
-the Keras definition creates its layers, and the tensor.
+Names are `model/conv0.weight`, `generator_ab/upconv1.bias`, `model/norm3.mean`, ...: the network, the kind of layer,
+the number within the kind in the order in which the Keras definition creates its layers, and the tensor.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+Flattened = tuple[int, int] | None
+
+TORCH_KINDS = {
+    "Conv2d": "conv",
+    "ConvTranspose2d": "upconv",
+    "BatchNorm2d": "norm",
+    "Linear": "dense",
+    "LayerNorm": "layernorm",
+    "Embedding": "embedding",
+    "TextClassifier": "positions",
+}
+KERAS_KINDS = {
+    "Conv2D": "conv",
+    "Conv2DTranspose": "upconv",
+    "BatchNormalization": "norm",
+    "Dense": "dense",
+    "LayerNormalization": "layernorm",
+    "Embedding": "embedding",
+    "Positions": "positions",
+}
 NORM_TENSORS = ("weight", "bias", "mean", "variance")
+# Tensors above this size are compared by every SAMPLE_STRIDE-th value: a prime, so that no axis is left out.
+MAX_SIZE = 2**16
+SAMPLE_STRIDE = 101
 
 
-def list_torch_layers(model: Any) -> dict[str, list[Any]]:
-    """Return the convolutions, norms and dense layers, the shortcut of a block before its two convolutions."""
-    if not hasattr(model, "layer1"):
-        return _sort_torch_layers(list(model))
-    layers = [model.conv1, model.bn1]
-    for stage in (model.layer1, model.layer2, model.layer3, model.layer4):
-        for block in stage:
-            layers += list(block.downsample or ())
-            layers += [block.conv1, block.bn1, block.conv2, block.bn2]
-    return _sort_torch_layers([*layers, model.fc])
-
-
-def _sort_torch_layers(layers: list[Any]) -> dict[str, list[Any]]:
-    kinds = {"Conv2d": "conv", "BatchNorm2d": "norm", "Linear": "dense"}
-    found: dict[str, list[Any]] = {"conv": [], "norm": [], "dense": []}
-    for layer in layers:
-        if type(layer).__name__ in kinds:
-            found[kinds[type(layer).__name__]].append(layer)
-    return found
-
-
-def name_torch_tensors(model: Any, *, gradients: bool = False) -> dict[str, Any]:
-    """Return the model's tensors by name: parameters and running statistics, or the gradients of the parameters."""
+def name_torch_tensors(networks: Mapping[str, Any], *, gradients: bool = False) -> dict[str, Any]:
+    """Return the networks' tensors by name: parameters and running statistics, or the gradients of the parameters."""
     tensors = {}
-    for kind, layers in list_torch_layers(model).items():
-        for number, layer in enumerate(layers):
-            for name, parameter in layer.named_parameters():
-                tensors[f"{kind}{number}.{name}"] = parameter.grad if gradients else parameter
-            if kind == "norm" and not gradients:
-                tensors[f"norm{number}.mean"] = layer.running_mean
-                tensors[f"norm{number}.variance"] = layer.running_var
+    for network_name, network in networks.items():
+        for name, layer in _number_layers(_order_torch_layers(network), TORCH_KINDS):
+            prefix = f"{network_name}/{name}"
+            for key, parameter in layer.named_parameters(recurse=False):
+                tensors[f"{prefix}.{'weight' if key == 'positions' else key}"] = (
+                    parameter.grad if gradients else parameter
+                )
+            if "/norm" in prefix and not gradients:
+                tensors[f"{prefix}.mean"], tensors[f"{prefix}.variance"] = layer.running_mean, layer.running_var
     return tensors
 
 
-def name_keras_variables(model: Any) -> dict[str, Any]:
-    """Return the model's variables by name, in Keras's own layout."""
-    kinds = {"conv2d": "conv", "batch_normalization": "norm", "dense": "dense"}
-    found: dict[str, list[Any]] = {kind: [] for kind in kinds.values()}
-    for layer in sorted(model.layers, key=_read_creation_number):
-        base = layer.name.rstrip("0123456789").rstrip("_")
-        if base in kinds:
-            found[kinds[base]].append(layer)
+def name_keras_variables(networks: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the networks' variables by name, in Keras's own layout."""
     variables = {}
-    for kind, layers in found.items():
-        for number, layer in enumerate(layers):
-            names = NORM_TENSORS if kind == "norm" else ("weight", "bias")
-            for name, variable in zip(names, layer.variables, strict=False):
-                variables[f"{kind}{number}.{name}"] = variable
+    for network_name, network in networks.items():
+        for name, layer in _number_layers(sorted(network.layers, key=_read_creation_number), KERAS_KINDS):
+            for key, variable in zip(NORM_TENSORS, layer.variables, strict=False):
+                variables[f"{network_name}/{name}.{key}"] = variable
     return variables
+
+
+def _order_torch_layers(network: Any) -> list[Any]:
+    """Return all modules; in a residual network the shortcut of a block comes before its two convolutions."""
+    modules = list(network.modules())
+    for block in [module for module in modules if getattr(module, "downsample", None) is not None]:
+        shortcut = list(block.downsample)
+        modules = [module for module in modules if all(module is not other for other in shortcut)]
+        position = next(index for index, module in enumerate(modules) if module is block)
+        modules[position:position] = shortcut
+    return modules
+
+
+def _number_layers(layers: list[Any], kinds: Mapping[str, str]) -> list[tuple[str, Any]]:
+    counts = dict.fromkeys(kinds.values(), 0)
+    numbered = []
+    for layer in layers:
+        kind = kinds.get(type(layer).__name__)
+        if kind is not None:
+            numbered.append((f"{kind}{counts[kind]}", layer))
+            counts[kind] += 1
+    return numbered
 
 
 def _read_creation_number(layer: Any) -> int:
@@ -68,24 +88,35 @@ def _read_creation_number(layer: Any) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-def to_keras_layout(name: str, values: np.ndarray, flattened: tuple[int, int] | None) -> np.ndarray:
-    """Turn a tensor in PyTorch's layout into Keras's.
-
-    `flattened` is (channels, side) of the feature map that the first dense layer flattens, None where it is pooled.
-    """
-    if name.startswith("conv") and values.ndim == 4:
+def to_keras_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.ndarray:
+    """Turn a tensor in PyTorch's layout into Keras's; `flattened` as in mirror_cells.Case."""
+    if values.ndim == 4:
         return values.transpose(2, 3, 1, 0)
-    if name == "dense0.weight" and flattened is not None:
+    if name.endswith("/dense0.weight") and flattened is not None:
         channels, side = flattened
         return values.reshape(-1, channels, side, side).transpose(2, 3, 1, 0).reshape(channels * side * side, -1)
-    return values.T if values.ndim == 2 else values
+    return values.T if "/dense" in name and values.ndim == 2 else values
 
 
-def to_torch_layout(name: str, values: np.ndarray, flattened: tuple[int, int] | None) -> np.ndarray:
+def to_torch_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.ndarray:
     """Turn a tensor in Keras's layout into PyTorch's: the inverse of `to_keras_layout`."""
-    if name.startswith("conv") and values.ndim == 4:
+    if values.ndim == 4:
         return values.transpose(3, 2, 0, 1)
-    if name == "dense0.weight" and flattened is not None:
+    if name.endswith("/dense0.weight") and flattened is not None:
         channels, side = flattened
         return values.reshape(side, side, channels, -1).transpose(3, 2, 0, 1).reshape(-1, channels * side * side)
-    return values.T if values.ndim == 2 else values
+    return values.T if "/dense" in name and values.ndim == 2 else values
+
+
+def sample(values: np.ndarray) -> np.ndarray:
+    """Return a copy of the values, of a large tensor every SAMPLE_STRIDE-th one."""
+    return values.copy() if values.size <= MAX_SIZE else values.ravel()[::SAMPLE_STRIDE].copy()
+
+
+def describe(values: np.ndarray) -> list[float]:
+    """Return size, standard deviation and kurtosis (normal: 3, uniform: 1.8; 0 where all values are equal)."""
+    deviations = values.ravel()[:: max(1, values.size // MAX_SIZE)].astype(np.float64)
+    deviations = deviations - deviations.mean()
+    variance = float(np.mean(deviations**2))
+    kurtosis = float(np.mean(deviations**4)) / variance**2 if variance else 0.0
+    return [deviations.size, variance**0.5, kurtosis]

@@ -1,67 +1,86 @@
-"""Three real PyTorch training steps: a folder in, MODEL-PRECISION.npz with weights, data, results and gradients out.
+"""Three real PyTorch training steps: a folder in, MODEL-PRECISION-weights.npz and MODEL-PRECISION-pytorch.npz out.
 
-Names in the file: `start/...` tensors before the first step, `gradient/...` of the first step, `first/...` running
-statistics after the first step, `end/...` tensors after the last; `images`, `labels`, `output` (inference before the
-first step), `losses`.
+The weights are all tensors before the first step. Names in the other file: `start/...` tensors before the first step,
+`output/...` of each network before it, `gradient/...` of the first step, `first/...` and `end/...` tensors after the
+first and the last; `input0`, `input1`; `losses`, one row per step. Tensors are in PyTorch's layout, large ones sampled.
+initial-pytorch.json says how the weights of a new model are distributed.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from mirror_cells import CASES, EPSILON, NUM_STEPS, PRECISIONS, make_mirror_cell
-from mirror_layers import name_torch_tensors
+from mirror_cells import CASES, EPSILON, NUM_STEPS, make_mirror_cell
+from mirror_layers import describe, name_torch_tensors, sample
 
 from bench.frameworks import pytorch
 
+Arrays = dict[str, np.ndarray]
 
-def randomize_norms(model: Any) -> None:
-    """Give every batch norm scales, shifts and running statistics that a mix-up would show."""
+
+def read_tensors(networks: Any, *, gradients: bool = False) -> Arrays:
+    """Return NumPy views of the tensors by name."""
+    named = name_torch_tensors(networks, gradients=gradients)
+    return {name: tensor.detach().numpy() for name, tensor in named.items()}
+
+
+def sample_tensors(prefix: str, networks: Any, *, gradients: bool = False) -> Arrays:
+    """Return samples of the tensors under names with a prefix."""
+    arrays = read_tensors(networks, gradients=gradients)
+    return {f"{prefix}/{name}": sample(values) for name, values in arrays.items()}
+
+
+def prepare_workload(workload: Any, precision: str) -> None:
+    """Switch dropout off, give norms values that a mix-up would show, and set the precision and Adam's epsilon."""
     generator = torch.Generator().manual_seed(1)
-    for name, tensor in name_torch_tensors(model).items():
-        if name.startswith("norm"):
+    for name, tensor in name_torch_tensors(workload.networks).items():
+        if "norm" in name:
             low, high = (0.5, 1.5) if name.endswith(("weight", "variance")) else (-0.2, 0.2)
             tensor.data.uniform_(low, high, generator=generator)
+    for part in workload.task.parts:
+        for module in part.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        part.to(getattr(torch, precision))
+    dtype = getattr(torch, precision)
+    workload.inputs = tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in workload.inputs)
+    for optimizer in workload.optimizers:
+        optimizer.param_groups[0]["eps"] = EPSILON
 
 
-def copy_tensors(prefix: str, tensors: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Return NumPy copies of the tensors under names with a prefix."""
-    return {f"{prefix}/{name}": tensor.detach().numpy().copy() for name, tensor in tensors.items()}
-
-
-def run_steps(workload: Any) -> dict[str, np.ndarray]:
-    """Run inference once and the training steps of one workload."""
-    model = workload.model
-    arrays = copy_tensors("start", name_torch_tensors(model))
-    arrays |= {"images": workload.images.numpy(), "labels": workload.labels.numpy()}
-    model.eval()
-    with torch.inference_mode():
-        arrays["output"] = model(workload.images).numpy()
-    model.train()
-    losses: list[float] = []
-    workload._loss.register_forward_hook(lambda _, __, loss: losses.append(loss.item()))
+def run_steps(workload: Any) -> Arrays:
+    """Run inference once in every network, and the training steps."""
+    networks = workload.networks
+    arrays = sample_tensors("start", networks)
+    arrays |= {f"input{index}": tensor.numpy() for index, tensor in enumerate(workload.inputs)}
+    for name, network in networks.items():
+        with torch.inference_mode():
+            arrays[f"output/{name}"] = network.eval()(workload.inputs[0]).numpy()
+        network.train()
+    losses = []
     for step in range(NUM_STEPS):
         workload.run_step()
+        losses.append([float(loss) for loss in workload.losses])
         if step == 0:
-            arrays |= copy_tensors("gradient", name_torch_tensors(model, gradients=True))
-            arrays |= copy_tensors("first", name_torch_tensors(model))
-    return arrays | copy_tensors("end", name_torch_tensors(model)) | {"losses": np.array(losses)}
+            arrays |= sample_tensors("gradient", networks, gradients=True) | sample_tensors("first", networks)
+    return arrays | sample_tensors("end", networks) | {"losses": np.array(losses)}
 
 
 def main(folder: Path) -> None:
-    """Write one file per model and precision."""
-    framework = pytorch.load(make_mirror_cell("conv6", "pytorch"), 1)
-    for name in CASES:
-        for precision in PRECISIONS:
+    """Write the files of every model and precision."""
+    framework = pytorch.load(make_mirror_cell("conv6", "pytorch"), 2)
+    initial = {}
+    for name, case in CASES.items():
+        for precision in case.precisions:
             workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
-            randomize_norms(workload.model)
-            if precision == "float64":
-                workload.model.double()
-                workload.images = workload.images.double()
-                workload.optimizer.param_groups[0]["eps"] = EPSILON
-            np.savez(folder / f"{name}-{precision}.npz", **run_steps(workload))
+            initial[name] = {key: describe(values) for key, values in read_tensors(workload.networks).items()}
+            prepare_workload(workload, precision)
+            np.savez(folder / f"{name}-{precision}-weights.npz", **read_tensors(workload.networks))
+            np.savez(folder / f"{name}-{precision}-pytorch.npz", **run_steps(workload))
+    (folder / "initial-pytorch.json").write_text(json.dumps(initial))
 
 
 if __name__ == "__main__":

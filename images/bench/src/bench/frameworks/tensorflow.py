@@ -1,8 +1,10 @@
 """TensorFlow with Keras 3: a Cell in, a Workload for the harness out."""
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, Literal
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 # Grow GPU memory as needed: otherwise TensorFlow takes the whole device and no peak can be read.
@@ -11,34 +13,36 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 
-from bench.catalog import MODELS  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
-from bench.frameworks.synthetic_data import make_batch  # noqa: E402
-from bench.models import build_model  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-
-GPU = "GPU:0"
+from bench.tasks.keras import Part, build_task  # noqa: E402
+from bench.tasks.keras.interface import list_trainable  # noqa: E402
+from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
+from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
 
 
 def load(cell: Cell, num_threads: int) -> "TensorFlow":
-    """Set TensorFlow's threads and precision and return it. DeviceMissingError where the GPU asked for is not there."""
+    """Set TensorFlow's threads and precision and return it. DeviceMissingError where GPUs asked for are not there."""
     tf.config.threading.set_intra_op_parallelism_threads(num_threads)
     tf.config.threading.set_inter_op_parallelism_threads(num_threads)
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    # A user's ~/.keras/keras.json may say otherwise.
-    keras.config.set_floatx("float32")
-    keras.config.set_dtype_policy("float32")
-    keras.config.set_image_data_format("channels_last")
-    if cell.device == "gpu" and not tf.config.list_physical_devices("GPU"):
-        raise DeviceMissingError(f"TensorFlow {tf.__version__} sees no GPU")
-    return TensorFlow(on_gpu=cell.device == "gpu")
+    # XLA obeys it too: it hands its matrix products and convolutions the precision HIGHEST where TF32 is off.
+    tf.config.experimental.enable_tensor_float_32_execution(cell.precision == "tf32")
+    kind = cell.device.upper()
+    num_seen = len(tf.config.list_physical_devices(kind))
+    if num_seen < cell.num_gpus:
+        raise DeviceMissingError(f"TensorFlow {tf.__version__} sees {num_seen} GPUs, the cell asks for {cell.num_gpus}")
+    devices = tuple(f"{kind}:{index}" for index in range(cell.num_gpus))
+    return TensorFlow(cell, devices, num_threads, set_precision(cell))
 
 
 class TensorFlow:
-    """TensorFlow, set up for one cell."""
+    """TensorFlow, set up for one cell on `devices` ("CPU:0", or "GPU:0" and on)."""
 
-    def __init__(self, *, on_gpu: bool) -> None:
-        self._on_gpu = on_gpu
+    def __init__(
+        self, cell: Cell, devices: Sequence[str], num_threads: int, precision: dict[str, str | int | bool]
+    ) -> None:
+        self._devices = devices
+        self._num_threads = num_threads
         build = tf.sysconfig.get_build_info()
         self.versions = {"tensorflow": tf.__version__, "keras": keras.__version__}
         self.cuda_version: str | None = build.get("cuda_version")
@@ -47,19 +51,22 @@ class TensorFlow:
             "intra_op_threads": tf.config.threading.get_intra_op_parallelism_threads(),
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
             "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
-            "xla": False,
-            "memory_format": "channels last (NHWC)",
+            "xla": cell.mode == "compiled",
+            **precision,
         }
 
     def build_workload(self, cell: Cell) -> "TensorFlowWorkload":
-        """Return the cell's Keras model with Adam and a synthetic batch on its device."""
-        return TensorFlowWorkload(cell)
+        """Return the cell's networks with their optimisers and inputs on its devices."""
+        return TensorFlowWorkload(cell, self._devices, self._num_threads)
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
-        """Return the GPU allocator's peak in bytes since the last reset, the reserved one unknown; None on a CPU."""
-        if not self._on_gpu:
+        """Return the allocator's peak in bytes since the last reset on the fullest GPU, the reserved one unknown.
+
+        None on a CPU.
+        """
+        if not is_gpu(self._devices[0]):
             return None, None
-        return int(tf.config.experimental.get_memory_info(GPU)["peak"]), None
+        return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether TensorFlow's allocator gave up."""
@@ -67,51 +74,188 @@ class TensorFlow:
 
 
 class TensorFlowWorkload:
-    """One Keras model with its data on one device, stepped op by op or as one tf.function without XLA."""
+    """One task with its inputs, stepped op by op, as one tf.function without XLA, or as one that XLA compiles.
+
+    On one device, or data-parallel on several with tf.distribute.MirroredStrategy: each replica takes its share of the
+    batch, the optimisers sum up the gradients. XLA compiles programs for one device: of several, losses and gradients
+    are compiled, the exchange of the gradients and the update are TensorFlow's graph. Batch norm and image pools are
+    each replica's own.
+    """
 
     device_timer = None
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Cell, devices: Sequence[str], num_threads: int) -> None:
         keras.utils.set_random_seed(cell.seed)
-        self._on_gpu = cell.device == "gpu"
-        with tf.device(GPU if self._on_gpu else "CPU:0"):
-            images, labels = make_batch(cell)
-            self.images = tf.constant(images.transpose(0, 2, 3, 1))
-            self.labels = tf.constant(labels)
-            self.model = build_model(cell, "keras")
-            step = self._make_training_step(cell) if cell.phase == "train" else self._infer
-        # jit_compile=False: XLA stays off. Keras's `fit` would switch it on for GPUs by itself.
-        self._step = tf.function(step, jit_compile=False) if cell.mode == "graph" else step
+        self._devices = devices
+        self._strategy = make_strategy(tuple(devices)) if len(devices) > 1 else None
+        with self._enter_scope():
+            self._task = build_task(cell)
+            self.networks = self._task.networks
+            self.optimizers: list[Any] = []
+            if cell.phase == "train":
+                self.optimizers = [build_optimizer(cell, list_trainable(part)) for part in self._task.parts]
+        self._step = self._make_step(cell)
+        self._batches = open_batches(cell, num_threads)
+        self.inputs: tuple[Any, ...] = ()
+        if self._batches is None:
+            self.inputs = self._place(prepare_inputs(cell))
+        self._is_training = cell.phase == "train"
+        self._outputs: tuple[Any, ...] = ()
         self.synchronize()
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """The losses of the last training step, one per part, each the mean over the whole batch."""
+        return self._outputs if self._is_training else ()
 
     def run_step(self) -> None:
         """Start one step. The data are arguments: a graph could fold what it captures into constants."""
-        self._step(self.images, self.labels)
+        self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
+        if self._batches is not None:
+            self.inputs = self._place(next(self._batches))
+        self._outputs = self._step(*self.inputs)
 
     def synchronize(self) -> None:
         """Wait for every device."""
         tf.test.experimental.sync_devices()
 
     def reset_peak_memory(self) -> None:
-        """Start the GPU allocator's peak anew."""
-        if self._on_gpu:
-            tf.config.experimental.reset_memory_stats(GPU)
+        """Start the GPU allocators' peaks anew."""
+        for device in filter(is_gpu, self._devices):
+            tf.config.experimental.reset_memory_stats(device)
 
-    def _make_training_step(self, cell: Cell) -> Callable[[Any, Any], Any]:
-        # 1e-8 as in PyTorch (Keras's own default is 1e-7), though Keras adds it before the bias correction and PyTorch
-        # after it: the updates differ where a gradient is below about 1e-6, the work does not.
-        optimizer = keras.optimizers.Adam(MODELS[cell.model].learning_rate, epsilon=1e-8)
-        optimizer.build(self.model.trainable_variables)
-        loss_function = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    def device_kind(self) -> Literal["cpu", "gpu"]:
+        """Return where the last step's output lies."""
+        output = self._outputs[0]
+        if self._strategy is not None:
+            output = self._strategy.experimental_local_results(output)[0]
+        return "gpu" if is_gpu(output.backing_device) else "cpu"
 
-        def train(images: Any, labels: Any) -> Any:
-            with tf.GradientTape() as tape:
-                loss = loss_function(labels, self.model(images, training=True))
-            variables = self.model.trainable_variables
-            optimizer.apply(tape.gradient(loss, variables), variables)
-            return loss
+    def _enter_scope(self) -> AbstractContextManager[Any]:
+        scope: AbstractContextManager[Any]
+        scope = tf.device(self._devices[0]) if self._strategy is None else self._strategy.scope()
+        return scope
+
+    def _place(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Return arrays of the host on the device, or a share of each on every device."""
+        if self._strategy is None:
+            with tf.device(self._devices[0]):
+                return tuple(cast_input(tf.identity(array)) for array in arrays)
+        return tuple(self._share(array) for array in arrays)
+
+    def _share(self, array: Any) -> Any:
+        assert self._strategy is not None
+        size = len(array) // len(self._devices)
+
+        def take_share(context: Any) -> Any:
+            start = context.replica_id_in_sync_group * size
+            with tf.device(self._devices[context.replica_id_in_sync_group]):
+                return cast_input(tf.identity(array[start : start + size]))
+
+        return self._strategy.experimental_distribute_values_from_function(take_share)
+
+    def _make_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
+        is_compiled = cell.mode == "compiled"
+        step = self._make_training_step(cell) if cell.phase == "train" else self._make_inference_step(cell)
+        if self._strategy is not None:
+            step = self._replicate(step)
+        if cell.mode == "eager":
+            return step
+        # jit_compile=False: XLA stays off. Keras's `fit` would switch it on for GPUs by itself.
+        function: Callable[..., tuple[Any, ...]]
+        function = tf.function(step, jit_compile=is_compiled and self._strategy is None)
+        return function
+
+    def _replicate(self, step: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+        strategy = self._strategy
+        assert strategy is not None
+
+        def run_replicas(*inputs: Any) -> tuple[Any, ...]:
+            outputs: tuple[Any, ...] = strategy.run(step, args=inputs)
+            if not self.optimizers:
+                return outputs
+            return tuple(strategy.reduce(tf.distribute.ReduceOp.MEAN, loss, axis=None) for loss in outputs)
+
+        return run_replicas
+
+    def _make_training_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
+        differentiate: list[Callable[..., Any]] = [
+            make_differentiation(part, optimizer, len(self._devices))
+            for part, optimizer in zip(self._task.parts, self.optimizers, strict=True)
+        ]
+        if cell.mode == "compiled" and self._strategy is not None:
+            differentiate = [tf.function(function, jit_compile=True) for function in differentiate]
+        spread_overflow = cell.precision == "fp16" and self._strategy is not None
+
+        def train(*inputs: Any) -> tuple[Any, ...]:
+            losses: list[Any] = []
+            handed_on: tuple[Any, ...] = ()
+            for part, optimizer, function in zip(self._task.parts, self.optimizers, differentiate, strict=True):
+                loss, gradients, handed_on = function(*inputs, *handed_on)
+                optimizer.apply(spread_nan(gradients) if spread_overflow else gradients, list_trainable(part))
+                losses.append(loss)
+            return tuple(losses)
 
         return train
 
-    def _infer(self, images: Any, labels: Any) -> Any:
-        return self.model(images, training=False)
+    def _make_inference_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
+        function: Callable[..., Any] = self._task.infer
+        if cell.mode == "compiled" and self._strategy is not None:
+            function = tf.function(function, jit_compile=True)
+
+        def infer(*inputs: Any) -> tuple[Any, ...]:
+            return (function(*inputs),)
+
+        return infer
+
+
+@cache
+def make_strategy(devices: tuple[str, ...]) -> Any:
+    """Return the process's one strategy for these devices: a second one would reuse the first one's collectives."""
+    return tf.distribute.MirroredStrategy(devices)
+
+
+def make_differentiation(part: Part, optimizer: Any, num_replicas: int) -> Callable[..., tuple[Any, Any, Any]]:
+    """Return a function of a part's tensors that returns its loss, the gradients, and what it hands on.
+
+    The gradients are those of the loss over the number of replicas, for Keras's optimisers sum up what the replicas
+    found; in fp16 they are scaled.
+    """
+    variables = [variable.value for variable in list_trainable(part)]
+
+    def differentiate(*tensors: Any) -> tuple[Any, Any, Any]:
+        # Only what this part trains is watched: other networks in the loss take no gradients.
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            loss, handed_on = part.compute_loss(*tensors)
+            target = optimizer.scale_loss(loss / num_replicas)
+        # Dense, as in PyTorch: TensorFlow's gradients of embeddings are sparse.
+        return loss, [tf.convert_to_tensor(gradient) for gradient in tape.gradient(target, variables)], handed_on
+
+    return differentiate
+
+
+def spread_nan(gradients: Sequence[Any]) -> list[Any]:
+    """Return a replica's gradients, the first one NaN if the gradients of any replica are not finite.
+
+    Keras's loss scaling looks at those of the first replica only and would apply another one's overflow.
+    """
+    is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients])
+    own = tf.where(is_finite, 0.0, 1.0)
+    num_overflows = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, own)
+    spread = tf.where(num_overflows > 0, float("nan"), 0.0)
+    return [gradients[0] + tf.cast(spread, gradients[0].dtype), *gradients[1:]]
+
+
+def open_batches(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]] | None:
+    """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
+    if cell.data_dir is None:
+        return None
+    from bench.data.tensorflow import open_pipeline
+
+    return open_pipeline(cell, num_threads)
+
+
+def is_gpu(device: str) -> bool:
+    """Whether a device's name, short or full, is that of a GPU."""
+    return "GPU:" in device

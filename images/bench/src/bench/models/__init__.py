@@ -3,13 +3,14 @@
 from importlib import import_module
 from typing import Any
 
-from bench.catalog import MODELS, Definition
+from bench.catalog import MODELS, Dialect
 from bench.schema import Cell
 
 
-def build_model(cell: Cell, definition: Definition) -> Any:
-    """Return the cell's model in the dialect `definition` ("torch": nn.Module, "keras": keras.Model), weights seeded.
+def build_model(cell: Cell, dialect: Dialect) -> Any:
+    """Return the cell's model in `dialect` ("torch": nn.Module, "keras": keras.Model), freshly initialised.
 
-    Input: (batch, 3, size, size) for torch, (batch, size, size, 3) for keras; output: logits (batch, num_classes).
+    CycleGAN: an nn.ModuleDict or a dict of keras.Models. Inputs and outputs are those of the definition; images are
+    (batch, 3, size, size) for torch and (batch, size, size, 3) for keras, logits (batch, num_classes).
     """
-    return import_module(MODELS[cell.model].definitions[definition]).build(cell)
+    return import_module(MODELS[cell.model].locate(dialect)).build(cell)

@@ -2,11 +2,9 @@
 
 import math
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-CGROUP_MEMBERSHIP = Path("/proc/self/cgroup")
-CGROUP_ROOT = Path("/sys/fs/cgroup")
+from bench.probes.cgroup import CGROUP_MEMBERSHIP, CGROUP_ROOT, list_cgroups
 
 # One variable per library that would otherwise start a thread for each core of the node.
 THREAD_VARIABLES = (
@@ -42,22 +40,14 @@ def read_cpu_quota_cores(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGRO
 
     Reads cgroup v2 (`cpu.max`) and v1 (`cpu.cfs_quota_us` over `cpu.cfs_period_us`).
     """
-    quotas = [quota for directory in _list_cpu_cgroups(membership, root) if (quota := _read_quota(directory))]
-    return min(quotas, default=None)
+    group = find_quota_group(membership, root)
+    return None if group is None else _read_quota(group)
 
 
-def _list_cpu_cgroups(membership: Path, root: Path) -> Iterator[Path]:
-    """Yield this process's cgroup directories for the CPU controller, each with its parents."""
-    if not membership.exists():
-        return
-    for line in membership.read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        mounts = [root / controllers, root / "cpu"] if controllers else [root, root / "unified"]
-        for mount in mounts:
-            inside = Path(path.lstrip("/"))
-            yield from (mount / parent for parent in (inside, *inside.parents))
+def find_quota_group(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> Path | None:
+    """Return the directory of the cgroup that sets the tightest CPU quota; None where none sets one."""
+    quotas = {group: quota for group in list_cgroups("cpu", membership, root) if (quota := _read_quota(group))}
+    return min(quotas, key=quotas.__getitem__, default=None)
 
 
 def _read_quota(cgroup: Path) -> float | None:

@@ -54,7 +54,7 @@ def read_environment(
         memory_total_bytes=memory.read_memory_total_bytes(),
         versions={**framework.versions, "numpy": version("numpy")},
         settings={**framework.settings, **read_timing_variables()},
-        gpu=gpu.read_gpu(framework.cuda_version, framework.cudnn_version) if on_gpu else None,
+        gpus=gpu.read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
         image=image,
         git_revision=git_revision,
     )

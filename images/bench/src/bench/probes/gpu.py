@@ -1,32 +1,214 @@
-"""The GPU as NVML sees it: the framework's CUDA versions in, a Gpu record out."""
+"""The GPUs of a cell as NVML sees them: their number in, Gpu records, and a GpuUse for each out.
 
-import os
+Apart from the timing: once before the framework starts, and through a sampling pass after the timed window.
+"""
 
-import pynvml
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
 
-from bench.schema import Gpu
+from bench.probes.nvml import Device, find_visible_devices, open_nvml, read_driver_version
+from bench.schema import Gpu, GpuUse
+
+# The energy counter moves about every 0.1 s (ml-energy/zeus); half of that meets each of its values.
+SAMPLE_INTERVAL_SECONDS = 0.05
+# A GPU that has just worked cools down over seconds, and from Ampere on what NVML calls power is the mean of the last
+# second. So the idle power is watched all the time that the framework's import takes, and the lowest second counts.
+IDLE_SECONDS = 1.0
 
 
-def read_gpu(cuda_version: str | None, cudnn_version: str | None) -> Gpu:
-    """Return the first GPU that this process may use. Raises pynvml.NVMLError where there is none."""
-    pynvml.nvmlInit()
-    try:
-        handle = _find_visible_gpu()
-        return Gpu(
-            name=pynvml.nvmlDeviceGetName(handle),
-            uuid=pynvml.nvmlDeviceGetUUID(handle),
-            driver_version=pynvml.nvmlSystemGetDriverVersion(),
-            memory_total_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-            cuda_version=cuda_version,
-            cudnn_version=cudnn_version,
+def read_gpus(num_gpus: int, cuda_version: str | None, cudnn_version: str | None) -> tuple[Gpu, ...]:
+    """Return the first `num_gpus` GPUs that this process may use. Raises NvmlError where there are none."""
+    with open_nvml():
+        return tuple(
+            Gpu(
+                name=device.name,
+                uuid=device.uuid,
+                driver_version=read_driver_version(),
+                memory_total_bytes=device.memory_total_bytes,
+                compute_capability=device.read_compute_capability(),
+                cuda_version=cuda_version,
+                cudnn_version=cudnn_version,
+            )
+            for device in find_visible_devices(num_gpus)
         )
-    finally:
-        pynvml.nvmlShutdown()
 
 
-def _find_visible_gpu() -> object:
-    """Return NVML's handle of the first device (index or UUID) in CUDA_VISIBLE_DEVICES, else of device 0."""
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
-    if first.isdigit():
-        return pynvml.nvmlDeviceGetHandleByIndex(int(first))
-    return pynvml.nvmlDeviceGetHandleByUUID(first)
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One reading of one device; `seconds` from the start of the pass. None: not readable."""
+
+    seconds: float
+    energy_joules: float | None
+    power_watts: float | None
+    sm_clock_mhz: int | None
+    temperature_celsius: int | None
+    memory_used_bytes: int | None
+    throttle_reasons: tuple[str, ...] | None
+
+
+@dataclass(kw_only=True)
+class Pass:
+    """What a sampling pass saw of one device."""
+
+    window_seconds: float = 0.0
+    num_steps: int = 0
+    samples: list[Sample] = field(default_factory=list)
+
+    def read_series(self, name: str) -> tuple[Any, ...]:
+        """Return one field of every sample; nothing where one of them lacks it."""
+        values = tuple(getattr(sample, name) for sample in self.samples)
+        return () if None in values else values
+
+
+def read_gpu_baselines(num_gpus: int) -> tuple[GpuUse, ...]:
+    """Return what each GPU does before the framework starts, but for its power. Raises NvmlError without a driver."""
+    with open_nvml():
+        return tuple(_read_baseline(device) for device in find_visible_devices(num_gpus))
+
+
+class IdleWatch:
+    """A thread that watches the power of idle GPUs from the start of the watch until it is asked."""
+
+    def __init__(self, baselines: Sequence[GpuUse]) -> None:
+        self._baselines = baselines
+        self._powers: list[list[float]] = [[] for _ in baselines]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def end(self) -> tuple[GpuUse, ...]:
+        """Return the baselines with the idle power: the lowest mean of IDLE_SECONDS on end."""
+        self._stop.set()
+        self._thread.join()
+        num_values = max(1, round(IDLE_SECONDS / SAMPLE_INTERVAL_SECONDS))
+        idle = [find_lowest_mean(watts, num_values) for watts in self._powers]
+        return tuple(
+            use.model_copy(update={"idle_power_watts": watts}) for use, watts in zip(self._baselines, idle, strict=True)
+        )
+
+    def _watch(self) -> None:
+        with open_nvml():
+            devices = find_visible_devices(len(self._baselines))
+            while not self._stop.is_set():
+                for device, watts in zip(devices, self._powers, strict=True):
+                    watts.extend(power for power in [device.read_power_watts()] if power is not None)
+                self._stop.wait(SAMPLE_INTERVAL_SECONDS)
+
+
+def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
+    """Return the lowest mean of `length` values on end, of all where there are fewer; None without any."""
+    if not values:
+        return None
+    length = min(length, len(values))
+    return min(sum(values[start : start + length]) / length for start in range(len(values) - length + 1))
+
+
+def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tuple[GpuUse, ...]:
+    """Call `run_steps`, which returns how many steps it ran to their end, and return `baselines` with what was seen.
+
+    A thread samples every device meanwhile. What `run_steps` raises is raised.
+    """
+    with open_nvml():
+        devices = find_visible_devices(len(baselines))
+        samples: list[list[Sample]] = [[] for _ in devices]
+        stop = threading.Event()
+        start = perf_counter()
+        sampler = threading.Thread(target=_sample_until, args=(stop, start, devices, samples), daemon=True)
+        sampler.start()
+        try:
+            num_steps = run_steps()
+        finally:
+            window_seconds = perf_counter() - start
+            stop.set()
+            sampler.join()
+    passes = [Pass(window_seconds=window_seconds, num_steps=num_steps, samples=series) for series in samples]
+    return tuple(summarize_pass(baseline, seen) for baseline, seen in zip(baselines, passes, strict=True))
+
+
+def summarize_pass(baseline: GpuUse, seen: Pass) -> GpuUse:
+    """Return `baseline` with the series, peaks and energy of a pass."""
+    energy_joules, energy_source = measure_energy(seen)
+    memory = [sample.memory_used_bytes for sample in seen.samples if sample.memory_used_bytes is not None]
+    update = {
+        "memory_used_peak_bytes": max(memory, default=None),
+        "window_seconds": seen.window_seconds,
+        "num_steps": seen.num_steps,
+        "energy_joules": energy_joules,
+        "energy_source": energy_source,
+        "sample_seconds": tuple(sample.seconds for sample in seen.samples),
+        "sm_clock_mhz": seen.read_series("sm_clock_mhz"),
+        "temperature_celsius": seen.read_series("temperature_celsius"),
+        "power_watts": seen.read_series("power_watts"),
+        "throttle_reasons": _count_reasons(seen.read_series("throttle_reasons")),
+    }
+    return baseline.model_copy(update=update)
+
+
+def measure_energy(seen: Pass) -> tuple[float | None, str | None]:
+    """Return the joules of a pass, its mean power times its length, and where the mean power is from.
+
+    The energy counter moves in jumps: the mean power is its growth from one jump to another over the time between them.
+    Where it moves less than twice in the pass, or is not there: the mean of the power samples.
+    """
+    joules = seen.read_series("energy_joules")
+    jumps = [index for index in range(1, len(joules)) if joules[index] != joules[index - 1]]
+    if len(jumps) >= 2:
+        first, last = seen.samples[jumps[0]], seen.samples[jumps[-1]]
+        watts = (joules[jumps[-1]] - joules[jumps[0]]) / (last.seconds - first.seconds)
+        return watts * seen.window_seconds, "energy-counter"
+    powers = seen.read_series("power_watts")
+    if powers:
+        return sum(powers) / len(powers) * seen.window_seconds, "power-samples"
+    return None, None
+
+
+def _read_baseline(device: Device) -> GpuUse:
+    return GpuUse(
+        uuid=device.uuid,
+        idle_power_watts=None,
+        memory_used_before_bytes=device.read_memory_used_bytes(),
+        memory_used_peak_bytes=None,
+        foreign_processes=device.read_compute_processes(),
+        max_sm_clock_mhz=device.read_max_sm_clock_mhz(),
+        power_limit_watts=device.read_power_limit_watts(),
+        window_seconds=None,
+        num_steps=0,
+        energy_joules=None,
+        energy_source=None,
+        sample_seconds=(),
+        sm_clock_mhz=(),
+        temperature_celsius=(),
+        power_watts=(),
+        throttle_reasons={},
+    )
+
+
+def _sample_until(
+    stop: threading.Event, start: float, devices: Sequence[Device], samples: Sequence[list[Sample]]
+) -> None:
+    while not stop.is_set():
+        for device, series in zip(devices, samples, strict=True):
+            series.append(_read_sample(device, start))
+        stop.wait(SAMPLE_INTERVAL_SECONDS)
+
+
+def _read_sample(device: Device, start: float) -> Sample:
+    energy_joules = device.read_energy_joules()
+    return Sample(
+        seconds=perf_counter() - start,
+        energy_joules=energy_joules,
+        power_watts=device.read_power_watts(),
+        sm_clock_mhz=device.read_sm_clock_mhz(),
+        temperature_celsius=device.read_temperature_celsius(),
+        memory_used_bytes=device.read_memory_used_bytes(),
+        throttle_reasons=device.read_throttle_reasons(),
+    )
+
+
+def _count_reasons(reasons: Sequence[tuple[str, ...]]) -> dict[str, float]:
+    """Return the share of samples in which each reason was given."""
+    given = [reason for sample in reasons for reason in sample]
+    return {reason: given.count(reason) / len(reasons) for reason in sorted(set(given))}

@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+from bench.probes.cgroup import CGROUP_MEMBERSHIP, CGROUP_ROOT, list_cgroups
+
+PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")  # cgroup v2 (Linux 5.19) and v1
+
 
 def read_peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
     """Return the process's peak resident set (VmHWM). It never falls: import and build are in it."""
@@ -11,6 +15,15 @@ def read_peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
 def read_memory_total_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
     """Return the machine's memory (MemTotal)."""
     return _read_kibibytes(meminfo, "MemTotal")
+
+
+def read_peak_cgroup_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int | None:
+    """Return the peak of the nearest cgroup around this process that counts one; None where none does."""
+    for group in list_cgroups("memory", membership, root):
+        for name in PEAK_FILES:
+            if (group / name).exists():
+                return int((group / name).read_text())
+    return None
 
 
 def _read_kibibytes(path: Path, key: str) -> int:

@@ -3,6 +3,8 @@
 import keras
 from keras import layers
 
+from bench.models.keras.image_layers import make_image_input
+from bench.models.keras.initializers import glorot_normal
 from bench.schema import Cell
 
 WIDTHS = (64, 128, 256)
@@ -14,13 +16,14 @@ def build(cell: Cell) -> keras.Model:
     The flattened features are ordered height, width, channel, PyTorch's channel, height, width: weights copied across
     must be permuted in the first dense layer.
     """
-    inputs = keras.Input((cell.input_size, cell.input_size, 3))
+    inputs = make_image_input(cell.input_size)
     x = inputs
     for width in WIDTHS:
-        x = layers.Conv2D(width, 3, padding="same", activation="relu")(x)
-        x = layers.Conv2D(width, 3, padding="same", activation="relu")(x)
+        for _ in range(2):
+            # At stride 1 "same" is PyTorch's padding of 1.
+            x = layers.Conv2D(width, 3, padding="same", activation="relu", kernel_initializer=glorot_normal())(x)
         x = layers.MaxPooling2D(2)(x)
     x = layers.Flatten()(x)
-    x = layers.Dense(256, activation="relu")(x)
-    x = layers.Dense(256, activation="relu")(x)
-    return keras.Model(inputs, layers.Dense(cell.num_classes)(x))
+    for _ in range(2):
+        x = layers.Dense(256, activation="relu", kernel_initializer=glorot_normal())(x)
+    return keras.Model(inputs, layers.Dense(cell.num_classes, kernel_initializer=glorot_normal())(x))

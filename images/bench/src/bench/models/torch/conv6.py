@@ -22,4 +22,11 @@ def build(cell: Cell) -> nn.Module:
     side = cell.input_size // 2 ** len(WIDTHS)
     layers += [nn.Flatten(), nn.Linear(num_channels * side * side, 256), nn.ReLU(inplace=True)]
     layers += [nn.Linear(256, 256), nn.ReLU(inplace=True), nn.Linear(256, cell.num_classes)]
-    return nn.Sequential(*layers)
+    return nn.Sequential(*layers).apply(_initialize)
+
+
+def _initialize(module: nn.Module) -> None:
+    """Gaussian Glorot, as the same figure says; zero biases."""
+    if isinstance(module, nn.Conv2d | nn.Linear):
+        nn.init.xavier_normal_(module.weight)
+        nn.init.zeros_(module.bias)

@@ -1,0 +1,172 @@
+"""Steps that somebody would write in PyTorch without benchmatrix: a Cell in, a function that runs one whole step out.
+
+They share the models' definitions with the package and nothing else: losses, optimisers, precision and CUDA graphs are
+written here again, as plainly as a good engineer would. They are the yardstick of the harness and of its `compiled`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, l1_loss, mse_loss
+
+from bench.models import build_model
+from bench.schema import Cell
+from bench.tasks.inputs import make_inputs
+
+HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
+StepFunction = Callable[[], Any]
+
+
+def write_step(cell: Cell) -> StepFunction:
+    """Return a function that starts one step of the cell on its device; eager, or the best a hand can do."""
+    torch.manual_seed(cell.seed)
+    device = "cuda" if cell.device == "gpu" else "cpu"
+    inputs = [torch.from_numpy(array).to(device) for array in make_inputs(cell)]
+    model: Any = build_model(cell, "torch").to(device)
+    if cell.mode == "compiled" and (cell.device == "cpu" or cell.precision != "fp32"):
+        model = model.to(memory_format=torch.channels_last)
+        inputs = [x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in inputs]
+    if cell.phase == "infer":
+        step = write_inference(cell, model, inputs)
+    elif cell.model == "cyclegan":
+        step = write_cyclegan(cell, model, inputs)
+    else:
+        step = write_training(cell, model, inputs)
+    return capture(step) if cell.mode == "compiled" and cell.device == "gpu" else step
+
+
+def write_inference(cell: Cell, model: Any, inputs: list[Tensor]) -> StepFunction:
+    """One forward pass with weights of the cell's precision."""
+    if cell.precision in HALF:
+        model = model.to(HALF[cell.precision])
+        inputs = [x.to(HALF[cell.precision]) if x.is_floating_point() else x for x in inputs]
+    network = (model["generator_ab"] if cell.model == "cyclegan" else model).eval()
+    arguments = inputs if cell.model == "matmul" else inputs[:1]
+    forward = torch.compile(network) if cell.mode == "compiled" else network
+    return torch.inference_mode()(lambda: forward(*arguments))
+
+
+def write_training(cell: Cell, model: nn.Module, inputs: list[Tensor]) -> StepFunction:
+    """Cross entropy, backward, Adam."""
+    samples, labels = inputs
+    optimizer = make_adam(cell, model.parameters(), learning_rate=1e-3)
+    scaler = torch.amp.GradScaler(samples.device.type, enabled=cell.precision == "fp16")
+
+    def compute_loss() -> Tensor:
+        return cross_entropy(model(samples), labels)
+
+    forward = torch.compile(compute_loss) if cell.mode == "compiled" else compute_loss
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with autocast(cell, samples):
+            loss = forward()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    return step
+
+
+def write_cyclegan(cell: Cell, nets: nn.ModuleDict, inputs: list[Tensor]) -> StepFunction:
+    """CycleGAN's step: generators, then discriminators on a pool of fifty images that stays on the device."""
+    real_a, real_b = inputs
+    g_ab, g_ba, d_a, d_b = (
+        nets[name] for name in ("generator_ab", "generator_ba", "discriminator_a", "discriminator_b")
+    )
+    adam_g = make_adam(cell, [*g_ab.parameters(), *g_ba.parameters()], 2e-4, betas=(0.5, 0.999))
+    adam_d = make_adam(cell, [*d_a.parameters(), *d_b.parameters()], 2e-4, betas=(0.5, 0.999))
+    scalers = [torch.amp.GradScaler(real_a.device.type, enabled=cell.precision == "fp16") for _ in range(2)]
+    pools = [torch.zeros(50, *real_a.shape[1:], device=real_a.device) for _ in range(2)]
+    count = torch.zeros((), dtype=torch.int64, device=real_a.device)
+
+    def judge(discriminator: nn.Module, images: Tensor, target: float) -> Tensor:
+        prediction = discriminator(images)
+        return mse_loss(prediction, torch.full_like(prediction, target))
+
+    def compute_generator_loss() -> tuple[Tensor, Tensor, Tensor]:
+        fake_b, fake_a = g_ab(real_a), g_ba(real_b)
+        cycle = l1_loss(g_ba(fake_b), real_a) + l1_loss(g_ab(fake_a), real_b)
+        identity = l1_loss(g_ab(real_b), real_b) + l1_loss(g_ba(real_a), real_a)
+        return (
+            judge(d_b, fake_b, 1) + judge(d_a, fake_a, 1) + 10 * cycle + 5 * identity,
+            fake_a.detach(),
+            fake_b.detach(),
+        )
+
+    def draw(pool: Tensor, fake: Tensor) -> Tensor:
+        drawn = []
+        for new in fake.float():
+            full = count >= 50
+            slot = torch.where(full, torch.randint(50, (1,), device=new.device), count.clamp(max=49))
+            swap = full & (torch.rand((), device=new.device) < 0.5)
+            old = pool.index_select(0, slot)[0]
+            pool.index_copy_(0, slot, torch.where(full & ~swap, old, new)[None])
+            drawn.append(torch.where(swap, old, new))
+        return torch.stack(drawn)
+
+    def compute_discriminator_loss(fake_a: Tensor, fake_b: Tensor) -> Tensor:
+        with torch.no_grad():
+            old_a, old_b = draw(pools[0], fake_a), draw(pools[1], fake_b)
+            count.add_(len(fake_a))
+        loss_a = judge(d_a, real_a, 1) + judge(d_a, old_a, 0)
+        return 0.5 * (loss_a + judge(d_b, real_b, 1) + judge(d_b, old_b, 0))
+
+    first, second = compute_generator_loss, compute_discriminator_loss
+    if cell.mode == "compiled":
+        first, second = torch.compile(first), torch.compile(second)
+
+    def step() -> None:
+        for parameter in (*d_a.parameters(), *d_b.parameters()):
+            parameter.requires_grad_(False)
+        adam_g.zero_grad()
+        with autocast(cell, real_a):
+            loss, fake_a, fake_b = first()
+        scalers[0].scale(loss).backward()
+        scalers[0].step(adam_g)
+        scalers[0].update()
+        for parameter in (*d_a.parameters(), *d_b.parameters()):
+            parameter.requires_grad_(True)
+        adam_d.zero_grad()
+        with autocast(cell, real_a):
+            loss = second(fake_a, fake_b)
+        scalers[1].scale(loss).backward()
+        scalers[1].step(adam_d)
+        scalers[1].update()
+
+    return step
+
+
+def make_adam(cell: Cell, parameters: Any, learning_rate: float, **settings: Any) -> torch.optim.Adam:
+    """PyTorch's default Adam in eager mode, the fused one that can be captured otherwise."""
+    if cell.mode == "compiled":
+        settings |= {"fused": True, "capturable": cell.device == "gpu"}
+    return torch.optim.Adam(parameters, lr=learning_rate, **settings)
+
+
+def autocast(cell: Cell, tensor: Tensor) -> AbstractContextManager[Any]:
+    """Mixed precision where the cell asks for it."""
+    return torch.autocast(tensor.device.type, HALF.get(cell.precision), enabled=cell.precision in HALF)
+
+
+def capture(step: StepFunction) -> StepFunction:
+    """The whole step as one CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = step()
+
+    def replay(output: Any = kept) -> Any:
+        graph.replay()
+        return output
+
+    return replay

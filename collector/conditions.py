@@ -1,0 +1,116 @@
+"""What a Result says of the conditions it was measured under comes in: verdict, roofline, CPUs, GPUs; flat rows go out.
+
+Base units: seconds, bytes, joules, watts, FLOP/s; shares from 0 to 1. GPUs of one cell are taken together: power and
+energy are summed, of clocks the slowest GPU counts, of temperatures and memory the largest.
+"""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from bench.schema import CpuUse, GpuUse, Result, Roofline
+
+Row = dict[str, Any]
+
+VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str"}
+ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
+    "flops_per_step": "Int64",
+    "min_bytes_per_step": "Int64",
+    "peak_source": "str",
+    "bound": "str",
+}
+CPU_COLUMNS = {
+    "cpu_own_cores": "float64",
+    "cpu_other_cores": "float64",
+    "num_machine_cores": "Int64",
+    "cpu_throttled_share": "float64",
+    "cpu_throttled_seconds": "float64",
+    "cpu_energy_per_sample_joules": "float64",
+}
+GPU_COLUMNS = {
+    "gpu_idle_power_watts": "float64",
+    "gpu_mean_power_watts": "float64",
+    "gpu_energy_per_step_joules": "float64",
+    "gpu_energy_per_sample_joules": "float64",
+    "gpu_energy_source": "str",
+    "gpu_sm_clock_mhz": "float64",
+    "gpu_sm_clock_share": "float64",
+    "gpu_max_temperature_celsius": "float64",
+    "gpu_memory_before_bytes": "Int64",
+    "gpu_memory_peak_bytes": "Int64",
+    "gpu_throttle_reasons": "str",
+    "num_foreign_processes": "Int64",
+}
+CONDITION_COLUMNS = VERDICT_COLUMNS | ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
+
+
+def describe_conditions(result: Result) -> Row:
+    """Return the columns CONDITION_COLUMNS of one result; what it does not say is left out."""
+    row: Row = {}
+    if result.validity is not None:
+        messages = "; ".join(reason.message for reason in result.validity.reasons)
+        row |= {"verdict": result.validity.verdict, "verdict_reasons": messages or None}
+    if result.roofline is not None:
+        row |= result.roofline.model_dump()
+    if result.cpu_use is not None:
+        num_samples = len(result.samples.step_seconds) * result.cell.batch_size if result.samples else 0
+        row |= _describe_cpu(result.cpu_use, num_samples)
+    if result.gpu_use:
+        row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
+    return row
+
+
+def _describe_cpu(use: CpuUse, num_samples: int) -> Row:
+    """`num_samples`: of the timed window, in which the CPUs were watched."""
+    return {
+        "cpu_own_cores": use.own_cores,
+        "cpu_other_cores": use.other_cores,
+        "num_machine_cores": use.num_machine_cores,
+        "cpu_throttled_share": _divide(use.num_throttled_periods, use.num_periods),
+        "cpu_throttled_seconds": use.throttled_seconds,
+        "cpu_energy_per_sample_joules": _divide(use.energy_joules, num_samples),
+    }
+
+
+def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
+    """`batch_size`: the global one."""
+    energy_per_step = _add(_divide(gpu.energy_joules, gpu.num_steps) for gpu in gpus)
+    clocks = [(float(median(gpu.sm_clock_mhz)), gpu.max_sm_clock_mhz) for gpu in gpus if gpu.sm_clock_mhz]
+    return {
+        "gpu_idle_power_watts": _add(gpu.idle_power_watts for gpu in gpus),
+        "gpu_mean_power_watts": _add(_divide(gpu.energy_joules, gpu.window_seconds) for gpu in gpus),
+        "gpu_energy_per_step_joules": energy_per_step,
+        "gpu_energy_per_sample_joules": _divide(energy_per_step, batch_size),
+        "gpu_energy_source": gpus[0].energy_source,
+        "gpu_sm_clock_mhz": min((clock for clock, _ in clocks), default=None),
+        "gpu_sm_clock_share": min((clock / most for clock, most in clocks if most), default=None),
+        "gpu_max_temperature_celsius": max((value for gpu in gpus for value in gpu.temperature_celsius), default=None),
+        "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
+        "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
+        "gpu_throttle_reasons": _describe_throttling(gpus) or None,
+        "num_foreign_processes": sum(len(gpu.foreign_processes) for gpu in gpus),
+    }
+
+
+def _describe_throttling(gpus: Sequence[GpuUse]) -> str:
+    """Return `power cap 40 %, ...`: each reason with the largest share of samples on any of the GPUs."""
+    shares: dict[str, float] = {}
+    for gpu in gpus:
+        for reason, share in gpu.throttle_reasons.items():
+            shares[reason] = max(share, shares.get(reason, 0.0))
+    given = sorted((item for item in shares.items() if item[1] > 0), key=lambda item: -item[1])
+    return ", ".join(f"{reason} {share:.0%}".replace("%", " %") for reason, share in given)
+
+
+def _add(values: Iterable[float | None]) -> float | None:
+    """Return the sum; None where one of the values is not known."""
+    found = list(values)
+    return None if None in found else sum(value for value in found if value is not None)
+
+
+def _divide(amount: float | None, by: float | None) -> float | None:
+    return amount / by if amount is not None and by else None
+
+
+def _find_largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,153 @@
+"""The summary of one or several runs comes in, what they measured that answers a claim of the study goes out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from collector.comparisons import DEVICES, FRAMEWORKS, MODES, compare_cells
+from collector.frames import Row, list_rows
+from collector.labels import FRAMEWORK_NAMES, label_shared, label_workloads
+from collector.plausibility import Counted
+from collector.presentation import describe_hardware
+from collector.study import Study
+from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
+
+MAX_LINES = 12
+
+RowKey = tuple[str, str, str]
+"""Run, cell and environment of a row of the summary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The pairs of cells that the claims of the study are held against, and the rows that they are made of.
+
+    `speedups`, `latencies` and `modes` are rows of `compare_cells`: GPU over CPU in training, TensorFlow over PyTorch
+    and modes of TensorFlow in inference on a GPU; all at fp32 on one GPU, models of the study only.
+    """
+
+    summary: pd.DataFrame
+    speedups: pd.DataFrame
+    latencies: pd.DataFrame
+    modes: pd.DataFrame
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was measured that answers a claim."""
+        return any(frame["ratio"].notna().any() for frame in (self.speedups, self.latencies, self.modes))
+
+
+def gather_evidence(summary: pd.DataFrame, study: Study, *, include_invalid: bool = False) -> Evidence:
+    """Return what the rows of `summarize_collections` say about the study's models."""
+    rows = summary[summary["model"].isin(study.workloads)]
+    rows = rows[(rows["precision"] == "fp32") & (rows["num_gpus"] == 1)]
+    train, infer = (rows[rows["phase"] == phase] for phase in ("train", "infer"))
+    infer = infer[infer["device"] == "gpu"]
+    latencies = compare_cells(infer, FRAMEWORKS, include_invalid=include_invalid)
+    return Evidence(
+        summary=rows,
+        speedups=compare_cells(train, DEVICES, include_invalid=include_invalid),
+        latencies=latencies[latencies["framework_subject"] == "tensorflow"],
+        modes=compare_cells(infer[infer["framework"] == "tensorflow"], MODES, include_invalid=include_invalid),
+    )
+
+
+def count_flops(summary: pd.DataFrame) -> Counted:
+    """Return FLOPs per sample of each (model, input_size, phase) whose rooflines say."""
+    rows = summary[summary["flops_per_step"].notna()]
+    return {
+        (row["model"], row["input_size"], row["phase"]): row["flops_per_step"] / row["batch_size"]
+        for row in list_rows(rows)
+    }
+
+
+def select_speedups(evidence: Evidence, study: Study, model: str) -> pd.DataFrame:
+    """Return the pairs of `model` with a ratio, those at the study's batch and input size first."""
+    pairs = evidence.speedups[(evidence.speedups["model"] == model) & evidence.speedups["ratio"].notna()]
+    workload = study.workloads[model]
+    sizes = [reading.input_size for reading in workload.readings]
+    stated = (pairs["batch_size"] == workload.batch_size) & pairs["input_size"].isin(sizes)
+    return pairs.assign(is_stated=stated).sort_values("is_stated", ascending=False, kind="stable")
+
+
+def describe_speedups(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
+    """Return a line per pair: what was measured, on what, and how far apart the peaks are there."""
+    peaks = _index_rows(evidence.summary)
+    return [
+        f"{workload}, {_describe_devices(pair)}: {_describe_ratio(pair)} as fast{_compare_peaks(pair, peaks)}"
+        for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
+    ]
+
+
+def describe_pairs(pairs: pd.DataFrame, relation: Literal["as long as", "as fast as"]) -> list[str]:
+    """Return a line per pair of frameworks or modes on one GPU; `relation`: what a ratio of 2 says of the subject."""
+    verb = "takes" if relation == "as long as" else "is"
+    return [
+        f"{workload}, {pair['gpu_name_subject']}: {pair['subject']} {verb} {_describe_ratio(pair)} {relation} "
+        f"{pair['reference']}"
+        for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
+    ]
+
+
+def describe_energies(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
+    """Return a line per pair of CPU and GPU whose energy was read on both sides."""
+    rows = _index_rows(evidence.summary)
+    lines: list[str] = []
+    for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True):
+        gpu = rows[_key(pair, "subject")]["gpu_energy_per_sample_joules"]
+        cpu = rows[_key(pair, "reference")]["cpu_energy_per_sample_joules"]
+        if pd.notna(gpu) and pd.notna(cpu):
+            lines.append(
+                f"{workload}, {_describe_devices(pair)}: {format_significant(cpu)} J a sample by the CPU's whole "
+                f"sockets, {format_significant(gpu)} J by the GPU, a ratio of {format_significant(cpu / gpu)}; the GPU "
+                f"is {_describe_ratio(pair)} as fast"
+            )
+    return lines
+
+
+def describe_shares(evidence: Evidence) -> list[str]:
+    """Return per model, phase and device the largest share of the fp32 peak that was reached."""
+    rows = evidence.summary[evidence.summary["share_of_peak"].notna() & (evidence.summary["num_valid"] > 0)]
+    best = rows.loc[rows.groupby(["model", "phase", "device"], sort=False)["share_of_peak"].idxmax()]
+    return [
+        f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}: at best "
+        f"{format_number(row['share_of_peak'], PERCENT)} % of the peak of "
+        f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}"
+        for workload, row in zip(label_workloads(best), list_rows(best), strict=True)
+    ]
+
+
+def shorten(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return at most MAX_LINES lines, the last of which says how many more there are."""
+    if len(lines) <= MAX_LINES:
+        return tuple(lines)
+    return (*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more, see the comparisons of the runs' reports")
+
+
+def _describe_devices(pair: Row) -> str:
+    cpu = describe_hardware(pair["cpu_model_reference"], pair["num_threads_reference"], None)
+    return f"{pair['gpu_name_subject']} over {cpu}"
+
+
+def _describe_ratio(pair: Row) -> str:
+    interval = "no interval, one repeat"
+    if pd.notna(pair["ratio_low"]):
+        interval = f"95 % interval {format_interval(pair['ratio_low'], pair['ratio_high'], RATIO)}"
+    return f"{format_significant(pair['ratio'])} times ({interval})"
+
+
+def _compare_peaks(pair: Row, rows: Mapping[RowKey, Row]) -> str:
+    gpu, cpu = (rows[_key(pair, side)]["peak_flops_per_second"] for side in ("subject", "reference"))
+    if pd.isna(gpu) or pd.isna(cpu):
+        return ""
+    return f"; the peaks are {format_significant(gpu / cpu)} times apart"
+
+
+def _index_rows(summary: pd.DataFrame) -> Mapping[RowKey, Row]:
+    return {(row["run_id"], row["cell_id"], row["environment_id"]): row for row in list_rows(summary)}
+
+
+def _key(pair: Row, side: str) -> RowKey:
+    return pair[f"run_id_{side}"], pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]

@@ -1,0 +1,119 @@
+"""The files of a `data_dir`: a Cell in, checked paths out. A fault is one message, before the first step. No framework.
+
+Every file is read once here, so a pipeline starts with whatever the page cache can hold of them.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from bench.data.image_format import IMAGE_SUFFIXES, find_damage
+from bench.data.preprocessing import CIFAR_NUM_CLASSES, CIFAR_RECORD_BYTES
+from bench.errors import UserError
+from bench.schema import Cell, Phase
+
+CIFAR_FILES: dict[Phase, tuple[str, ...]] = {
+    "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+    "infer": ("test_batch.bin",),
+}
+CIFAR_ADVICE = "give the folder cifar-10-batches-bin of cifar-10-binary.tar.gz, unpacked"
+IMAGE_FOLDERS: dict[Phase, tuple[str, str]] = {"train": ("trainA", "trainB"), "infer": ("testA", "testB")}
+IMAGE_ADVICE = "give a folder with trainA, trainB, testA and testB, as horse2zebra unpacked has them"
+
+
+def find_cifar10_files(cell: Cell) -> tuple[Path, ...]:
+    """Return CIFAR-10's binary files for the cell's phase: five for training, one for inference, each whole.
+
+    UserError where the folder or a file is missing, a file is no row of records, a label is none of CIFAR-10's, the
+    model has too few classes, or there are fewer images than a batch takes.
+    """
+    if cell.num_classes is None or cell.num_classes < CIFAR_NUM_CLASSES:
+        raise UserError(
+            f"num_classes: CIFAR-10 in {cell.data_dir} has {CIFAR_NUM_CLASSES} classes, the cell {cell.num_classes}; "
+            f"give at least {CIFAR_NUM_CLASSES}"
+        )
+    folder = _find_folder(cell, CIFAR_ADVICE)
+    paths = tuple(folder / name for name in CIFAR_FILES[cell.phase])
+    num_images = sum(_check_cifar10_file(path) for path in paths)
+    _check_number(cell, num_images, f"{folder} ({', '.join(CIFAR_FILES[cell.phase])})")
+    return paths
+
+
+def find_image_files(cell: Cell) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the JPEG and PNG files of both domains for the cell's phase, sorted by name, each whole.
+
+    UserError where a folder is missing or holds fewer images than a batch takes, or an image cannot be read or is
+    damaged.
+    """
+    folder = _find_folder(cell, IMAGE_ADVICE)
+    domain_a, domain_b = (_find_images(cell, folder / name) for name in IMAGE_FOLDERS[cell.phase])
+    return domain_a, domain_b
+
+
+def report_undecodable(path: Path) -> UserError:
+    """Return the one message for an image whose damage shows only when it is decoded."""
+    return UserError(f"data_dir: {path} cannot be decoded as a JPEG or PNG image; mend or remove it")
+
+
+def _find_folder(cell: Cell, advice: str) -> Path:
+    assert cell.data_dir is not None
+    folder = Path(cell.data_dir)
+    if not os.path.isdir(folder):  # unlike Path.is_dir, False as well where the way to it is barred
+        raise UserError(f"data_dir: there is no folder {folder}; {advice}, or leave data_dir out for synthetic data")
+    return folder
+
+
+def _check_cifar10_file(path: Path) -> int:
+    """Return the number of images in a file."""
+    if not path.is_file():
+        raise UserError(f"data_dir: {path} is missing; {CIFAR_ADVICE}")
+    with _refuse_unreadable(path):
+        content = np.fromfile(path, dtype=np.uint8)
+    num_images, rest = divmod(content.size, CIFAR_RECORD_BYTES)
+    if rest or not num_images:
+        raise UserError(
+            f"data_dir: {path} has {content.size} bytes, expected whole records of {CIFAR_RECORD_BYTES} bytes "
+            f"(label and 32 x 32 pixels): is it cut off? {CIFAR_ADVICE}"
+        )
+    labels = content[::CIFAR_RECORD_BYTES]
+    if labels.max() >= CIFAR_NUM_CLASSES:
+        record = int((labels >= CIFAR_NUM_CLASSES).argmax())
+        raise UserError(
+            f"data_dir: {path} has label {labels[record]} in record {record + 1}, expected 0 to "
+            f"{CIFAR_NUM_CLASSES - 1}: is it damaged, or CIFAR-100? {CIFAR_ADVICE}"
+        )
+    return num_images
+
+
+def _find_images(cell: Cell, folder: Path) -> tuple[Path, ...]:
+    if not folder.is_dir():
+        raise UserError(f"data_dir: there is no folder {folder}; {IMAGE_ADVICE}")
+    with _refuse_unreadable(folder):
+        paths = tuple(sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES))
+    for path in paths:
+        with _refuse_unreadable(path):
+            damage = find_damage(path)
+        if damage is not None:
+            raise UserError(f"data_dir: {path} {damage}; expected a JPEG or PNG image: mend or remove it")
+    _check_number(cell, len(paths), str(folder))
+    return paths
+
+
+def _check_number(cell: Cell, num_images: int, place: str) -> None:
+    if num_images < cell.batch_size:
+        raise UserError(
+            f"data_dir: {place} holds {num_images} images, a batch takes {cell.batch_size}; add images or lower "
+            "batch_size"
+        )
+
+
+@contextmanager
+def _refuse_unreadable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"data_dir: {path} cannot be read ({reason}); mend its permissions or the disk") from error

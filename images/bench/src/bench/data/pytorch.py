@@ -1,0 +1,147 @@
+"""PyTorch's input pipeline: a Cell with a `data_dir` in, an endless iterator of batches on the host out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
+from torchvision.io import decode_image
+from torchvision.transforms import v2
+
+from bench.catalog import MODELS
+from bench.data import preprocessing
+from bench.data.cifar10 import Cifar10Records
+from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
+from bench.data.workers import end_with_parent, leave_if_orphaned
+from bench.errors import UserError
+from bench.schema import Cell
+
+Batch = tuple[Tensor, ...]
+
+
+def open_pipeline(cell: Cell, num_threads: int) -> Iterator[Batch]:
+    """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` worker processes.
+
+    CIFAR-10: images (batch, 3, size, size) float32 and labels (batch,) int64. Image folders: images of both domains.
+    In pinned memory for a GPU. UserError where the files are not as they should be, at once or, for an image that
+    cannot be decoded, from `next`.
+    """
+    dataset = Cifar10Images(cell) if MODELS[cell.model].data == "cifar10" else ImagePairs(cell)
+    seeds = torch.Generator().manual_seed(cell.seed)
+    sampler = EndlessSampler(dataset.sizes, seeds if cell.phase == "train" else None)
+    loader = DataLoader(
+        dataset,
+        batch_sampler=BatchSampler(sampler, cell.batch_size, drop_last=True),
+        num_workers=num_threads,
+        collate_fn=collate,
+        pin_memory=cell.device == "gpu",
+        worker_init_fn=end_with_parent,
+        prefetch_factor=preprocessing.NUM_BATCHES_PER_WORKER,
+        persistent_workers=True,
+        generator=torch.Generator().manual_seed(cell.seed),
+    )
+    # Starts the workers now: they belong to building, not to the first step.
+    return _raise_faults(iter(loader))
+
+
+class EndlessSampler(Sampler[tuple[int, ...]]):
+    """Indices into one or more sets of images, epoch after epoch; each set in its own order, shuffled anew each epoch.
+
+    `generator` None: in the order of the files.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], generator: torch.Generator | None) -> None:
+        self._sizes = sizes
+        self._generator = generator
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return zip(*map(self._draw_indices, self._sizes), strict=True)
+
+    def _draw_indices(self, size: int) -> Iterator[int]:
+        while True:
+            if self._generator is None:
+                yield from range(size)
+            else:
+                yield from torch.randperm(size, generator=self._generator).tolist()
+
+
+class Cifar10Images(Dataset[Any]):
+    """CIFAR-10's images, preprocessed, with their labels."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._records = Cifar10Records(find_cifar10_files(cell))
+        self.sizes = (len(self._records),)
+        side, padding = preprocessing.CIFAR_SIDE, preprocessing.CIFAR_CROP_PADDING
+        augmentation = [v2.RandomCrop(side, padding=padding), v2.RandomHorizontalFlip()]
+        resizing = [] if cell.input_size == side else [v2.Resize((cell.input_size, cell.input_size), antialias=True)]
+        self._transform = v2.Compose(
+            [
+                *(augmentation if cell.phase == "train" else []),
+                *resizing,
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize(preprocessing.CIFAR_MEAN, preprocessing.CIFAR_STD),
+            ]
+        )
+
+    def __getitem__(self, indices: tuple[int]) -> tuple[Tensor, int]:
+        leave_if_orphaned()
+        image, label = self._records[indices[0]]
+        return self._transform(torch.from_numpy(image)), label
+
+
+class ImagePairs(Dataset[Any]):
+    """Images of two domains, decoded and preprocessed; a pair is any two of them."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._domains = find_image_files(cell)
+        self.sizes = tuple(map(len, self._domains))
+        size = (cell.input_size, cell.input_size)
+        load_size = (preprocessing.load_size(cell), preprocessing.load_size(cell))
+        is_training = cell.phase == "train"
+        augmentation = [v2.RandomCrop(size), v2.RandomHorizontalFlip()] if is_training else []
+        self._transform = v2.Compose(
+            [
+                v2.Resize(load_size if is_training else size, antialias=True),
+                *augmentation,
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize([preprocessing.TRANSLATION_MEAN] * 3, [preprocessing.TRANSLATION_STD] * 3),
+            ]
+        )
+
+    def __getitem__(self, indices: tuple[int, int]) -> "Batch | Fault":
+        leave_if_orphaned()
+        try:
+            images = [decode(domain[index]) for domain, index in zip(self._domains, indices, strict=True)]
+        except UserError as error:
+            return Fault(str(error))
+        return tuple(map(self._transform, images))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A user's fault on its way out of a worker: DataLoader would wrap an exception's message in a traceback."""
+
+    message: str
+
+
+def decode(path: Path) -> Tensor:
+    """Return an image as (3, height, width) uint8. UserError where it cannot be decoded."""
+    try:
+        return decode_image(str(path), mode="RGB")
+    except (RuntimeError, ValueError) as error:
+        raise report_undecodable(path) from error
+
+
+def collate(samples: list[Any]) -> Any:
+    """Return the samples as one batch, or the first fault among them."""
+    return next((sample for sample in samples if isinstance(sample, Fault)), None) or default_collate(samples)
+
+
+def _raise_faults(batches: Iterator[Any]) -> Iterator[Batch]:
+    for batch in batches:
+        if isinstance(batch, Fault):
+            raise UserError(batch.message)
+        yield tuple(batch)

@@ -1,0 +1,142 @@
+"""TensorFlow's input pipeline, tf.data: a Cell with a `data_dir` in, an endless iterator of batches on the host out."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bench.catalog import MODELS
+from bench.data import preprocessing
+from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
+from bench.schema import Cell
+
+# A function of an image (height, width, 3) uint8 and of a seed (2,), as tf.random.stateless_* take it.
+Transform = Callable[[Any, Any], Any]
+
+
+def open_pipeline(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]]:
+    """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` threads of tf.data.
+
+    CIFAR-10: images (batch, size, size, 3) float32 and labels (batch,) int64. Image folders: images of both domains.
+    Eager tensors on the CPU. UserError where the files are not as they should be, at once or, for an image that cannot
+    be decoded, from `next`.
+    """
+    paths: tuple[Path, ...] = ()
+    with tf.device("CPU:0"):
+        if MODELS[cell.model].data == "cifar10":
+            dataset = read_cifar10(cell)
+        else:
+            domains = find_image_files(cell)
+            paths = domains[0] + domains[1]
+            images = (read_domain(cell, domain, stream=stream) for stream, domain in enumerate(domains))
+            dataset = tf.data.Dataset.zip(tuple(images))
+        dataset = dataset.batch(cell.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+        options = tf.data.Options()
+        options.threading.private_threadpool_size = num_threads
+        options.autotune.cpu_budget = num_threads
+        return _name_damaged_image(iter(dataset.with_options(options)), paths)
+
+
+def read_cifar10(cell: Cell) -> Any:
+    """Return an endless dataset of preprocessed images and their labels."""
+    paths = find_cifar10_files(cell)
+    num_images = sum(path.stat().st_size for path in paths) // preprocessing.CIFAR_RECORD_BYTES
+    records = tf.data.FixedLengthRecordDataset([str(path) for path in paths], preprocessing.CIFAR_RECORD_BYTES)
+    transform = make_cifar10_transform(cell)
+
+    def parse(record: Any, seed: Any) -> tuple[Any, Any]:
+        values = tf.io.decode_raw(record, tf.uint8)
+        planes = tf.reshape(values[1:], (3, preprocessing.CIFAR_SIDE, preprocessing.CIFAR_SIDE))
+        return transform(tf.transpose(planes, (1, 2, 0)), seed), tf.cast(values[0], tf.int64)
+
+    return repeat_with_seeds(cell, records, num_images, stream=0).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def read_domain(cell: Cell, paths: tuple[Path, ...], *, stream: int) -> Any:
+    """Return an endless dataset of one domain's preprocessed images; `stream` keeps the domains' randomness apart."""
+    names = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
+    transform = make_translation_transform(cell)
+
+    def load(name: Any, seed: Any) -> Any:
+        return transform(decode(name), seed)
+
+    return repeat_with_seeds(cell, names, len(paths), stream=stream).map(load, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def repeat_with_seeds(cell: Cell, dataset: Any, num_images: int, *, stream: int) -> Any:
+    """Return `dataset` without end, shuffled anew in each epoch for training, each element with a seed of its own."""
+    if cell.phase == "train":
+        dataset = dataset.shuffle(num_images, seed=cell.seed + stream, reshuffle_each_iteration=True)
+    first = tf.constant([cell.seed, stream << 48], dtype=tf.int64)
+    seeds = tf.data.Dataset.counter().map(lambda count: first + tf.stack([tf.zeros_like(count), count]))
+    return tf.data.Dataset.zip((dataset.repeat(), seeds))
+
+
+def make_cifar10_transform(cell: Cell) -> Transform:
+    """Return crop and flip (training), resizing where `input_size` asks for it, and normalisation."""
+    side, padding = preprocessing.CIFAR_SIDE, preprocessing.CIFAR_CROP_PADDING
+
+    def transform(image: Any, seed: Any) -> Any:
+        if cell.phase == "train":
+            image = tf.image.resize_with_crop_or_pad(image, side + 2 * padding, side + 2 * padding)
+            image = crop_and_flip(image, side, seed)
+        return normalize(resize(image, cell.input_size), preprocessing.CIFAR_MEAN, preprocessing.CIFAR_STD)
+
+    return transform
+
+
+def make_translation_transform(cell: Cell) -> Transform:
+    """Return resizing, crop and flip (training), and scaling to [-1, 1]."""
+    load_size = preprocessing.load_size(cell)
+
+    def transform(image: Any, seed: Any) -> Any:
+        if cell.phase == "train":
+            image = crop_and_flip(resize(image, load_size), cell.input_size, seed)
+        else:
+            image = resize(image, cell.input_size)
+        return normalize(image, preprocessing.TRANSLATION_MEAN, preprocessing.TRANSLATION_STD)
+
+    return transform
+
+
+def decode(name: Any) -> Any:
+    """Return the image file of that name as (height, width, 3) uint8."""
+    return tf.io.decode_image(tf.io.read_file(name), channels=3, expand_animations=False)
+
+
+def crop_and_flip(image: Any, side: int, seed: Any) -> Any:
+    """Return a random square of the image, flipped from left to right half of the time."""
+    seeds = tf.random.split(seed, 2)
+    image = tf.image.stateless_random_crop(image, (side, side, 3), seeds[0])
+    return tf.image.stateless_random_flip_left_right(image, seeds[1])
+
+
+def resize(image: Any, side: int) -> Any:
+    """Return the image with `side` pixels in height and width, bilinear, smoothed first where it gets smaller."""
+    if image.shape[:2] == (side, side):
+        return image
+    return tf.ensure_shape(tf.image.resize(image, (side, side), antialias=True), (side, side, 3))
+
+
+def normalize(image: Any, mean: Any, std: Any) -> Any:
+    """Return (image / 255 - mean) / std as float32."""
+    return (tf.cast(image, tf.float32) / 255.0 - mean) / std
+
+
+def _name_damaged_image(batches: Iterator[Any], paths: tuple[Path, ...]) -> Iterator[tuple[Any, ...]]:
+    """Pass the batches on; where one cannot be made, find the image that is at fault: tf.data does not name it."""
+    while True:
+        try:
+            yield next(batches)
+        except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
+            for path in paths:
+                _check_decodable(path)
+            raise
+
+
+def _check_decodable(path: Path) -> None:
+    try:
+        decode(str(path))
+    except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError) as error:
+        raise report_undecodable(path) from error

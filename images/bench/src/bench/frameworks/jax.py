@@ -1,0 +1,253 @@
+"""JAX with Keras 3: a Cell in, a Workload for the harness out."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+os.environ["KERAS_BACKEND"] = "jax"
+# Take GPU memory as needed: otherwise JAX takes three quarters of the device, whatever the cell needs.
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+
+import jax  # noqa: E402  after the switches that it reads when imported
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
+
+from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.schema import Cell  # noqa: E402
+from bench.tasks.keras import Part, build_task  # noqa: E402
+from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402
+from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
+from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
+
+Values = dict[int, Any]
+"""Arrays by the id() of the Keras variable whose value they are."""
+
+
+def load(cell: Cell, num_threads: int) -> "Jax":
+    """Set JAX's threads and precision and return it. DeviceMissingError where the GPUs asked for are not there.
+
+    XLA reads the size of its CPU thread pools from NPROC when its client starts; there is no other switch.
+    """
+    os.environ["NPROC"] = str(num_threads)
+    # XLA on GPUs computes float32 products and convolutions in TF32 unless told otherwise.
+    matmul_precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
+    jax.config.update("jax_default_matmul_precision", matmul_precision)
+    # The first one is the default device. Keras does some of its work on the CPU.
+    jax.config.update("jax_platforms", "cpu" if cell.device == "cpu" else "cuda,cpu")
+    devices = find_devices(cell)
+    settings = {"matmul_precision": matmul_precision, "num_threads": num_threads, "xla": True, **set_precision(cell)}
+    return Jax(devices, num_threads, settings)
+
+
+def find_devices(cell: Cell) -> list[jax.Device]:
+    """Return the devices of the cell, `num_gpus` of its kind; DeviceMissingError where there are fewer."""
+    try:
+        devices = [device for device in jax.devices() if device.platform == cell.device]
+    except RuntimeError as error:  # of the plugin for CUDA, which is missing or finds no GPU
+        reason = str(error).splitlines()[0]
+        raise DeviceMissingError(f"JAX {jax.__version__} sees no GPU: {reason}") from error
+    if len(devices) < cell.num_gpus:
+        raise DeviceMissingError(f"JAX {jax.__version__} sees {len(devices)} GPUs, the cell asks for {cell.num_gpus}")
+    return devices[: cell.num_gpus]
+
+
+class Jax:
+    """JAX, set up for one cell on `devices`."""
+
+    def __init__(self, devices: Sequence[jax.Device], num_threads: int, settings: dict[str, str | int | bool]) -> None:
+        self._devices = devices
+        self._num_threads = num_threads
+        self.versions = {"jax": jax.__version__, "jaxlib": version("jaxlib"), "keras": keras.__version__}
+        self.cuda_version = read_cuda_version(devices[0].client.platform_version)
+        self.cudnn_version = read_cudnn_version() if self.cuda_version else None
+        self.settings = settings
+
+    def build_workload(self, cell: Cell) -> "JaxWorkload":
+        """Return the cell's networks with their optimisers and inputs on its devices."""
+        return JaxWorkload(cell, self._devices, self._num_threads)
+
+    def read_peak_memory(self) -> tuple[int | None, int | None]:
+        """Return the allocator's peaks (allocated, reserved) in bytes on the fullest GPU; None on a CPU.
+
+        JAX cannot reset them: build and warm-up are included.
+        """
+        peaks = [device.memory_stats() for device in self._devices]
+        allocated = [stats["peak_bytes_in_use"] for stats in peaks if stats]
+        reserved = [stats["peak_pool_bytes"] for stats in peaks if stats and "peak_pool_bytes" in stats]
+        return max(allocated, default=None), max(reserved, default=None)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether an allocator of XLA gave up (a plain runtime error: told by its code)."""
+        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+
+
+class JaxWorkload:
+    """One task with its inputs, each step one program that XLA compiled, its state in donated buffers.
+
+    On several devices the batch is sharded and every variable replicated; XLA adds the communication. The program
+    computes what one device would compute on the whole batch, batch norm over all of it included.
+    """
+
+    device_timer = None
+
+    def __init__(self, cell: Cell, devices: Sequence[jax.Device], num_threads: int) -> None:
+        self._replicated, self._split = make_shardings(devices)
+        # Every initial value is a program of its own: hundreds, which XLA compiles faster for a CPU than for a GPU.
+        with jax.default_device(jax.devices("cpu")[0]):
+            keras.utils.set_random_seed(cell.seed)
+            self._task = build_task(cell)
+            self._optimizers: list[Any] = []
+            if cell.phase == "train":
+                self._optimizers = [build_optimizer(cell, list_trainable(part)) for part in self._task.parts]
+        self._variables = list_variables(self._task)
+        self._variables += [variable for optimizer in self._optimizers for variable in optimizer.variables]
+        self._state: tuple[Any, ...] | None = None
+        self._batches = open_batches(cell, num_threads)
+        self.inputs: tuple[Any, ...] = () if self._batches is not None else self._place(prepare_inputs(cell))
+        self._outputs: tuple[Any, ...] = ()
+        self._is_training = cell.phase == "train"
+        if self._is_training:
+            self._step = jax.jit(self._train, donate_argnums=0, out_shardings=self._replicated)
+        else:
+            self._step = jax.jit(self._infer)
+        jax.block_until_ready((self._read_state(), self.inputs))
+
+    @property
+    def networks(self) -> dict[str, Any]:
+        """The networks, their variables as the last step left them.
+
+        What is assigned to the variables counts in the next step, which takes their values back: a variable must not be
+        read after it. Ask for the networks again.
+        """
+        self._write_variables()
+        return dict(self._task.networks)
+
+    @property
+    def optimizers(self) -> list[Any]:
+        """The optimisers, one per part; their variables as those of `networks`."""
+        self._write_variables()
+        return self._optimizers
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """The losses of the last training step, one per part."""
+        return self._outputs if self._is_training else ()
+
+    def run_step(self) -> None:
+        """Start one step. The data are arguments: a program could fold what it captures into constants."""
+        self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
+        if self._batches is not None:
+            self.inputs = self._place(next(self._batches))
+        state = self._state or self._read_state()
+        if self._is_training:
+            self._state, self._outputs = self._step(state, *self.inputs)
+        else:
+            self._outputs = self._step(state, *self.inputs)
+
+    def synchronize(self) -> None:
+        """Wait for the last step's output.
+
+        All that a program of XLA returns is ready at once, when it has ended: asking for the state's hundreds of arrays
+        as well would only cost time, 20 us for 200.
+        """
+        jax.block_until_ready(self._outputs)
+
+    def reset_peak_memory(self) -> None:
+        """Do nothing: JAX has no way to start its allocators' peaks anew."""
+
+    def device_kind(self) -> Literal["cpu", "gpu"]:
+        """Return where the last step's output lies."""
+        (platform,) = {device.platform for device in self._outputs[0].devices()}
+        return "gpu" if platform == "gpu" else "cpu"
+
+    def _place(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Return arrays of the host on the device, or a share of each on every device."""
+        return tuple(cast_input(jax.device_put(np.asarray(array), self._split)) for array in arrays)
+
+    def _read_state(self) -> tuple[Any, ...]:
+        """Take the variables' values over: the next training step donates them."""
+        # A weak type, which an initial value may have, would be lost in the first step and so have the second compiled.
+        values = (jax.numpy.asarray(variable.value, variable.dtype) for variable in self._variables)
+        self._state = tuple(jax.device_put(value, self._replicated) for value in values)
+        return self._state
+
+    def _write_variables(self) -> None:
+        """Hand the values back to the variables."""
+        if self._state is not None:
+            for variable, value in zip(self._variables, self._state, strict=True):
+                variable.assign(value)
+            self._state = None
+
+    def _infer(self, state: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        with keras.StatelessScope(list(zip(self._variables, state, strict=True))):
+            return (self._task.infer(*inputs),)
+
+    def _train(self, state: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the state after one training step, and the losses."""
+        values: Values = {id(variable): value for variable, value in zip(self._variables, state, strict=True)}
+        losses: list[Any] = []
+        handed_on: tuple[Any, ...] = ()
+        for part, optimizer in zip(self._task.parts, self._optimizers, strict=True):
+            loss, handed_on = self._update(part, optimizer, values, (*inputs, *handed_on))
+            losses.append(loss)
+        return tuple(values[id(variable)] for variable in self._variables), tuple(losses)
+
+    def _update(self, part: Part, optimizer: Any, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Carry out one part of a training step on `values`; return its loss and what it hands on."""
+        trainable = list_trainable(part)
+
+        def compute(trainable_values: list[Any]) -> tuple[Any, Any]:
+            now = values | {id(variable): value for variable, value in zip(trainable, trainable_values, strict=True)}
+            mapping = [(variable, now[id(variable)]) for variable in self._variables]
+            with keras.StatelessScope(mapping) as scope:
+                loss, handed_on = part.compute_loss(*tensors)
+                target = optimizer.scale_loss(loss)
+            return target, (loss, handed_on, [scope.get_current_value(variable) for variable in self._variables])
+
+        before = [values[id(variable)] for variable in trainable]
+        gradients, (loss, handed_on, after) = jax.grad(compute, has_aux=True)(before)
+        values.update((id(variable), value) for variable, value in zip(self._variables, after, strict=True))
+        optimizer_values = [values[id(variable)] for variable in optimizer.variables]
+        new_values, new_optimizer_values = optimizer.stateless_apply(optimizer_values, gradients, before)
+        values.update((id(variable), value) for variable, value in zip(trainable, new_values, strict=True))
+        values.update(
+            (id(variable), value) for variable, value in zip(optimizer.variables, new_optimizer_values, strict=True)
+        )
+        return loss, handed_on
+
+
+def make_shardings(devices: Sequence[jax.Device]) -> tuple[Sharding, Sharding]:
+    """Return where variables go, a copy on each device, and where batches go, a share on each."""
+    if len(devices) == 1:
+        sharding = SingleDeviceSharding(devices[0])
+        return sharding, sharding
+    mesh = Mesh(np.array(devices), ("batch",))
+    return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
+
+
+def open_batches(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]] | None:
+    """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
+    if cell.data_dir is None:
+        return None
+    from bench.data.jax import open_pipeline
+
+    return open_pipeline(cell, num_threads)
+
+
+def read_cuda_version(platform_version: str) -> str | None:
+    """Return the CUDA version that XLA's client states ("... cuda 12090" is 12.9); None for a CPU."""
+    match = re.search(r"cuda (\d+)", platform_version)
+    return f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}" if match else None
+
+
+def read_cudnn_version() -> str | None:
+    """Return the version of the installed cuDNN, whichever CUDA it is for; None where it came without a package."""
+    for package in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            continue
+    return None

@@ -1,0 +1,115 @@
+"""Several GPUs in PyTorch: a Cell in, a Workload out that steps one process per GPU together (DistributedDataParallel).
+
+This process steps the first GPU and is the one that is timed. A step starts with one byte to every other process and
+ends when each has answered: it lasts as long as the slowest.
+"""
+
+import os
+import tempfile
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from bench.frameworks.pytorch_steps import InferenceStep, Step, TrainingStep
+from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.parent import die_with_parent
+from bench.schema import Cell
+from bench.tasks.torch import Part
+
+STEP = b"s"
+DONE = b"d"
+
+
+class ReplicaWorkload(PyTorchWorkload):
+    """One GPU's share of a cell; gradients are averaged over all shares as DistributedDataParallel does it.
+
+    Compiled: torch.compile around DistributedDataParallel and the fused optimiser; no CUDA graph.
+    """
+
+    def _wrap(self, part: Part) -> nn.Module:
+        device_ids = [self._device.index] if self._device.type == "cuda" else None
+        # Buffers stay as each process computes them: an image pool is each one's own.
+        replica = DistributedDataParallel(part, device_ids=device_ids, broadcast_buffers=False)
+        compiled: nn.Module = torch.compile(replica) if self._is_compiled else replica
+        return compiled
+
+    def _capture(self, step: TrainingStep | InferenceStep) -> Step:
+        return step
+
+
+class ReplicatedWorkload(ReplicaWorkload):
+    """The first GPU's share, which takes the others along in every step."""
+
+    def __init__(self, cell: Cell, num_threads: int) -> None:
+        rendezvous = Path(tempfile.mkdtemp(prefix="benchmatrix-")) / "rendezvous"
+        self._connections = [_start_replica(cell, num_threads, rank, rendezvous) for rank in range(1, cell.num_gpus)]
+        self._owes_answers = True  # every process answers once when it is built
+        _join_group(cell, 0, rendezvous)
+        super().__init__(cell, num_threads)
+
+    def run_step(self) -> None:
+        """Start a step on every GPU."""
+        for connection in self._connections:
+            connection.send_bytes(STEP)
+        self._owes_answers = True
+        super().run_step()
+
+    def synchronize(self) -> None:
+        """Wait for every GPU: the step, where one was started, is over."""
+        super().synchronize()
+        if self._owes_answers:
+            for connection in self._connections:
+                _read_answer(connection)
+            self._owes_answers = False
+
+
+def _start_replica(cell: Cell, num_threads: int, rank: int, rendezvous: Path) -> Connection:
+    context = get_context("spawn")  # CUDA does not survive a fork
+    ours, theirs = context.Pipe()
+    arguments = (cell, num_threads, rank, rendezvous, theirs, os.getpid())
+    context.Process(target=serve_replica, args=arguments, daemon=True).start()
+    theirs.close()
+    return ours
+
+
+def serve_replica(
+    cell: Cell, num_threads: int, rank: int, rendezvous: Path, connection: Connection, parent_pid: int
+) -> None:
+    """Build one GPU's share and step it whenever told to, until the connection closes."""
+    from bench.frameworks.pytorch import set_switches
+
+    die_with_parent(parent_pid)
+    set_switches(cell, num_threads)
+    _join_group(cell, rank, rendezvous)
+    workload = ReplicaWorkload(cell, num_threads, rank=rank)
+    connection.send_bytes(DONE)
+    while True:
+        try:
+            connection.recv_bytes()
+        except EOFError:
+            return
+        workload.run_step()
+        workload.synchronize()
+        connection.send_bytes(DONE)
+
+
+def _join_group(cell: Cell, rank: int, rendezvous: Path) -> None:
+    if cell.device == "gpu":
+        torch.cuda.set_device(rank)
+    torch.distributed.init_process_group(
+        "nccl" if cell.device == "gpu" else "gloo",
+        init_method=f"file://{rendezvous}",
+        rank=rank,
+        world_size=cell.num_gpus,
+    )
+
+
+def _read_answer(connection: Connection) -> None:
+    try:
+        connection.recv_bytes()
+    except EOFError:
+        raise RuntimeError("the process of another GPU has died; what it said is above") from None

@@ -1,0 +1,118 @@
+"""Building blocks of the analysis: sizes of a layer in, its multiply-adds per sample and its parameters out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.schema import Cell, Precision
+
+ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+# A float32 weight and Adam's two moments of it, each read and written once per update.
+TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What one step has to do at least on one device."""
+
+    flops: int
+    min_bytes: int
+    num_parameters: int
+    """Of all networks that take part in the step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """One layer: multiply-adds of its forward pass per sample, and its parameters."""
+
+    macs: int
+    num_parameters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass:
+    """Multiply-adds per sample of one run through a network."""
+
+    forward: int
+    weight_gradients: int
+    """As many as forward: each weight's gradient sums over the same products."""
+    input_gradients: int
+    """Of every layer, the first included."""
+    first_layer: int
+    """Those of `input_gradients` that only a learning part in front of the network needs."""
+
+
+def convolve(in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, has_bias: bool = True) -> Layer:
+    """Return a square convolution: every output value sums kernel_size^2 x in_channels products."""
+    num_weights = in_channels * out_channels * kernel_size**2
+    return Layer(macs=num_weights * out_size**2, num_parameters=num_weights + has_bias * out_channels)
+
+
+def convolve_transposed(in_channels: int, out_channels: int, kernel_size: int, in_size: int) -> Layer:
+    """Return a square transposed convolution with bias: every input value enters kernel_size^2 x out_channels products.
+
+    That is what is computed. Counting kernel_size^2 x in_channels products for every output value, as for a plain
+    convolution, gives stride^2 times as many, the rest of which multiply the zeros between the input's values.
+    """
+    num_weights = in_channels * out_channels * kernel_size**2
+    return Layer(macs=num_weights * in_size**2, num_parameters=num_weights + out_channels)
+
+
+def connect(in_features: int, out_features: int, *, num_positions: int = 1) -> Layer:
+    """Return a dense layer with bias, applied at `num_positions` positions of each sample."""
+    num_weights = in_features * out_features
+    return Layer(macs=num_weights * num_positions, num_parameters=num_weights + out_features)
+
+
+def attend(length: int, width: int) -> Layer:
+    """Return self-attention without its dense layers: queries times keys and weights times values, over all heads."""
+    return Layer(macs=2 * length**2 * width, num_parameters=0)
+
+
+def normalize(num_channels: int) -> Layer:
+    """Return a norm with scale and shift; its few operations are not counted."""
+    return Layer(macs=0, num_parameters=2 * num_channels)
+
+
+def compute_output_size(size: int, kernel_size: int, *, stride: int, padding: int) -> int:
+    """Return the height or width behind a convolution or pooling."""
+    return (size + 2 * padding - kernel_size) // stride + 1
+
+
+def count_parameters(layers: Sequence[Layer]) -> int:
+    """Return the parameters of all layers."""
+    return sum(layer.num_parameters for layer in layers)
+
+
+def describe_pass(layers: Sequence[Layer]) -> Pass:
+    """Return the multiply-adds of one run through `layers`."""
+    macs = sum(layer.macs for layer in layers)
+    return Pass(forward=macs, weight_gradients=macs, input_gradients=macs, first_layer=layers[0].macs)
+
+
+def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sample: int) -> Work:
+    """Return the work of a step of a classifier whose first layer gets data, which need no gradient."""
+    seen = describe_pass(layers)
+    macs = seen.forward
+    if cell.phase == "train":
+        macs += seen.weight_gradients + seen.input_gradients - seen.first_layer
+    assert cell.num_classes is not None
+    num_parameters = count_parameters(layers)
+    weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=cell.num_classes)
+    return Work(
+        flops=2 * macs * cell.batch_size,
+        min_bytes=weight_bytes + cell.batch_size * (input_bytes_per_sample + output_bytes),
+        num_parameters=num_parameters,
+    )
+
+
+def count_traffic(cell: Cell, num_parameters: int, *, num_output_values: int) -> tuple[int, int]:
+    """Return the bytes of weights and optimiser state per step, and those of the output per sample (training: none)."""
+    if cell.phase == "train":
+        return num_parameters * TRAINING_BYTES_PER_PARAMETER, 0
+    element_bytes = ELEMENT_BYTES[cell.precision]
+    return num_parameters * element_bytes, num_output_values * element_bytes
+
+
+def count_image_bytes(cell: Cell) -> int:
+    """Return the bytes of one image of three channels."""
+    return 3 * cell.input_size**2 * ELEMENT_BYTES[cell.precision]

@@ -1,0 +1,45 @@
+"""The work of ResNet18 with the ImageNet stem, and of its stages for other stems: a Cell in, Work out."""
+
+from bench.models.work.layers import (
+    Layer,
+    Work,
+    compute_output_size,
+    connect,
+    convolve,
+    count_classifier,
+    count_image_bytes,
+    normalize,
+)
+from bench.schema import Cell
+
+# (channels, stride of the first block) of the four stages, two basic blocks each.
+STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
+
+
+def count(cell: Cell) -> Work:
+    """Return the work of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
+    size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
+    stem = convolve(3, 64, 7, size, has_bias=False)
+    return count_with_stem(cell, stem, compute_output_size(size, 3, stride=2, padding=1))
+
+
+def count_with_stem(cell: Cell, stem: Layer, size: int) -> Work:
+    """Return the work of one step behind `stem`, which leaves 64 channels of `size` x `size`."""
+    assert cell.num_classes is not None
+    layers = [stem, normalize(64)]
+    num_channels = 64
+    for width, stride in STAGES:
+        size = compute_output_size(size, 3, stride=stride, padding=1)
+        layers += _list_block(num_channels, width, size, has_shortcut=stride != 1)
+        layers += _list_block(width, width, size, has_shortcut=False)
+        num_channels = width
+    layers.append(connect(num_channels, cell.num_classes))
+    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
+
+
+def _list_block(in_channels: int, width: int, out_size: int, *, has_shortcut: bool) -> list[Layer]:
+    layers = [convolve(in_channels, width, 3, out_size, has_bias=False), normalize(width)]
+    layers += [convolve(width, width, 3, out_size, has_bias=False), normalize(width)]
+    if has_shortcut:
+        layers += [convolve(in_channels, width, 1, out_size, has_bias=False), normalize(width)]
+    return layers

@@ -1,0 +1,50 @@
+"""The work of the text classifier: a Cell in, Work out."""
+
+from dataclasses import replace
+
+from bench.models.work.layers import (
+    ELEMENT_BYTES,
+    Layer,
+    Work,
+    attend,
+    connect,
+    count_classifier,
+    normalize,
+)
+from bench.schema import Cell
+from bench.tasks.inputs import VOCABULARY_SIZE
+
+WIDTH = 256
+FEED_FORWARD_WIDTH = 1024
+NUM_LAYERS = 4
+TOKEN_BYTES = 4
+
+
+def count(cell: Cell) -> Work:
+    """Return the work of one step: the embedding, which learns and multiplies nothing, four layers, one dense layer.
+
+    A fused attention computes the products of queries and keys once more in the backward pass; they are not counted.
+    Inference reads only the embeddings of the tokens that occur: the expected number of different ones in a batch of
+    tokens drawn evenly, as synthetic ones are. Adam moves every embedding in every step, also those without gradient.
+    """
+    assert cell.num_classes is not None
+    embedding = Layer(macs=0, num_parameters=(VOCABULARY_SIZE + cell.input_size) * WIDTH)
+    layers = [embedding, *(NUM_LAYERS * _list_encoder_layer(cell.input_size)), normalize(WIDTH)]
+    layers.append(connect(WIDTH, cell.num_classes))
+    work = count_classifier(cell, layers, input_bytes_per_sample=cell.input_size * TOKEN_BYTES)
+    if cell.phase == "train":
+        return work
+    unread = VOCABULARY_SIZE * (1 - 1 / VOCABULARY_SIZE) ** (cell.batch_size * cell.input_size)
+    return replace(work, min_bytes=work.min_bytes - round(unread) * WIDTH * ELEMENT_BYTES[cell.precision])
+
+
+def _list_encoder_layer(length: int) -> list[Layer]:
+    return [
+        normalize(WIDTH),
+        connect(WIDTH, 3 * WIDTH, num_positions=length),
+        attend(length, WIDTH),
+        connect(WIDTH, WIDTH, num_positions=length),
+        normalize(WIDTH),
+        connect(WIDTH, FEED_FORWARD_WIDTH, num_positions=length),
+        connect(FEED_FORWARD_WIDTH, WIDTH, num_positions=length),
+    ]

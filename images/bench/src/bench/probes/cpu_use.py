@@ -1,0 +1,167 @@
+"""Who uses the CPUs: two readings of the kernel's counters in, a CpuUse out. Needs no root.
+
+The counters of /proc tick in hundredths of a second (SC_CLK_TCK): over a window of 0.5 s the cores are exact to 0.04.
+"""
+
+import os
+import resource
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from bench.probes.cpu import find_quota_group
+from bench.schema import CpuUse
+
+PROC = Path("/proc")
+POWERCAP = Path("/sys/class/powercap")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Columns of the line `cpu` in /proc/stat (proc(5)) in which a core works or is kept from this machine: user, nice,
+# system, irq, softirq, steal. idle and iowait are neither; guest is counted in user already.
+BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaCounters:
+    """What the cgroup's quota has done so far (cpu.stat)."""
+
+    num_periods: int
+    num_throttled_periods: int
+    throttled_seconds: float
+
+    def subtract(self, earlier: "QuotaCounters") -> "QuotaCounters":
+        """Return what was added since `earlier`."""
+        return QuotaCounters(
+            num_periods=self.num_periods - earlier.num_periods,
+            num_throttled_periods=self.num_throttled_periods - earlier.num_throttled_periods,
+            throttled_seconds=self.throttled_seconds - earlier.throttled_seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageEnergy:
+    """RAPL's counter of one socket; it starts anew at `range_microjoules`."""
+
+    microjoules: int
+    range_microjoules: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuCounters:
+    """One reading of every counter; None: not readable here."""
+
+    seconds: float
+    own_seconds: float
+    busy_seconds: float | None
+    num_machine_cores: int
+    quota: QuotaCounters | None
+    packages: tuple[PackageEnergy, ...] | None
+
+
+def read_cpu_counters() -> CpuCounters:
+    """Read all counters now."""
+    busy_seconds, num_cores = read_machine_seconds()
+    group = find_quota_group()
+    return CpuCounters(
+        seconds=monotonic(),
+        own_seconds=read_own_seconds(),
+        busy_seconds=busy_seconds,
+        num_machine_cores=num_cores,
+        quota=None if group is None else read_quota_counters(group),
+        packages=read_package_energy(),
+    )
+
+
+def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
+    """Return what happened between two readings."""
+    window_seconds = after.seconds - before.seconds
+    own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
+    other_cores = None
+    if before.busy_seconds is not None and after.busy_seconds is not None:
+        # The two clocks tick apart: the difference of an idle machine can fall just below 0.
+        other_cores = max(0.0, (after.busy_seconds - before.busy_seconds) / window_seconds - own_cores)
+    quota = None if before.quota is None or after.quota is None else after.quota.subtract(before.quota)
+    return CpuUse(
+        window_seconds=window_seconds,
+        own_cores=own_cores,
+        other_cores=other_cores,
+        num_machine_cores=after.num_machine_cores,
+        num_periods=None if quota is None else quota.num_periods,
+        num_throttled_periods=None if quota is None else quota.num_throttled_periods,
+        throttled_seconds=None if quota is None else quota.throttled_seconds,
+        energy_joules=_sum_energy(before.packages, after.packages),
+    )
+
+
+def read_own_seconds(proc: Path = PROC) -> float:
+    """Return the CPU seconds of this process and its descendants: living ones and those that were waited for."""
+    waited_and_own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    seconds = sum(usage.ru_utime + usage.ru_stime for usage in waited_and_own)
+    return seconds + sum(_read_descendant_ticks(proc)) / TICKS_PER_SECOND
+
+
+def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]:
+    """Return the busy core seconds of the whole machine since it started, and its cores; stolen time is busy."""
+    if not stat.exists():
+        return None, os.cpu_count() or 1
+    lines = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]
+    total = lines[0][1:]
+    return sum(int(total[column]) for column in BUSY_COLUMNS) / TICKS_PER_SECOND, len(lines) - 1
+
+
+def read_quota_counters(group: Path) -> QuotaCounters | None:
+    """Return what `group`'s quota has done (v2: throttled_usec, v1: throttled_time in ns); None: it does not tell."""
+    stat = group / "cpu.stat"
+    if not stat.exists():
+        return None
+    values = dict(line.split() for line in stat.read_text().splitlines())
+    if "nr_periods" not in values:
+        return None
+    nanoseconds = int(values.get("throttled_time", 0)) + 1000 * int(values.get("throttled_usec", 0))
+    return QuotaCounters(
+        num_periods=int(values["nr_periods"]),
+        num_throttled_periods=int(values["nr_throttled"]),
+        throttled_seconds=nanoseconds / 1e9,
+    )
+
+
+def read_package_energy(powercap: Path = POWERCAP) -> tuple[PackageEnergy, ...] | None:
+    """Return every socket's energy counter; None where there is none or it is for root only, as on most systems."""
+    try:
+        packages = tuple(
+            PackageEnergy(
+                microjoules=int((domain / "energy_uj").read_text()),
+                range_microjoules=int((domain / "max_energy_range_uj").read_text()),
+            )
+            for domain in sorted(powercap.glob("intel-rapl:*"))
+            if (domain / "name").read_text().startswith("package")
+        )
+    except OSError:
+        return None
+    return packages or None
+
+
+def _sum_energy(before: tuple[PackageEnergy, ...] | None, after: tuple[PackageEnergy, ...] | None) -> float | None:
+    if before is None or after is None:
+        return None
+    growth = (
+        (last.microjoules - first.microjoules) % last.range_microjoules
+        for first, last in zip(before, after, strict=True)
+    )
+    return sum(growth) / 1e6
+
+
+def _read_descendant_ticks(proc: Path) -> Iterator[int]:
+    """Yield the ticks of each living descendant of this process and of the children that it has waited for."""
+    processes = {}
+    for stat in proc.glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        # From state on (proc(5)): the second is ppid, the 12th to 15th utime, stime, cutime and cstime.
+        processes[int(stat.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    parents = {os.getpid()}
+    while parents:
+        parents = {pid for pid, (parent, _) in processes.items() if parent in parents}
+        yield from (processes[pid][1] for pid in parents)

@@ -1,0 +1,71 @@
+"""The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
+
+All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
+Units are in the names: seconds, bytes. A reader of version 2 refuses other versions in words.
+"""
+
+from typing import Any
+
+from bench.schema.cell import MODES, Cell, Device, Framework, Mode, Phase, Precision
+from bench.schema.document import SCHEMA_VERSION, Document, Name, hash_text
+from bench.schema.environment import Environment, Gpu
+from bench.schema.measurement import (
+    CpuUse,
+    ForeignProcess,
+    GpuUse,
+    Memory,
+    Phases,
+    Reason,
+    Roofline,
+    Samples,
+    Validity,
+    Verdict,
+)
+from bench.schema.result import Failure, FailureKind, Result, Status
+from bench.schema.run import LeftOutCell, PlannedCell, Run
+
+__all__ = [
+    "MODES",
+    "SCHEMA_VERSION",
+    "Cell",
+    "CpuUse",
+    "Device",
+    "Document",
+    "Environment",
+    "Failure",
+    "FailureKind",
+    "ForeignProcess",
+    "Framework",
+    "Gpu",
+    "GpuUse",
+    "LeftOutCell",
+    "Memory",
+    "Mode",
+    "Name",
+    "Phase",
+    "Phases",
+    "PlannedCell",
+    "Precision",
+    "Reason",
+    "Result",
+    "Roofline",
+    "Run",
+    "Samples",
+    "Status",
+    "Validity",
+    "Verdict",
+    "export_json_schema",
+    "hash_text",
+]
+
+
+def export_json_schema() -> dict[str, Any]:
+    """Return one JSON Schema document with Cell, Result and Run under `$defs`."""
+    from pydantic.json_schema import models_json_schema
+
+    _, schema = models_json_schema(
+        [(Cell, "validation"), (Result, "validation"), (Run, "validation")],
+        title="benchmatrix documents",
+        ref_template="#/$defs/{model}",
+    )
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

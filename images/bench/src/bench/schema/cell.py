@@ -1,0 +1,114 @@
+"""Cell: one combination of axis values; what to measure and how."""
+
+import json
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.catalog import MODELS, ModelSpec
+from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSeconds, Seconds, Version, hash_text
+
+Framework = Literal["pytorch", "tensorflow", "jax"]
+Device = Literal["cpu", "gpu"]
+Phase = Literal["train", "infer"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16"]
+Mode = Literal["eager", "graph", "compiled"]
+
+# The modes that each framework has. `graph` is tf.function without XLA, which the others have no counterpart of; op by
+# op, JAX runs every operation through its compiler, which nobody does in earnest.
+MODES: dict[Framework, tuple[Mode, ...]] = {
+    "pytorch": ("eager", "compiled"),
+    "tensorflow": ("eager", "graph", "compiled"),
+    "jax": ("compiled",),
+}
+MAX_INPUT_SIZE = 65_536
+
+
+class Cell(Document):
+    """One combination of axis values: what to measure and how. Equal cells have equal `cell_id` on every machine."""
+
+    schema_version: Version = SCHEMA_VERSION
+    model: str
+    """A name in `bench.catalog.MODELS`."""
+    framework: Framework
+    device: Device
+    """`cpu`, or `gpu`: NVIDIA GPUs, `num_gpus` of them."""
+    phase: Phase
+    """`train`: forward, backward and one update of every optimiser. `infer`: one forward pass without gradients."""
+    precision: Precision = "fp32"
+    """`fp32`: true float32, TF32 switched off. `tf32`: float32 with TF32 matrix products and convolutions. `fp16`,
+    `bf16`: mixed precision for training (fp16 with dynamic loss scaling), half-precision weights for inference."""
+    mode: Mode = "eager"
+    """`eager`: op by op. `graph`: tf.function without XLA (TensorFlow only). `compiled`: the best that the framework
+    offers in ordinary use: torch.compile and one CUDA graph; tf.function with XLA; jax.jit with donated buffers."""
+    num_gpus: Annotated[int, Field(ge=1, le=64)] = 1
+    """GPUs of one machine that share the batch of a step (data parallelism). 1 where `device` is `cpu`."""
+    batch_size: Count
+    """Samples of one step, over all GPUs: the global batch."""
+    input_size: Annotated[int, Field(ge=2, le=MAX_INPUT_SIZE)]
+    """Height and width of an image in pixels, tokens of a text, rows and columns of a matrix."""
+    num_classes: Annotated[int, Field(ge=2, le=10**7)] | None
+    """Width of a classifier's last layer; null for models without classes."""
+    data_dir: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """Folder with real data, read through the framework's own input pipeline in every step. null: synthetic data,
+    resident on the device."""
+    num_warmup_steps: Count = 6
+    """Steps before the clock, the first one not counted, at the least; more follow until the series is steady."""
+    max_warmup_seconds: PositiveSeconds = 30.0
+    """When the warm-up ends even though the series is not steady, unless `num_warmup_steps` take longer."""
+    num_steps: Count = 30
+    """Timed steps, at the least."""
+    min_seconds: Seconds = 2.0
+    """Length of the timed window, at the least: more steps than `num_steps` are taken until it is reached."""
+    sampling_seconds: Seconds = 3.0
+    """Length of the pass after the timed window, in which a GPU's clocks, power, energy and memory are sampled, at the
+    least. 0: no such pass. A CPU's counters need none."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Seed of the weights and of the synthetic data."""
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        if self.model not in MODELS:
+            raise ValueError(f"model: '{self.model}' is unknown; known are {', '.join(MODELS)}")
+        if self.mode not in MODES[self.framework]:
+            raise ValueError(
+                f"mode: '{self.mode}' is not a mode of {self.framework}; it has {', '.join(MODES[self.framework])}"
+            )
+        self._check_model(MODELS[self.model])
+        if self.device == "cpu" and self.num_gpus != 1:
+            raise ValueError("num_gpus: is 1 where device is 'cpu'")
+        if self.batch_size % self.num_gpus:
+            raise ValueError(f"batch_size: {self.batch_size} cannot be shared evenly by {self.num_gpus} GPUs")
+        return self
+
+    def _check_model(self, spec: ModelSpec) -> None:
+        if self.phase not in spec.phases:
+            raise ValueError(f"phase: '{self.phase}' makes no sense for {self.model}; it has {', '.join(spec.phases)}")
+        if self.num_classes is None and spec.num_classes is not None:
+            raise ValueError(f"num_classes: {self.model} is a classifier and needs a number of classes")
+        if self.num_classes is not None and spec.num_classes is None:
+            raise ValueError(f"num_classes: {self.model} has no classes; leave it out or give null")
+        if self.input_size < spec.min_input_size or self.input_size % spec.input_size_multiple:
+            step = "" if spec.input_size_multiple == 1 else f" and a multiple of {spec.input_size_multiple}"
+            raise ValueError(
+                f"input_size: {self.input_size} does not fit {self.model}: at least {spec.min_input_size}{step}"
+            )
+        if self.data_dir is not None and spec.data is None:
+            raise ValueError(f"data_dir: {self.model} runs on synthetic data only; leave it out")
+
+    @property
+    def canonical_json(self) -> str:
+        """The text that `cell_id` is computed from: every field, keys sorted, no spaces."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def slug(self) -> str:
+        """The readable part of `cell_id`."""
+        device = self.device if self.num_gpus == 1 else f"{self.num_gpus}{self.device}"
+        parts = (self.model, self.framework, device, self.phase, self.precision, self.mode, f"b{self.batch_size}")
+        return "-".join(parts)[:54].rstrip("-")
+
+    @property
+    def cell_id(self) -> str:
+        """Slug and the first 8 hex digits of the SHA-256 of `canonical_json`."""
+        return f"{self.slug}-{hash_text(self.canonical_json)}"

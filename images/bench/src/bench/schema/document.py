@@ -1,0 +1,49 @@
+"""What every document of the contract shares: the version, the strictness, and the types of single values."""
+
+import hashlib
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+SCHEMA_VERSION: Literal[2] = 2
+
+
+def check_version(value: object) -> object:
+    """Return the version of a document; ValueError where it is none that this program reads."""
+    if type(value) is not int or value != SCHEMA_VERSION:
+        raise ValueError(f"this program reads version {SCHEMA_VERSION} of its documents, not {value!r}")
+    return value
+
+
+Version = Annotated[Literal[2], BeforeValidator(check_version)]
+# + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
+Seconds = Annotated[float, Field(ge=0), AfterValidator(lambda value: value + 0.0)]
+PositiveSeconds = Annotated[float, Field(gt=0)]
+Amount = Annotated[float, Field(ge=0)]
+Bytes = Annotated[int, Field(ge=0)]
+Number = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]
+
+
+class Document(BaseModel):
+    """Base of every document: immutable, no unknown field, no silent conversion, no NaN or infinity."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        revalidate_instances="always",  # `model_copy` checks nothing: a part made by it is checked with the whole
+        use_attribute_docstrings=True,
+    )
+
+    def to_json(self) -> bytes:
+        """Return the document as UTF-8 JSON, indented for people."""
+        return self.model_dump_json(indent=1).encode()
+
+
+def hash_text(text: str) -> str:
+    """Return the first 8 hex digits of the SHA-256 of `text`."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

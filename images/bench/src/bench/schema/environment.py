@@ -1,0 +1,53 @@
+"""Environment: where a repeat ran. Results whose environments differ are not aggregated."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from bench.schema.document import Bytes, Count, Document
+
+
+class Gpu(Document):
+    """A GPU that a cell ran on, as NVML names it."""
+
+    name: str
+    uuid: str
+    driver_version: str
+    memory_total_bytes: Bytes
+    compute_capability: str | None = None
+    """`7.5` for a T4."""
+    cuda_version: str | None
+    """The CUDA version that the framework was built for or runs on."""
+    cudnn_version: str | None
+
+
+class Environment(Document):
+    """Where a repeat ran. Results whose environments differ are not aggregated."""
+
+    hostname: str
+    kernel: str
+    python_version: str
+    cpu_model: str
+    num_visible_cores: Count
+    """Cores in the scheduler's affinity mask."""
+    cpu_quota_cores: Annotated[float, Field(gt=0)] | None
+    """The cgroup's CPU quota in cores; None: no quota."""
+    num_threads: Count
+    """floor(quota or visible cores), at least 1: given to every library."""
+    cpu_governor: str | None
+    memory_total_bytes: Bytes
+    versions: dict[str, str]
+    """Package name to version, for everything that can change a time."""
+    settings: dict[str, str | int | bool]
+    """The framework's switches as they stood during the measurement."""
+    gpus: tuple[Gpu, ...] = ()
+    """The GPUs of the cell, `num_gpus` of them; none for a CPU cell."""
+    image: str | None
+    """The container image by digest; None outside containers."""
+    git_revision: str | None
+    """Revision of the benchmatrix checkout; ends in `-dirty` where it had changes."""
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """The first GPU; None for a CPU cell."""
+        return self.gpus[0] if self.gpus else None

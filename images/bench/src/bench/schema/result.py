@@ -1,0 +1,109 @@
+"""Result: the terminal record of one attempt at one repeat of a cell."""
+
+from typing import Literal, Self
+
+from pydantic import AwareDatetime, model_validator
+
+from bench.schema.cell import Cell
+from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Name, Version
+from bench.schema.environment import Environment
+from bench.schema.measurement import CpuUse, GpuUse, Memory, Phases, Roofline, Samples, Validity
+
+Status = Literal["ok", "failed", "oom", "timeout", "preempted"]
+FailureKind = Literal["exception", "missing-framework", "out-of-memory", "killed", "exit", "timeout", "preempted"]
+
+
+class Failure(Document):
+    """Why a repeat did not end well."""
+
+    kind: FailureKind
+    message: str
+    """One line for people."""
+    exit_code: int | None = None
+    signal: str | None = None
+    """Name of the signal that ended the process, `SIGSEGV` for one."""
+    bytes_requested: Bytes | None = None
+    """What the allocation that failed had asked for, where the framework says it."""
+    stderr_tail: str = ""
+    """The end of what the process wrote to stdout and stderr, or the traceback."""
+
+
+class Result(Document):
+    """The terminal record of one attempt at one repeat of a cell. Each attempt leaves exactly one."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: Name
+    cell: Cell
+    cell_id: CellId
+    repeat: Count
+    """1, 2, ...: the n-th independent container of the cell."""
+    attempt: Name
+    """Unique id of the container."""
+    status: Status
+    written_by: Literal["bench", "runner"]
+    """`bench`: the measuring process. `runner`: written for a process that died before it could."""
+    started_at: AwareDatetime
+    finished_at: AwareDatetime
+    phases: Phases = Phases()
+    samples: Samples | None = None
+    memory: Memory | None = None
+    cpu_use: CpuUse | None = None
+    gpu_use: tuple[GpuUse, ...] = ()
+    """One per GPU of the cell."""
+    roofline: Roofline | None = None
+    validity: Validity | None = None
+    probe_failures: tuple[str, ...] = ()
+    """What could not be read of the machine around the timing, one line each; the timing stands without it."""
+    environment: Environment | None = None
+    error: Failure | None = None
+
+    @model_validator(mode="after")
+    def _check_identity(self) -> Self:
+        if self.cell_id != self.cell.cell_id:
+            raise ValueError(f"cell_id: '{self.cell_id}' is not the id of its cell, '{self.cell.cell_id}'")
+        if self.finished_at < self.started_at:
+            raise ValueError("finished_at is before started_at")
+        return self
+
+    @model_validator(mode="after")
+    def _check_completeness(self) -> Self:
+        if self.status != "ok":
+            if self.error is None:
+                raise ValueError(f"error: a result with status '{self.status}' must say why")
+            return self
+        if self.error is not None:
+            raise ValueError("error: a result with status 'ok' has none")
+        parts = (self.samples, self.memory, self.environment, self.validity)
+        if None in parts or not self.phases.is_complete:
+            raise ValueError("a result with status 'ok' needs samples, memory, environment, validity and every phase")
+        return self
+
+    @model_validator(mode="after")
+    def _check_samples(self) -> Self:
+        if self.samples is None:
+            return self
+        check_series("step_seconds", self.samples.step_seconds, self.cell.num_steps, self.phases.steady_seconds)
+        check_series(
+            "warmup_step_seconds",
+            self.samples.warmup_step_seconds,
+            self.cell.num_warmup_steps,
+            self.phases.warmup_seconds,
+        )
+        return self
+
+    @property
+    def throughput_samples_per_s(self) -> float | None:
+        """Samples of the timed window over the seconds of the same window; None where nothing was timed."""
+        if self.samples is None or self.phases.steady_seconds is None:
+            return None
+        return len(self.samples.step_seconds) * self.cell.batch_size / self.phases.steady_seconds
+
+
+def check_series(name: str, series: tuple[float, ...], num_expected: int, window_seconds: float | None) -> None:
+    """Raise ValueError where a series of step times is too short or longer in sum than the window it was taken in."""
+    if len(series) < num_expected:
+        raise ValueError(f"{name}: {len(series)} values, the cell asks for at least {num_expected}")
+    if window_seconds is None:
+        raise ValueError(f"{name}: there, but the phase that it belongs to is missing")
+    if sum(series) > window_seconds * (1 + 1e-6):
+        raise ValueError(f"{name}: sums to {sum(series):.6f} s, more than its window of {window_seconds:.6f} s")

@@ -1,0 +1,51 @@
+"""Run: what one execution of a matrix set out to do."""
+
+import json
+from typing import Literal
+
+from pydantic import AwareDatetime
+
+from bench.schema.cell import Cell
+from bench.schema.document import SCHEMA_VERSION, Count, Document, Name, PositiveSeconds, Version, hash_text
+
+
+class PlannedCell(Document):
+    """A cell with what the executor needs to know about it."""
+
+    cell: Cell
+    repeats: Count
+    timeout_seconds: PositiveSeconds
+    """How long one attempt may take, import included."""
+
+
+class LeftOutCell(Document):
+    """A cell of the matrix that cannot run where the run takes place."""
+
+    cell: Cell
+    reason: str
+
+
+class Run(Document):
+    """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: Name
+    matrix: Name
+    created_at: AwareDatetime
+    executor: Literal["local"]
+    hostname: str
+    user: str
+    tool_version: str
+    git_revision: str | None
+    cells: tuple[PlannedCell, ...]
+    left_out: tuple[LeftOutCell, ...]
+
+    @property
+    def plan_id(self) -> str:
+        """8 hex digits, equal for equal plans: same cells, each with as many repeats. Time limits may differ."""
+        return hash_text(json.dumps(sorted((planned.cell.cell_id, planned.repeats) for planned in self.cells)))
+
+    @property
+    def num_repeats(self) -> int:
+        """Planned repeats of all cells."""
+        return sum(planned.repeats for planned in self.cells)

@@ -1,0 +1,68 @@
+"""Memory that a process takes, and what it could still take here: /proc and the cgroup's files in, bytes out."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+# By the cgroup's version: files with the limit, the use, and the line of memory.stat that says what of the use are
+# pages of files that the kernel takes back before it kills anybody.
+_FILES = {
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+def read_available_bytes(root: Path = Path("/")) -> int:
+    """Return what a process can take without making the machine swap or its cgroup's limit strike.
+
+    The least of the machine's MemAvailable and the room below the limit of each cgroup around this process.
+    """
+    rooms = [_read_mem_available(root / "proc" / "meminfo")]
+    for version, folder in _list_cgroups(root):
+        with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
+            rooms.append(_read_room(folder, *_FILES[version]))
+    return max(0, min(rooms))
+
+
+def read_tree_bytes(pid: int) -> int:
+    """Return what a process and its descendants hold of memory and swap, pages of files (libraries) not counted.
+
+    What has ended meanwhile holds nothing. Memory that two of them share counts twice.
+    """
+    try:
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        children = [
+            child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    own = sum(int(status[key].split()[0]) * 1024 for key in ("RssAnon", "RssShmem", "VmSwap") if key in status)
+    return own + sum(read_tree_bytes(int(child)) for child in children)
+
+
+def _read_mem_available(meminfo: Path) -> int:
+    lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) * 1024
+
+
+def _list_cgroups(root: Path) -> Iterator[tuple[int, Path]]:
+    """Yield version and folder of this process's memory cgroup and of those around it."""
+    for line in (root / "proc" / "self" / "cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            version, top = 2, root / "sys/fs/cgroup"
+        elif "memory" in controllers.split(","):
+            version, top = 1, root / "sys/fs/cgroup/memory"
+        else:
+            continue
+        folder = top / path.lstrip("/")
+        while folder != top:
+            yield version, folder
+            folder = folder.parent
+        yield version, top  # in a container the path can be the host's and lead nowhere: the top is its own cgroup
+
+
+def _read_room(folder: Path, limit: str, use: str, reclaimable: str) -> int:
+    limit_bytes = int((folder / limit).read_text())
+    statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    return limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable])

@@ -1,0 +1,22 @@
+"""Programs that tests start in an image's environment: an interpreter and a program in, its answers out."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+Answers = dict[str, Any]
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = ROOT / "tests" / "unit" / "bench" / "programs"
+PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
+
+
+def ask(interpreter: Path, program: str, *arguments: str) -> Answers:
+    """Return the JSON object on the last line that a program of PROGRAMS prints; AssertionError where it fails."""
+    command = [str(interpreter), str(PROGRAMS / program), *arguments]
+    process = subprocess.run(command, env={**os.environ, "PYTHONPATH": PYTHONPATH}, capture_output=True, text=True)
+    assert 0 == process.returncode, process.stderr[-3000:]
+    answers: Answers = json.loads(process.stdout.splitlines()[-1])
+    return answers

@@ -1,0 +1,30 @@
+"""Results come in, the Collection that is read back from a store that holds them goes out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.schema import Cell, Result
+from bench.store import Store
+from collector.collection import Collection
+from collector.load import load_run
+from factories import RUN_ID, make_result, make_run, put_documents
+
+
+def collect_results(
+    directory: Path, *results: Result, cells: Sequence[Cell] | None = None, repeats: int = 3, run_id: str = RUN_ID
+) -> Collection:
+    """Put `results` as a run into a store in `directory` and load it; planned are `cells`, or else their own."""
+    planned = cells or list({result.cell_id: result.cell for result in results}.values())
+    run = make_run(planned, repeats=repeats, run_id=run_id)
+    store = Store.open(f"file://{directory}")
+    put_documents(store, run, results)
+    return load_run(store, run.run_id)
+
+
+def make_repeats(cell: Cell, *medians: float, **overrides: Any) -> list[Result]:
+    """Return one result per median, each of three equal steps, so that every median is exact."""
+    return [
+        make_result(cell, repeat=number, step_seconds=(median,) * 3, **overrides)
+        for number, median in enumerate(medians, start=1)
+    ]

@@ -1,0 +1,16 @@
+"""What TensorFlow's input pipeline delivers: a folder in, answers as one line of JSON on stdout out."""
+
+import tensorflow as tf
+from pipeline_answers import Ways, answer
+
+from bench.data.tensorflow import open_pipeline
+
+if __name__ == "__main__":
+    answer(
+        Ways(
+            framework="tensorflow",
+            open_pipeline=open_pipeline,
+            to_nhwc=lambda part: part.numpy(),
+            encode_jpeg=lambda image: tf.io.encode_jpeg(image, quality=95).numpy(),
+        )
+    )

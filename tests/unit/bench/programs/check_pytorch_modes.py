@@ -1,0 +1,133 @@
+"""PyTorch in each mode and precision: nothing in, answers as a JSON object on the last line of stdout out."""
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from bench.frameworks import pytorch
+from bench.frameworks.pytorch_replicas import ReplicatedWorkload
+from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.schema import Cell
+from bench.tasks.torch.image_translation import POOL_SIZE, ImagePool
+from factories import make_cell
+
+NUM_STEPS = 3
+
+
+def train(cell: Cell) -> dict[str, Any]:
+    """Run some training steps; say what the losses were, and which weights have moved."""
+    pytorch.set_switches(cell, 1)
+    workload = PyTorchWorkload(cell, 1)
+    before = copy_weights(workload)
+    losses = []
+    for _ in range(NUM_STEPS):
+        workload.run_step()
+        losses.append([loss.item() for loss in workload.losses])
+    after = copy_weights(workload)
+    return {
+        "losses": losses,
+        "moved": {name: not torch.equal(before[name], after[name]) for name in before},
+        "dtypes": sorted(
+            {str(tensor.dtype) for network in workload.networks.values() for tensor in network.parameters()}
+        ),
+        "settings": workload.settings,
+        "device_kind": workload.device_kind(),
+    }
+
+
+def copy_weights(workload: PyTorchWorkload) -> dict[str, torch.Tensor]:
+    """Return all weights of each network as one vector."""
+    return {
+        name: torch.cat([tensor.detach().flatten() for tensor in network.parameters()]).clone()
+        for name, network in workload.networks.items()
+    }
+
+
+def infer(cell: Cell) -> list[float]:
+    """Return some values of the output of one inference step."""
+    workload = PyTorchWorkload(cell, 1)
+    output = workload._step.run(workload.inputs)
+    assert output is not None
+    return [float(value) for value in output.flatten()[:10]]
+
+
+def check_pool() -> dict[str, Any]:
+    """Show a pool twice its size of images that can be told apart; say which came back."""
+    torch.manual_seed(0)
+    pool = ImagePool(2)
+    shown = [float(number) for number in range(POOL_SIZE * 20)]
+    came = [float(pool(torch.full((1, 3, 2, 2), number))[0, 0, 0, 0]) for number in shown]
+    return {"shown": shown, "came": came, "kept": sorted(pool.images[:, 0, 0, 0].tolist())}
+
+
+def check_parts() -> dict[str, int]:
+    """Run CycleGAN's first part alone, then a step; count discriminators' gradients and generators' calls."""
+    workload = PyTorchWorkload(make_cell(model="cyclegan", num_classes=None, batch_size=1), 1)
+    calls: list[int] = []
+    for name in ("generator_ab", "generator_ba"):
+        workload.networks[name].register_forward_hook(lambda *_: calls.append(1))
+    replace(workload._step, parts=workload.task.parts[:1]).run(workload.inputs)  # type: ignore[type-var]
+    num_calls = len(calls)
+    discriminators = [workload.networks[f"discriminator_{domain}"] for domain in "ab"]
+    parameters = [parameter for network in discriminators for parameter in network.parameters()]
+    num_gradients = sum(parameter.grad is not None for parameter in parameters)
+    calls.clear()
+    workload.run_step()
+    return {
+        "num_calls_first_part": num_calls,
+        "num_calls_step": len(calls),
+        "num_gradients_first_part": num_gradients,
+        "num_gradients_step": sum(parameter.grad is not None for parameter in parameters),
+        "num_parameters": len(parameters),
+    }
+
+
+def compare_replicas() -> dict[str, Any]:
+    """Train on one batch in one process, and with half of it in each of two; return the weights' largest difference."""
+    whole = make_cell(batch_size=8)
+    alone = PyTorchWorkload(whole, 1)
+    together = ReplicatedWorkload(whole.model_copy(update={"num_gpus": 2}), 1)
+    start = copy_weights(together)["model"]
+    for _ in range(NUM_STEPS):
+        for workload in (alone, together):
+            workload.run_step()
+            workload.synchronize()
+    one, other = copy_weights(alone)["model"], copy_weights(together)["model"]
+    return {
+        "difference": float((one - other).norm() / (one - start).norm()),
+        "shares": [len(alone.inputs[0]), len(together.inputs[0])],
+    }
+
+
+def main() -> None:
+    """Print all answers."""
+    pytorch.load(make_cell(), 1)
+    answers = {
+        "training": {
+            f"{mode} {precision}": train(make_cell(batch_size=4, mode=mode, precision=precision))
+            for mode in ("eager", "compiled")
+            for precision in ("fp32", "bf16")
+        }
+        | {
+            model: train(make_cell(model=model, num_classes=num_classes, batch_size=2, input_size=input_size))
+            for model, num_classes, input_size in (("cyclegan", None, 32), ("text-classifier", 2, 16))
+        },
+        "scaled": train(make_cell(batch_size=4, precision="fp16")),
+        "inference": {
+            f"{mode} {precision}": infer(make_cell(batch_size=2, phase="infer", mode=mode, precision=precision))
+            for mode in ("eager", "compiled")
+            for precision in ("fp32", "bf16")
+        },
+        "pool": check_pool(),
+        "parts": check_parts(),
+        "replicas": compare_replicas(),
+    }
+    print(json.dumps(answers), flush=True)
+    os._exit(0)  # as bench does: the replicas end with their parent
+
+
+if __name__ == "__main__":  # the replicas are started from this file again
+    main()

@@ -1,0 +1,116 @@
+"""The same three steps in Keras: a framework, its mode and a folder in, MODEL-PRECISION-FRAMEWORK-MODE.npz out.
+
+Starts from PyTorch's weights (see mirror_pytorch.py); all tensors are written under the same names and in PyTorch's
+layout. The gradients of the first step are Adam's first moments after it over 1 - beta 1 (Kingma and Ba, algorithm 1),
+so that they can be read in every mode. initial-FRAMEWORK-MODE.json says how the weights of a new model are distributed.
+"""
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mirror_cells import CASES, EPSILON, NUM_STEPS, list_keras_runs, make_mirror_cell
+from mirror_layers import Flattened, describe, name_keras_variables, sample, to_keras_layout, to_torch_layout
+
+Arrays = dict[str, np.ndarray]
+
+FRAMEWORK, MODE = sys.argv[1], sys.argv[2]
+module = import_module(f"bench.frameworks.{FRAMEWORK}")
+keras = module.keras
+
+
+def read_variables(networks: Any, flattened: Flattened) -> Arrays:
+    """Return views of the variables in PyTorch's layout."""
+    variables = name_keras_variables(networks)
+    return {name: to_torch_layout(name, np.asarray(variable.value), flattened) for name, variable in variables.items()}
+
+
+def sample_variables(prefix: str, networks: Any, flattened: Flattened) -> Arrays:
+    """Return samples of the variables under names with a prefix."""
+    return {f"{prefix}/{name}": sample(values) for name, values in read_variables(networks, flattened).items()}
+
+
+def sample_gradients(workload: Any, flattened: Flattened) -> Arrays:
+    """Return samples of the first step's gradients."""
+    gradients = {}
+    for optimizer in workload.optimizers:
+        for variable, moment in zip(optimizer._trainable_variables, optimizer._momentums, strict=True):
+            gradients[id(variable)] = np.asarray(moment.value) / (1 - optimizer.beta_1)
+    return {
+        f"gradient/{name}": sample(to_torch_layout(name, gradients[id(variable)], flattened))
+        for name, variable in name_keras_variables(workload.networks).items()
+        if id(variable) in gradients
+    }
+
+
+def infer(network: Any, images: Any) -> np.ndarray:
+    """Return the network's output; compiled in JAX, where thousands of single operations would each be."""
+    if FRAMEWORK == "tensorflow":
+        return np.asarray(network(images, training=False))
+    kinds = (network.trainable_variables, network.non_trainable_variables)
+    state = ([variable.value for variable in variables] for variables in kinds)
+    compiled = module.jax.jit(lambda *state: network.stateless_call(*state, images, training=False)[0])
+    return np.asarray(compiled(*state))
+
+
+def build_workload(name: str, precision: str) -> Any:
+    """Return the workload of one model with the precision and Adam's epsilon set and without dropout."""
+    cell = make_mirror_cell(name, FRAMEWORK, MODE)
+    framework = module.load(cell, 2)
+    keras.config.set_floatx(precision)
+    keras.config.set_dtype_policy(precision)
+    workload = framework.build_workload(cell)
+    for optimizer in workload.optimizers:
+        optimizer.epsilon = EPSILON
+    for network in workload.networks.values():
+        for layer in network.layers:
+            if isinstance(layer, keras.layers.Dropout):
+                layer.rate = 0.0
+    return workload
+
+
+def copy_weights(networks: Any, given: Any, flattened: Flattened) -> None:
+    """Give every variable PyTorch's values."""
+    variables = name_keras_variables(networks)
+    assert set(variables) == set(given.files)
+    for name, variable in variables.items():
+        variable.assign(to_keras_layout(name, given[name], flattened))
+
+
+def run_steps(workload: Any, flattened: Flattened) -> Arrays:
+    """Run inference once in every network, and the training steps."""
+    arrays = sample_variables("start", workload.networks, flattened)
+    for index, tensor in enumerate(workload.inputs):
+        values = np.asarray(tensor)
+        arrays[f"input{index}"] = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
+    for name, network in workload.networks.items():
+        output = infer(network, workload.inputs[0])
+        arrays[f"output/{name}"] = output.transpose(0, 3, 1, 2) if output.ndim == 4 else output
+    losses = []
+    for step in range(NUM_STEPS):
+        workload.run_step()
+        losses.append([float(loss) for loss in workload.losses])
+        if step == 0:
+            arrays |= sample_variables("first", workload.networks, flattened) | sample_gradients(workload, flattened)
+    return arrays | sample_variables("end", workload.networks, flattened) | {"losses": np.array(losses)}
+
+
+def main(folder: Path) -> None:
+    """Write the files of every model and precision that runs in this mode."""
+    initial = {}
+    for name, precision in list_keras_runs(FRAMEWORK, MODE):
+        flattened = CASES[name].flattened
+        workload = build_workload(name, precision)
+        arrays = read_variables(workload.networks, flattened)
+        initial[name] = {key: describe(values) for key, values in arrays.items()}
+        copy_weights(workload.networks, np.load(folder / f"{name}-{precision}-weights.npz"), flattened)
+        np.savez(folder / f"{name}-{precision}-{FRAMEWORK}-{MODE}.npz", **run_steps(workload, flattened))
+        keras.backend.clear_session()
+    (folder / f"initial-{FRAMEWORK}-{MODE}.json").write_text(json.dumps(initial))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[3]))

@@ -1,0 +1,62 @@
+"""bench.capabilities: what a device cannot do, and what it can."""
+
+from typing import Any
+
+import pytest
+
+from bench.capabilities import GpuKind, explain_refusal
+from factories import make_cell
+
+T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
+A100 = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)
+P100 = GpuKind(name="Tesla P100", compute_capability=(6, 0), num_gpus=1)
+M40 = GpuKind(name="Tesla M40", compute_capability=(5, 2), num_gpus=1)
+ON_GPU = {"device": "gpu"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpu", "words"),
+    [
+        ({"precision": "tf32"}, None, "tf32 is a mode of NVIDIA GPUs"),
+        ({"precision": "tf32"}, A100, "tf32 is a mode of NVIDIA GPUs"),  # the cell's device counts, not the machine's
+        ({"precision": "fp16"}, None, "fp16 is for GPUs"),
+        (ON_GPU, None, "no NVIDIA GPU is visible on this machine"),
+        (ON_GPU | {"num_gpus": 2}, T4, "num_gpus is 2, and 1 Tesla T4 can be used together"),
+        (ON_GPU | {"num_gpus": 8}, A100, "num_gpus is 8, and 4 NVIDIA A100-SXM4-40GB can be used together"),
+        (ON_GPU | {"precision": "tf32"}, T4, "tf32 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5"),
+        (ON_GPU | {"precision": "bf16"}, T4, "bf16 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5"),
+        (ON_GPU | {"precision": "fp16"}, M40, "fp16 needs a GPU of compute capability 5.3 or higher"),
+        (ON_GPU | {"mode": "compiled"}, P100, "compiled PyTorch needs a GPU of compute capability 7.0 or higher"),
+    ],
+)
+def test_what_a_device_cannot_do_is_refused_in_one_line(
+    fields: dict[str, Any], gpu: GpuKind | None, words: str
+) -> None:
+    reason = explain_refusal(make_cell(**fields), gpu)
+    assert reason is not None
+    assert words in reason
+    assert "\n" not in reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpu"),
+    [
+        ({}, None),
+        ({"precision": "bf16"}, None),
+        ({"mode": "compiled"}, None),
+        (ON_GPU, M40),
+        (ON_GPU | {"precision": "fp16"}, T4),
+        (ON_GPU | {"precision": "fp16"}, P100),
+        (ON_GPU | {"mode": "compiled"}, T4),
+        (ON_GPU | {"mode": "compiled", "framework": "tensorflow"}, P100),
+        (ON_GPU | {"precision": "tf32"}, A100),
+        (ON_GPU | {"precision": "bf16", "num_gpus": 4}, A100),
+    ],
+)
+def test_what_a_device_can_do_is_not_refused(fields: dict[str, Any], gpu: GpuKind | None) -> None:
+    assert explain_refusal(make_cell(**fields), gpu) is None
+
+
+def test_a_newer_generation_counts_as_higher_whatever_its_minor_number() -> None:
+    blackwell = GpuKind(name="NVIDIA B200", compute_capability=(10, 0), num_gpus=1)
+    assert explain_refusal(make_cell(device="gpu", precision="bf16"), blackwell) is None

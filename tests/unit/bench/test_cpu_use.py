@@ -1,0 +1,209 @@
+"""Counters of the CPUs and of memory: made-up /proc, cgroup and powercap trees, and what real processes really use."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.probes.cpu import find_quota_group
+from bench.probes.cpu_use import (
+    CpuCounters,
+    PackageEnergy,
+    QuotaCounters,
+    compare_cpu_counters,
+    read_cpu_counters,
+    read_machine_seconds,
+    read_own_seconds,
+    read_package_energy,
+    read_quota_counters,
+)
+from bench.probes.memory import read_peak_cgroup_bytes
+
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def write_tree(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+# The quota's periods
+
+
+def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Path) -> None:
+    counts = "nr_periods 40\nnr_throttled 10\n"
+    write_tree(
+        tmp_path,
+        {
+            "v2/cpu.stat": f"usage_usec 5\n{counts}throttled_usec 2500000\n",
+            "v1/cpu.stat": f"{counts}throttled_time 2500000000\n",
+        },
+    )
+    expected = QuotaCounters(num_periods=40, num_throttled_periods=10, throttled_seconds=2.5)
+    assert expected == read_quota_counters(tmp_path / "v2") == read_quota_counters(tmp_path / "v1")
+
+
+def test_a_group_that_counts_no_periods_tells_nothing(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"root/cpu.stat": "usage_usec 5\n"})
+    assert read_quota_counters(tmp_path / "root") is None
+    assert read_quota_counters(tmp_path) is None
+
+
+def test_the_periods_are_those_of_the_group_with_the_tightest_quota(tmp_path: Path) -> None:
+    files = {"pod/c1/cpu.max": "max 100000\n", "pod/cpu.max": "200000 100000\n", "cpu.max": "400000 100000\n"}
+    write_tree(tmp_path, {"membership": "0::/pod/c1\n"} | {f"root/{name}": text for name, text in files.items()})
+    assert tmp_path / "root/pod" == find_quota_group(tmp_path / "membership", tmp_path / "root")
+
+
+# Memory of the cgroup
+
+
+@pytest.mark.parametrize(
+    ("lines", "files", "expected"),
+    [
+        ("0::/pod/c1\n", {"pod/c1/memory.peak": "4096\n", "pod/memory.peak": "8192\n"}, 4096),
+        ("0::/pod/c1\n", {"pod/memory.peak": "8192\n"}, 8192),
+        ("0::/pod/c1\n", {"memory.peak": "5\n"}, 5),  # a container that sees its own group as the root
+        ("0::/pod/c1\n", {"pod/c1/memory.current": "4096\n"}, None),  # before Linux 5.19
+        ("5:memory:/pod/c1\n0::/\n", {"memory/pod/c1/memory.max_usage_in_bytes": "77\n"}, 77),
+        ("5:memory:/pod/c1\n0::/\n", {"memory/memory.max_usage_in_bytes": "78\n"}, 78),
+        ("5:cpu:/pod/c1\n", {"memory/memory.max_usage_in_bytes": "79\n"}, None),
+    ],
+)
+def test_the_peak_of_the_nearest_group_is_read(
+    tmp_path: Path, lines: str, files: dict[str, str], expected: int | None
+) -> None:
+    write_tree(tmp_path, {"membership": lines} | {f"root/{name}": text for name, text in files.items()})
+    assert expected == read_peak_cgroup_bytes(tmp_path / "membership", tmp_path / "root")
+
+
+# The machine's cores
+
+
+def test_stolen_time_is_busy_and_waiting_for_disks_is_not(tmp_path: Path) -> None:
+    # user nice system idle iowait irq softirq steal guest guest_nice; the guest's 50 are among the user's 100.
+    write_tree(tmp_path, {"stat": "cpu  100 20 30 9000 800 4 5 60 50 0\ncpu0 1 2\ncpu1 3 4\nintr 5\n"})
+    seconds, num_cores = read_machine_seconds(tmp_path / "stat")
+    assert (219 * TICK, 2) == (seconds, num_cores)
+
+
+def test_a_machine_without_the_file_tells_its_cores_only(tmp_path: Path) -> None:
+    assert (None, os.cpu_count()) == read_machine_seconds(tmp_path / "stat")
+
+
+# This process and its descendants
+
+
+SPIN = (
+    "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint('done', flush=True)\n"
+)
+SPIN_IN_GRANDCHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SPIN!r}])\ninput()\n"
+
+
+def test_the_time_of_children_counts_while_they_live_and_when_they_were_waited_for() -> None:
+    before = read_own_seconds()
+    command = [sys.executable, "-c", f"{SPIN}input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        alive = read_own_seconds()
+        child.communicate(b"\n")
+    waited_for = read_own_seconds()
+    assert 0.3 - 2 * TICK <= alive - before <= waited_for - before + 2 * TICK
+    assert waited_for - alive < 0.3  # not counted twice
+
+
+def test_the_time_of_grandchildren_counts() -> None:
+    before = read_own_seconds()
+    with subprocess.Popen(
+        [sys.executable, "-c", SPIN_IN_GRANDCHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert read_own_seconds() - before >= 0.3 - 2 * TICK
+        child.communicate(b"\n")
+
+
+def test_a_busy_process_is_seen_as_its_own() -> None:
+    before = read_cpu_counters()
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    use = compare_cpu_counters(before, read_cpu_counters())
+    assert 0.2 <= use.own_cores * use.window_seconds + 2 * TICK
+    assert use.own_cores <= use.num_machine_cores
+
+
+# What lies between two readings
+
+
+BEFORE = CpuCounters(
+    seconds=100.0, own_seconds=10.0, busy_seconds=1000.0, num_machine_cores=8, quota=None, packages=None
+)
+
+
+def test_cores_are_seconds_over_the_seconds_of_the_window() -> None:
+    use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=104.0, own_seconds=18.0, busy_seconds=1014.0))
+    assert (4.0, 2.0, 1.5, 8) == (use.window_seconds, use.own_cores, use.other_cores, use.num_machine_cores)
+    assert (None, None, None, None) == (
+        use.num_periods,
+        use.num_throttled_periods,
+        use.throttled_seconds,
+        use.energy_joules,
+    )
+
+
+def test_others_cannot_use_less_than_nothing() -> None:
+    use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=101.0, own_seconds=12.0, busy_seconds=1001.99))
+    assert 0.0 == use.other_cores
+
+
+def test_only_the_periods_of_the_window_count() -> None:
+    earlier = QuotaCounters(num_periods=100, num_throttled_periods=50, throttled_seconds=5.0)
+    later = QuotaCounters(num_periods=120, num_throttled_periods=53, throttled_seconds=5.25)
+    use = compare_cpu_counters(replace(BEFORE, quota=earlier), replace(BEFORE, seconds=102.0, quota=later))
+    assert (20, 3, 0.25) == (use.num_periods, use.num_throttled_periods, use.throttled_seconds)
+
+
+# Energy
+
+
+def make_domain(name: str, microjoules: int) -> dict[str, str]:
+    return {"name": f"{name}\n", "energy_uj": f"{microjoules}\n", "max_energy_range_uj": "10000000\n"}
+
+
+def test_packages_are_read_and_parts_of_them_are_not(tmp_path: Path) -> None:
+    domains = {
+        "intel-rapl:0": make_domain("package-0", 1),
+        "intel-rapl:0:0": make_domain("core", 2),
+        "intel-rapl:1": make_domain("package-1", 3),
+        "intel-rapl:2": make_domain("psys", 4),
+    }
+    for domain, files in domains.items():
+        write_tree(tmp_path / domain, files)
+    packages = read_package_energy(tmp_path)
+    assert packages is not None
+    assert [1, 3] == [package.microjoules for package in packages]
+
+
+def test_there_is_no_energy_without_counters_or_without_the_right_to_read_them(tmp_path: Path) -> None:
+    assert read_package_energy(tmp_path) is None
+    write_tree(tmp_path / "intel-rapl:0", make_domain("package-0", 1))
+    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
+    (tmp_path / "intel-rapl:0" / "energy_uj").mkdir()  # unreadable, for root too
+    assert read_package_energy(tmp_path) is None
+
+
+def test_a_counter_that_starts_anew_within_the_window_is_taken_on() -> None:
+    def make(*microjoules: int) -> tuple[PackageEnergy, ...]:
+        return tuple(PackageEnergy(microjoules=value, range_microjoules=10_000_000) for value in microjoules)
+
+    after = replace(BEFORE, seconds=101.0, packages=make(2_000_000, 5_000_000))
+    # 3 J of the first socket from 9 to 10 and on to 2, 4 J of the second.
+    assert 7.0 == compare_cpu_counters(replace(BEFORE, packages=make(9_000_000, 1_000_000)), after).energy_joules

@@ -1,0 +1,243 @@
+"""Real data through each framework's own input pipeline: what the files hold arrives, prepared as docs/data.md says."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bench.schema import Framework
+from tiny_data import (
+    NUM_IMAGES_A,
+    NUM_IMAGES_B,
+    NUM_TEST_IMAGES,
+    NUM_TRAINING_IMAGES,
+    make_cifar10_image,
+    write_cifar10,
+    write_image_folders,
+)
+
+Answers = dict[str, Any]
+
+FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow", "jax")
+PROGRAMS = Path(__file__).parent / "programs"
+ROOT = Path(__file__).parents[3]
+PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
+ANSWER = "answer: "
+# As published: see bench.data.preprocessing.
+MEAN = np.array([0.4914, 0.4822, 0.4465])
+STD = np.array([0.2470, 0.2435, 0.2616])
+
+
+def make_folder(folder: Path) -> Path:
+    write_cifar10(folder / "cifar")
+    write_image_folders(folder / "folders")
+    return folder
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> Framework:
+    name: Framework = request.param
+    return name
+
+
+def run_program(interpreter: Path, framework: Framework, folder: Path, *arguments: str) -> Any:
+    """Return the JSON value on the last line that the framework's program prints, as soon as it has ended.
+
+    Its output goes to a file: a pipe would stay open as long as a worker that outlives the program.
+    """
+    command = [str(interpreter), str(PROGRAMS / f"check_data_{framework}.py"), str(folder), *arguments]
+    log = folder / "output"
+    with log.open("w") as file:
+        environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+        exit_code = subprocess.run(command, env=environment, stdout=file, stderr=subprocess.STDOUT).returncode
+    lines = log.read_text().splitlines()
+    assert 0 == exit_code, lines[-30:]
+    return json.loads(next(line for line in reversed(lines) if line.startswith(ANSWER)).removeprefix(ANSWER))
+
+
+@pytest.fixture(scope="module")
+def answers(
+    framework: Framework, interpreters: dict[Framework, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Answers:
+    folder = make_folder(tmp_path_factory.mktemp("data"))
+    found: Answers = run_program(interpreters[framework], framework, folder)
+    return found
+
+
+# CIFAR-10
+
+
+def normalize(image: NDArray[np.uint8]) -> NDArray[np.float64]:
+    return (image / 255 - MEAN) / STD
+
+
+def test_batches_have_the_frameworks_own_layout(framework: Framework, answers: Answers) -> None:
+    shape = [10, 3, 32, 32] if framework == "pytorch" else [10, 32, 32, 3]
+    labels = "int32" if framework == "jax" else "int64"
+    (images_shape, images_type), (labels_shape, labels_type) = answers["cifar"]["kinds"]
+    assert (shape, [10]) == (images_shape, labels_shape)
+    assert "float32" in images_type
+    assert labels in labels_type
+
+
+def test_an_image_arrives_normalised_and_otherwise_as_it_is_in_the_file(answers: Answers) -> None:
+    assert np.allclose(normalize(make_cifar10_image(3)), answers["cifar"]["image"], atol=1e-5)
+
+
+def test_inference_takes_the_images_in_their_order_and_begins_again_after_the_last(answers: Answers) -> None:
+    labels = [number % 10 for number in range(NUM_TEST_IMAGES)]
+    assert [*labels, *labels, *labels[:2]] == answers["cifar"]["labels"]
+
+
+def test_a_larger_input_is_interpolated_bilinearly(answers: Answers) -> None:
+    blue = np.array(answers["cifar"]["resized"])[:, 0, 2] * STD[2] + MEAN[2]
+    # Blue is 8 x row. Pixel centres of 64 rows lie at (row + 1/2) / 2 - 1/2 of 32; beyond the outer ones nothing rises.
+    expected = 8 * np.clip((np.arange(64) + 0.5) / 2 - 0.5, 0, 31) / 255
+    # Two of the libraries round to 1/255.
+    assert np.allclose(expected, blue, atol=0.51 / 255)
+
+
+def test_a_smaller_input_is_smoothed_over_all_pixels(answers: Answers) -> None:
+    red, green, blue = np.moveaxis(np.array(answers["cifar"]["shrunk"]) * STD + MEAN, -1, 0)
+    assert np.allclose(3 / 255, red, atol=0.51 / 255)
+    # Output pixel 11 of 24 is centred at 11.5 x 4/3 = 15.33 of 32, the halves meet at 16. A triangle of half-width 4/3
+    # weighs the pixels centred at 14.5, 15.5 and 16.5 with 0.375, 0.875 and 0.125; only the last one is green.
+    assert np.allclose(0.125 / 1.375, green[:, 11], atol=0.51 / 255)
+    assert np.allclose(1 - 0.125 / 1.375, green[:, 12], atol=0.51 / 255)
+    assert np.all(np.diff(blue[:, 0]) > 0)
+
+
+def test_training_images_keep_their_labels(answers: Answers) -> None:
+    images = answers["cifar"]["training"]["images"]
+    assert [number % 10 for number, *_ in images] == [label for *_, label in images]
+
+
+def test_each_epoch_takes_every_image_once_in_an_order_of_its_own(answers: Answers) -> None:
+    numbers = [number for number, *_ in answers["cifar"]["training"]["images"]]
+    epochs = [numbers[i : i + NUM_TRAINING_IMAGES] for i in range(0, len(numbers), NUM_TRAINING_IMAGES)]
+    assert [list(range(NUM_TRAINING_IMAGES))] * 6 == [sorted(epoch) for epoch in epochs]
+    orders = {tuple(epoch) for epoch in epochs} | {tuple(range(NUM_TRAINING_IMAGES))}
+    assert 7 == len(orders)
+
+
+def test_training_images_are_moved_by_up_to_four_pixels_with_black_around_them(answers: Answers) -> None:
+    images = answers["cifar"]["training"]["images"]
+    rows = [row for _, row, *_ in images]
+    assert set(range(-4, 5)) == set(rows)
+    # 600 images, 9 places: 67 each, standard deviation 7.7.
+    assert all(30 < rows.count(row) < 105 for row in range(-4, 5))
+    assert [row < 0 for number, row, *_ in images if number] == [black for number, _, _, black, _ in images if number]
+
+
+def test_half_of_the_training_images_are_flipped(answers: Answers) -> None:
+    flips = [is_flipped for _, _, is_flipped, *_ in answers["cifar"]["training"]["images"]]
+    # 600 images: a standard deviation of 0.02.
+    assert 0.5 == pytest.approx(np.mean(flips), abs=0.08)
+
+
+def test_an_image_is_prepared_anew_in_each_epoch(answers: Answers) -> None:
+    seen = {(row, flip) for number, row, flip, *_ in answers["cifar"]["training"]["images"] if number == 50}
+    assert len(seen) > 1
+
+
+def test_statistics_of_training_are_those_of_the_files(answers: Answers) -> None:
+    training = answers["cifar"]["training"]
+    # Of all 81 crops of all images; flips change neither.
+    padded = [np.pad(make_cifar10_image(i), ((4, 4), (4, 4), (0, 0))) for i in range(NUM_TRAINING_IMAGES)]
+    crops = np.stack([image[y : y + 32, x : x + 32] for image in padded for y in range(9) for x in range(9)])
+    assert ((crops.mean(axis=(0, 1, 2)) / 255 - MEAN) / STD).tolist() == pytest.approx(training["means"], abs=0.05)
+    assert (crops.std(axis=(0, 1, 2)) / 255 / STD).tolist() == pytest.approx(training["deviations"], abs=0.05)
+
+
+def test_equal_seeds_give_equal_batches_and_others_do_not(answers: Answers) -> None:
+    assert [True, False] == answers["cifar"]["training"]["seeded_alike"]
+
+
+# Image folders
+
+
+def test_pairs_have_the_frameworks_own_layout_and_range(framework: Framework, answers: Answers) -> None:
+    shape = [5, 3, 32, 32] if framework == "pytorch" else [5, 32, 32, 3]
+    assert [shape, shape] == [found for found, _ in answers["folders"]["kinds"]]
+    assert all("float32" in kind for _, kind in answers["folders"]["kinds"])
+    # Black and white are in every image.
+    assert [-1.0, 1.0] == pytest.approx(answers["folders"]["extremes"], abs=1e-5)
+
+
+def test_inference_takes_both_domains_in_the_order_of_names(answers: Answers) -> None:
+    domains = answers["folders"]["inferred"]
+    assert [i % NUM_IMAGES_A for i in range(15)] == [number for number, *_ in domains[0]]
+    assert [i % NUM_IMAGES_B for i in range(15)] == [number for number, *_ in domains[1]]
+
+
+def test_inference_sees_whole_images_unflipped(answers: Answers) -> None:
+    described = [image for domain in answers["folders"]["inferred"] for image in domain]
+    assert {False} == {is_flipped for _, is_flipped, _ in described}
+    # Blue is row x 255/39; row 16 of 32 is centred at (16 + 1/2) x 40/32 - 1/2 = 20.125 of 40.
+    assert [20.125 * 255 / 39] * 30 == pytest.approx([blue for *_, blue in described], abs=1.0)
+
+
+def test_training_shuffles_each_domain_by_itself(answers: Answers) -> None:
+    numbers = [[number for number, *_ in domain] for domain in answers["folders"]["trained"]]
+    for taken, size in zip(numbers, (NUM_IMAGES_A, NUM_IMAGES_B), strict=True):
+        epochs = [tuple(taken[i : i + size]) for i in range(0, len(taken), size)]
+        assert {tuple(range(size))} == {tuple(sorted(epoch)) for epoch in epochs}
+        assert len(set(epochs)) > 5
+    # 105 pairs out of 35: all but 1.7 of them are expected.
+    assert len(set(zip(*numbers, strict=True))) > 25
+
+
+def test_training_crops_from_286_256ths_of_the_size_and_flips_half(answers: Answers) -> None:
+    described = [image for domain in answers["folders"]["trained"] for image in domain]
+    # Loaded at 36 pixels (32 x 286/256), cropped at 0 to 4: blue of the middle row tells where.
+    blues = [((16 + offset + 0.5) * 40 / 36 - 0.5) * 255 / 39 for offset in range(5)]
+    nearest = [int(np.argmin(np.abs(np.array(blues) - blue))) for *_, blue in described]
+    assert [blues[offset] for offset in nearest] == pytest.approx([blue for *_, blue in described], abs=1.0)
+    assert {0, 1, 2, 3, 4} == set(nearest)
+    # 210 images: a standard deviation of 0.035.
+    assert 0.5 == pytest.approx(np.mean([is_flipped for _, is_flipped, _ in described]), abs=0.14)
+
+
+def test_domains_are_cropped_and_flipped_independently(answers: Answers) -> None:
+    domain_a, domain_b = answers["folders"]["trained"]
+    flips = {(a, b) for (_, a, _), (_, b, _) in zip(domain_a, domain_b, strict=True)}
+    assert 4 == len(flips)
+
+
+def test_jpegs_are_decoded(answers: Answers) -> None:
+    for colour in answers["jpegs"]["colours"]:
+        assert [200, 100, 50] == pytest.approx(colour, abs=2.5)  # what JPEG's own rounding loses
+
+
+def test_damage_met_in_mid_run_is_one_message_that_names_the_file(answers: Answers) -> None:
+    before, path, after = answers["jpegs"]["damage"].partition("trainB/broken.jpg")
+    assert (True, "trainB/broken.jpg") == (before.startswith("data_dir: "), path)
+    assert " cannot be decoded as a JPEG or PNG image; mend or remove it" == after
+
+
+@pytest.mark.parametrize("name", ["pytorch", "jax"])
+def test_worker_processes_end_with_the_measuring_process(
+    name: Framework, interpreters: dict[Framework, Path], tmp_path: Path
+) -> None:
+    pids = run_program(interpreters[name], name, make_folder(tmp_path), "leave")
+    assert 2 == len(pids)
+    # PyTorch's own watchdog looks every 5 s, Grain has none.
+    deadline = time.monotonic() + 3
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [] == [pid for pid in pids if is_running(pid)]
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return not status.rpartition(")")[2].strip().startswith("Z")

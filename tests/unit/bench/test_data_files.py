@@ -1,0 +1,146 @@
+"""The files of a data_dir: what is whole is found, and every fault is one message before the first step."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.data.cifar10 import Cifar10Records
+from bench.data.files import find_cifar10_files, find_image_files
+from bench.errors import UserError
+from bench.schema import Phase
+from factories import make_cell
+from tiny_data import (
+    NUM_IMAGES_A,
+    NUM_TRAINING_IMAGES,
+    encode_png,
+    make_cifar10_image,
+    make_png_image,
+    write_cifar10,
+    write_image_folders,
+)
+
+
+def find_cifar10(folder: Path, phase: Phase = "train", **fields: Any) -> tuple[Path, ...]:
+    return find_cifar10_files(make_cell(data_dir=str(folder), phase=phase, **({"batch_size": 8} | fields)))
+
+
+def find_images(folder: Path, phase: Phase = "train", **fields: Any) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    given = {"model": "cyclegan", "num_classes": None, "batch_size": 1, "data_dir": str(folder), "phase": phase}
+    return find_image_files(make_cell(**(given | fields)))
+
+
+def test_training_and_inference_have_files_of_their_own(tmp_path: Path) -> None:
+    cifar, folders = write_cifar10(tmp_path / "cifar"), write_image_folders(tmp_path / "folders")
+    assert [f"data_batch_{i}.bin" for i in range(1, 6)] == [path.name for path in find_cifar10(cifar)]
+    assert ["test_batch.bin"] == [path.name for path in find_cifar10(cifar, "infer")]
+    assert ["trainA", "trainB"] == [paths[0].parent.name for paths in find_images(folders)]
+    assert ["testA", "testB"] == [paths[0].parent.name for paths in find_images(folders, "infer")]
+
+
+def test_records_run_through_files_of_unequal_length(tmp_path: Path) -> None:
+    folder = write_cifar10(tmp_path)
+    records = Cifar10Records([folder / "test_batch.bin", folder / "data_batch_2.bin"])
+    assert 24 + 20 == len(records)
+    for index, number in ((0, 0), (23, 23), (24, 20), (43, 39)):
+        image, label = records[index]
+        assert number % 10 == label
+        assert np.array_equal(make_cifar10_image(number), image.transpose(1, 2, 0))
+
+
+def cut_last_byte(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def set_label(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[2 * 3073] = 10
+    path.write_bytes(content)
+
+
+CIFAR_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "missing": (Path.unlink, "data_batch_3.bin is missing; give the folder cifar-10-batches-bin"),
+    "cut off": (cut_last_byte, "data_batch_3.bin has 61459 bytes, expected whole records of 3073 bytes"),
+    "empty": (lambda path: path.write_bytes(b"") and None, "data_batch_3.bin has 0 bytes, expected whole records"),
+    "label": (set_label, "data_batch_3.bin has label 10 in record 3, expected 0 to 9"),
+}
+
+
+@pytest.mark.parametrize("fault", CIFAR_FAULTS)
+def test_a_damaged_cifar10_file_is_one_message(tmp_path: Path, fault: str) -> None:
+    damage, expected = CIFAR_FAULTS[fault]
+    damage(write_cifar10(tmp_path) / "data_batch_3.bin")
+    with pytest.raises(UserError) as caught:
+        find_cifar10(tmp_path)
+    assert str(caught.value).startswith(f"data_dir: {tmp_path}/{expected}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_folder_is_one_message(tmp_path: Path) -> None:
+    for find in (find_cifar10, find_images):
+        with pytest.raises(UserError, match=f"^data_dir: there is no folder {tmp_path}/none; give .*, or leave"):
+            find(tmp_path / "none")
+
+
+def test_fewer_than_ten_classes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="^num_classes: CIFAR-10 in .* has 10 classes, the cell 9; give at least 10$"):
+        find_cifar10(write_cifar10(tmp_path), num_classes=9)
+    assert 5 == len(find_cifar10(tmp_path, num_classes=1000))
+
+
+def test_a_batch_needs_as_many_images(tmp_path: Path) -> None:
+    cifar, folders = write_cifar10(tmp_path / "cifar"), write_image_folders(tmp_path / "folders")
+    assert 5 == len(find_cifar10(cifar, batch_size=NUM_TRAINING_IMAGES))
+    with pytest.raises(UserError, match="holds 100 images, a batch takes 101; add images or lower batch_size$"):
+        find_cifar10(cifar, batch_size=NUM_TRAINING_IMAGES + 1)
+    assert NUM_IMAGES_A == len(find_images(folders, batch_size=NUM_IMAGES_A)[0])
+    with pytest.raises(UserError, match=f"^data_dir: {folders}/trainA holds 5 images, a batch takes 6"):
+        find_images(folders, batch_size=NUM_IMAGES_A + 1)
+
+
+def test_a_missing_domain_is_one_message(tmp_path: Path) -> None:
+    folder = write_image_folders(tmp_path)
+    (folder / "trainB").rename(folder / "trainC")
+    with pytest.raises(UserError, match=f"^data_dir: there is no folder {tmp_path}/trainB; give a folder with trainA"):
+        find_images(folder)
+
+
+PNG = encode_png(make_png_image(1))
+JPEG = b"\xff\xd8\xff\xe0\0\4\0\0\xff\xda\0\2some\xff\0scan\xff\xd9"
+IMAGE_FAULTS = {
+    "empty": (b"", "is empty"),
+    "text": (b"<html>404</html>", "is neither a JPEG nor a PNG file"),
+    "cut png": (PNG[:-20], "is a PNG file that breaks off"),
+    "png without end": (PNG[:-12], "is a PNG file that breaks off"),
+    "png with a wrong byte": (PNG[:60] + bytes([PNG[60] ^ 1]) + PNG[61:], "is a PNG file with a wrong checksum"),
+    "cut jpeg": (JPEG[:-2], "is a JPEG file that breaks off"),
+    # The preview in its header is whole, the image is not.
+    "cut jpeg with preview": (JPEG + JPEG[:-2], "is a JPEG file that breaks off"),
+}
+
+
+@pytest.mark.parametrize("fault", IMAGE_FAULTS)
+def test_a_damaged_image_is_one_message_before_anything_starts(tmp_path: Path, fault: str) -> None:
+    content, expected = IMAGE_FAULTS[fault]
+    path = write_image_folders(tmp_path) / "trainB" / "0003.png"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        find_images(tmp_path)
+    assert f"data_dir: {path} {expected}; expected a JPEG or PNG image: mend or remove it" == str(caught.value)
+
+
+def test_an_image_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
+    path = write_image_folders(tmp_path) / "trainA" / "9999.png"
+    path.mkdir()
+    with pytest.raises(UserError, match=f"^data_dir: {path} cannot be read \\(Is a directory\\); mend"):
+        find_images(tmp_path)
+
+
+def test_whole_jpegs_pass_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    folder = write_image_folders(tmp_path) / "trainA"
+    (folder / "a.JPG").write_bytes(JPEG)
+    (folder / "b.jpeg").write_bytes(JPEG + b"\0 some cameras write more")
+    (folder / "readme.txt").write_text("horses")
+    assert NUM_IMAGES_A + 2 == len(find_images(tmp_path)[0])

@@ -1,0 +1,236 @@
+"""The GPU's side against a made-up NVIDIA library, and the energy of passes whose samples are given."""
+
+import threading
+import time
+
+import pynvml
+import pytest
+
+from bench.probes.gpu import (
+    IdleWatch,
+    Pass,
+    Sample,
+    find_lowest_mean,
+    measure_energy,
+    read_gpu_baselines,
+    read_gpus,
+    sample_gpus,
+    summarize_pass,
+)
+from bench.probes.nvml import NvmlError, find_visible_devices, open_nvml
+from bench.schema import ForeignProcess, GpuUse
+from factories import make_gpu_use
+from fake_nvml import MIB, UUIDS, FakeNvml
+
+NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """The library in the place of the driver's, and one idle reading instead of a second of them."""
+    library = FakeNvml()
+    monkeypatch.setattr("pynvml.nvmlLib", library)
+    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("bench.probes.gpu.SAMPLE_INTERVAL_SECONDS", 0.005)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return library
+
+
+def find_uuids(num_gpus: int) -> list[str]:
+    with open_nvml():
+        return [device.uuid for device in find_visible_devices(num_gpus)]
+
+
+# Which GPUs
+
+
+@pytest.mark.parametrize(
+    ("visible", "num_gpus", "expected"),
+    [
+        (None, 2, [0, 1]),
+        (None, 9, [0, 1, 2]),
+        ("2", 1, [2]),
+        ("2, 0,1", 2, [2, 0]),
+        ("GPU-bbbb3333", 1, [2]),
+        ("GPU-a,GPU-bbbb2", 2, [0, 1]),  # CUDA takes the beginning of a UUID
+        ("MIG-cccc4444", 1, [3]),
+        ("", 1, []),
+    ],
+)
+def test_the_devices_are_those_that_cuda_shows(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str | None, num_gpus: int, expected: list[int]
+) -> None:
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [UUIDS[index] for index in expected] == find_uuids(num_gpus)
+
+
+@pytest.mark.parametrize("visible", ["7", "GPU-dddd", "MIG-dddd"])
+def test_a_device_that_is_not_there_is_an_error(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(NvmlError):
+        find_uuids(1)
+
+
+def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
+    first, second = read_gpus(2, "12.8", None)
+    assert (UUIDS[0], UUIDS[1]) == (first.uuid, second.uuid)
+    assert ("Tesla T4", "7.5", "550.54.15", "12.8") == (
+        first.name,
+        first.compute_capability,
+        first.driver_version,
+        first.cuda_version,
+    )
+    assert 15_360 * MIB == first.memory_total_bytes
+
+
+# Before the framework starts
+
+
+def test_the_baseline_says_who_was_there_before(nvml: FakeNvml) -> None:
+    nvml.processes = [(17, 300 * MIB), (18, None)]
+    (use,) = IdleWatch(read_gpu_baselines(1)).end()
+    expected = (ForeignProcess(pid=17, memory_bytes=300 * MIB), ForeignProcess(pid=18, memory_bytes=None))
+    assert expected == use.foreign_processes
+    assert (UUIDS[0], 60.5, 70.0, 1590) == (
+        use.uuid,
+        use.idle_power_watts,
+        use.power_limit_watts,
+        use.max_sm_clock_mhz,
+    )
+    assert 3 * MIB == use.memory_used_before_bytes  # the driver's reserve left out
+    assert (None, 0, ()) == (use.window_seconds, use.num_steps, use.sample_seconds)
+
+
+@pytest.mark.parametrize(
+    ("watts", "expected"), [([], None), ([70.0], 70.0), ([200.0, 120.0, 80.0, 60.0, 70.0, 90.0], 70.0)]
+)
+def test_the_idle_power_is_the_lowest_mean_of_values_on_end(watts: list[float], expected: float | None) -> None:
+    """Of three: 133.3, 86.7, 70, 73.3."""
+    assert expected == find_lowest_mean(watts, 3)
+
+
+def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
+    refused = ["PowerUsage", "EnforcedPowerLimit", "MaxClockInfo", "MemoryInfo_v2", "ClockInfo", "Temperature"]
+    refused += ["TotalEnergyConsumption", "CurrentClocksThrottleReasons", "ComputeRunningProcesses_v3"]
+    nvml.refusals = {f"nvmlDeviceGet{name}": NOT_SUPPORTED for name in refused}
+    nvml.refusals["nvmlDeviceGetComputeRunningProcesses_v3"] = pynvml.NVML_ERROR_NO_PERMISSION
+    baselines = IdleWatch(read_gpu_baselines(1)).end()
+    (use,) = sample_gpus(baselines, lambda: 5)
+    assert (None, None, None, None, ()) == (
+        use.idle_power_watts,
+        use.power_limit_watts,
+        use.max_sm_clock_mhz,
+        use.memory_used_before_bytes,
+        use.foreign_processes,
+    )
+    assert ((), (), (), {}, None, None) == (
+        use.sm_clock_mhz,
+        use.temperature_celsius,
+        use.power_watts,
+        use.throttle_reasons,
+        use.energy_joules,
+        use.memory_used_peak_bytes,
+    )
+    assert (5, True) == (use.num_steps, len(use.sample_seconds) > 0)
+    assert use == GpuUse.model_validate_json(use.to_json())
+
+
+# The sampling pass
+
+
+def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
+    baselines = IdleWatch(read_gpu_baselines(2)).end()
+    nvml.memory_used_bytes = 900 * MIB
+
+    def run() -> int:
+        time.sleep(0.1)
+        return 7
+
+    first, second = sample_gpus(baselines, run)
+    assert (UUIDS[0], UUIDS[1]) == (first.uuid, second.uuid)
+    for use in (first, second):
+        assert (7, 60.5, 3 * MIB, 900 * MIB) == (
+            use.num_steps,
+            use.idle_power_watts,
+            use.memory_used_before_bytes,
+            use.memory_used_peak_bytes,
+        )
+        assert (use.window_seconds or 0) >= 0.1
+        assert len(use.sample_seconds) >= 2
+        assert sorted(use.sample_seconds) == list(use.sample_seconds)
+        assert ({1500}, {55}, {60.5}) == (set(use.sm_clock_mhz), set(use.temperature_celsius), set(use.power_watts))
+        assert {"software power cap": 1.0, "software thermal slowdown": 1.0} == use.throttle_reasons
+        assert use == GpuUse.model_validate_json(use.to_json())
+
+
+def test_a_counter_that_moves_with_every_reading_gives_the_energy(nvml: FakeNvml) -> None:
+    baselines = read_gpu_baselines(1)
+    nvml.energy_millijoules = [1_000_000 + 1000 * reading for reading in range(1000)]
+    (use,) = sample_gpus(baselines, lambda: len([time.sleep(0.1)]))
+    assert "energy-counter" == use.energy_source
+    # 1 J per reading; the window is a little longer than from the first to the last.
+    assert len(use.sample_seconds) == pytest.approx(use.energy_joules, rel=0.5)
+
+
+def test_what_the_steps_raise_is_raised_when_the_sampler_has_ended(nvml: FakeNvml) -> None:
+    def run() -> int:
+        raise RuntimeError("no room")
+
+    baselines = read_gpu_baselines(1)
+    num_threads = threading.active_count()
+    with pytest.raises(RuntimeError, match="no room"):
+        sample_gpus(baselines, run)
+    assert num_threads == threading.active_count()
+
+
+# Energy
+
+
+def make_sample(seconds: float, joules: float | None = None, watts: float | None = None) -> Sample:
+    return Sample(
+        seconds=seconds,
+        energy_joules=joules,
+        power_watts=watts,
+        sm_clock_mhz=1500,
+        temperature_celsius=50,
+        memory_used_bytes=None,
+        throttle_reasons=(),
+    )
+
+
+def test_energy_is_the_mean_power_between_two_jumps_of_the_counter_times_the_window() -> None:
+    # Jumps at 0.10 s to 108, at 0.20 s to 118, at 0.30 s to 130 J: 22 J in 0.2 s are 110 W; the window is 0.4 s.
+    joules = [(0.0, 100.0), (0.05, 100.0), (0.1, 108.0), (0.15, 108.0), (0.2, 118.0), (0.3, 130.0), (0.35, 130.0)]
+    seen = Pass(window_seconds=0.4, samples=[make_sample(seconds, value, 999.0) for seconds, value in joules])
+    energy, source = measure_energy(seen)
+    assert (pytest.approx(44.0), "energy-counter") == (energy, source)
+
+
+def test_a_counter_that_hardly_moves_leaves_the_samples_of_power() -> None:
+    samples = [make_sample(0.0, 100.0, 50.0), make_sample(0.1, 108.0, 60.0), make_sample(0.2, 108.0, 70.0)]
+    assert (24.0, "power-samples") == measure_energy(Pass(window_seconds=0.4, samples=samples))
+
+
+def test_without_counter_and_power_there_is_no_energy() -> None:
+    assert (None, None) == measure_energy(Pass(window_seconds=0.4, samples=[make_sample(0.0)]))
+    assert (None, None) == measure_energy(Pass(window_seconds=0.4))
+
+
+def test_reasons_are_given_as_shares_of_the_samples() -> None:
+    reasons: list[tuple[str, ...]] = [("GPU idle",), (), ("GPU idle", "sync boost"), ()]
+    samples = [
+        Sample(
+            seconds=index / 10,
+            energy_joules=None,
+            power_watts=None,
+            sm_clock_mhz=None,
+            temperature_celsius=None,
+            memory_used_bytes=None,
+            throttle_reasons=given,
+        )
+        for index, given in enumerate(reasons)
+    ]
+    use = summarize_pass(make_gpu_use(), Pass(window_seconds=0.4, num_steps=3, samples=samples))
+    assert {"GPU idle": 0.5, "sync boost": 0.25} == use.throttle_reasons

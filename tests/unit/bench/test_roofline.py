@@ -1,0 +1,250 @@
+"""Peaks of GPUs and hosts, and the roofline, against numbers by hand."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bench.host_peak import SIZES, find_host_peaks, locate_cache, measure_matrix_product, read_cache
+from bench.peaks import GPUS, Peaks, find_gpu_peaks
+from bench.roofline import find_bound, make_roofline
+from bench.schema import Cell, Device, Precision
+from factories import make_cell
+
+# Peaks of GPUs
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "tflops"),
+    [
+        ("Tesla T4", "fp32", 8.1),
+        ("Tesla T4", "fp16", 65),
+        ("NVIDIA H100 80GB HBM3", "fp32", 66.9),
+        ("NVIDIA H100 80GB HBM3", "tf32", 494.7),
+        ("NVIDIA H100 80GB HBM3", "bf16", 989.4),
+        ("NVIDIA A100-SXM4-40GB", "tf32", 156),
+        ("NVIDIA L4", "fp16", 121),
+    ],
+)
+def test_the_peak_is_that_of_the_precision(name: str, precision: Precision, tflops: float) -> None:
+    assert tflops * 1e12 == find_gpu_peaks([name], precision).flops_per_second
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"), [("Tesla T4", "tf32"), ("Tesla T4", "bf16"), ("Tesla V100-SXM2-16GB", "bf16")]
+)
+def test_a_precision_that_the_hardware_lacks_has_no_peak(name: str, precision: Precision) -> None:
+    peaks = find_gpu_peaks([name], precision)
+    assert peaks.flops_per_second is None
+    assert (peaks.bytes_per_second or 0) > 0
+    assert peaks.source.endswith(f"no {precision} units")
+
+
+def test_several_gpus_have_the_sum_of_their_peaks() -> None:
+    peaks = find_gpu_peaks(["NVIDIA H200"] * 4, "bf16")
+    assert (4 * 989.4e12, 4 * 4.8e12, 4 * 50 * 2**20) == (
+        peaks.flops_per_second,
+        peaks.bytes_per_second,
+        peaks.cache_bytes,
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [["NVIDIA GeForce RTX 4090"], ["NVIDIA A100-SXM4-40GB MIG 1g.5gb"], ["Tesla T4", "NVIDIA L4"], []]
+)
+def test_a_device_in_no_row_and_devices_of_two_kinds_have_no_peaks(names: list[str]) -> None:
+    peaks = find_gpu_peaks(names, "fp32")
+    assert (None, None) == (peaks.flops_per_second, peaks.bytes_per_second)
+    assert "not in the table of peaks" in peaks.source
+
+
+def test_no_name_is_in_two_rows_and_every_row_tells_its_source() -> None:
+    names = [name for row in GPUS for name in row.names]
+    assert sorted(set(names)) == sorted(names)
+    assert all("datasheet" in row.source for row in GPUS)
+
+
+def test_float32_on_an_h100_is_two_operations_per_core_and_cycle() -> None:
+    # 132 multiprocessors of 128 cores at 1980 MHz.
+    assert 132 * 128 * 2 * 1.98e9 == pytest.approx(find_gpu_peaks(["NVIDIA H200"], "fp32").flops_per_second, rel=1e-3)
+
+
+# The roofline
+
+
+def make_peaks(flops: float | None = 1e12, bandwidth: float | None = 1e11, cache_bytes: int = 0) -> Peaks:
+    return Peaks(flops_per_second=flops, bytes_per_second=bandwidth, cache_bytes=cache_bytes, source="by hand")
+
+
+@pytest.mark.parametrize(
+    ("peaks", "expected"),
+    [
+        (make_peaks(), (0.02, "memory")),  # 2e9 bytes at 1e11
+        (make_peaks(flops=1e11), (0.1, "arithmetic")),  # 1e10 operations at 1e11
+        # Of 2e9 bytes a cache of 4e8 keeps 4e8 from being read and 4e8 from being written.
+        (make_peaks(cache_bytes=400_000_000), (pytest.approx(0.012), "memory")),
+        (make_peaks(cache_bytes=1_000_000_000), (0.01, "arithmetic")),
+        (make_peaks(bandwidth=None), (0.01, "arithmetic")),
+        (make_peaks(flops=None), (None, None)),
+    ],
+)
+def test_the_bound_is_the_longer_of_the_two_times(peaks: Peaks, expected: tuple[float | None, str | None]) -> None:
+    assert expected == find_bound(10**10, 2 * 10**9, peaks)
+
+
+def test_the_share_of_the_peak_is_achieved_over_possible() -> None:
+    cell = make_cell(model="matmul", phase="infer", input_size=1000, num_classes=None, batch_size=1)
+    roofline = make_roofline(cell, 0.01, make_peaks(flops=1e12))
+    assert (2 * 10**9, 12 * 10**6) == (roofline.flops_per_step, roofline.min_bytes_per_step)
+    assert (2e11, 0.2, 0.002, "arithmetic", 0.2) == (
+        roofline.achieved_flops_per_second,
+        roofline.share_of_peak,
+        roofline.min_step_seconds,
+        roofline.bound,
+        roofline.share_of_roofline,
+    )
+
+
+def test_without_peaks_what_was_achieved_stands_alone() -> None:
+    roofline = make_roofline(make_cell(), 0.1, make_peaks(flops=None, bandwidth=None))
+    assert roofline.achieved_flops_per_second > 0
+    assert (None, None, None) == (roofline.share_of_peak, roofline.bound, roofline.share_of_roofline)
+
+
+def test_the_work_of_several_gpus_is_that_of_all() -> None:
+    cell = make_cell(device="gpu", batch_size=64, num_gpus=4)
+    single = make_roofline(cell.model_copy(update={"num_gpus": 1}), 0.1, make_peaks())
+    several = make_roofline(cell, 0.1, make_peaks())
+    assert single.flops_per_step == several.flops_per_step
+    # Three more copies of the weights and of Adam's moments.
+    assert 3 * 24 * 2_262_602 == several.min_bytes_per_step - single.min_bytes_per_step
+
+
+# Peaks of hosts
+
+
+class Product:
+    """A matrix product that takes what it would take at its host's rate, by the host's clock."""
+
+    device_timer = None
+
+    def __init__(self, cell: Cell, host: "Host") -> None:
+        self._seconds = 2 * cell.input_size**3 / host.flops_per_second
+
+    def run_step(self) -> None:
+        Host.now += self._seconds
+
+    def synchronize(self) -> None: ...
+
+    def reset_peak_memory(self) -> None: ...
+
+    def device_kind(self) -> Device:
+        return "cpu"
+
+
+class Host:
+    """Builds products, remembers the cells that they were asked for, and has the clock that they move."""
+
+    now = 0.0
+
+    def __init__(self, flops_per_second: float) -> None:
+        self.flops_per_second = flops_per_second
+        self.cells: list[Cell] = []
+
+    def build(self, cell: Cell) -> Product:
+        self.cells.append(cell)
+        return Product(cell, self)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for module in ("harness", "host_peak"):
+        monkeypatch.setattr(f"bench.{module}.perf_counter", lambda: Host.now)
+    return tmp_path / "benchmatrix" / "host-peaks.json"
+
+
+def test_the_product_is_run_as_the_cell_is(cache: Path) -> None:
+    host = Host(1e11)
+    cell = make_cell(framework="jax", mode="compiled", precision="bf16", batch_size=64)
+    rate = measure_matrix_product(cell, host.build)
+    assert 1e11 == pytest.approx(rate)
+    product = Cell.model_validate(host.cells[0].model_dump())
+    assert ("matmul", "jax", "compiled", "bf16", 1) == (
+        product.model,
+        product.framework,
+        product.mode,
+        product.precision,
+        product.batch_size,
+    )
+
+
+def test_products_grow_until_one_would_take_too_long(cache: Path) -> None:
+    slow, middling, fast = Host(5e9), Host(1e11), Host(1e13)
+    for host in (slow, middling, fast):
+        measure_matrix_product(make_cell(), host.build)
+    # 2 x 512^3 operations take 54 ms at 5e9, eight times that is more than 0.25 s; 2 x 2048^3 take 0.17 s at 1e11.
+    assert [512] == [cell.input_size for cell in slow.cells]
+    assert [512, 1024, 2048] == [cell.input_size for cell in middling.cells]
+    assert list(SIZES) == [cell.input_size for cell in fast.cells]
+
+
+def test_a_host_is_measured_once_per_framework_and_its_best_is_its_peak(cache: Path) -> None:
+    slow, fast = Host(5e9), Host(1e10)
+    jax = make_cell(framework="jax", mode="compiled")
+    first = find_host_peaks(make_cell(), 2, 1e9, slow.build)
+    second = find_host_peaks(jax, 2, 1e9, fast.build)
+    third = find_host_peaks(make_cell(), 2, 1e9, slow.build)
+    assert [512] == [cell.input_size for cell in slow.cells] == [cell.input_size for cell in fast.cells][:1]
+    assert (pytest.approx(5e9), pytest.approx(1e10)) == (first.flops_per_second, second.flops_per_second)
+    assert second == third
+    assert "2 threads, in jax" in third.source
+    assert (None, 0) == (third.bytes_per_second, third.cache_bytes)
+
+
+def test_threads_and_precisions_have_peaks_of_their_own(cache: Path) -> None:
+    host = Host(5e9)
+    for num_threads, precision in ((1, "fp32"), (2, "fp32"), (2, "bf16"), (2, "fp32")):
+        find_host_peaks(make_cell(precision=precision), num_threads, 1e9, host.build)
+    assert 3 == len(host.cells) == len(read_cache(cache))
+
+
+def test_a_peak_that_a_cell_surpasses_is_measured_again(cache: Path) -> None:
+    host = Host(5e9)  # while somebody else keeps the cores busy
+    find_host_peaks(make_cell(), 2, 1e9, host.build)
+    host.flops_per_second = 1e10
+    mended = find_host_peaks(make_cell(), 2, 6e9, host.build)
+    assert 1e10 == pytest.approx(mended.flops_per_second)
+    assert 2 == sum(cell.input_size == 512 for cell in host.cells)
+
+
+def test_a_cell_that_stays_above_the_peak_is_measured_a_few_times_and_no_more(cache: Path) -> None:
+    host = Host(5e9)
+    peaks = find_host_peaks(make_cell(), 2, 1e15, host.build)
+    assert 3 == len(host.cells)
+    assert 5e9 == pytest.approx(peaks.flops_per_second)
+
+
+def test_where_nothing_can_be_written_the_peak_is_measured_all_the_same(cache: Path) -> None:
+    cache.parent.write_text("a file where the folder should be")
+    assert 5e9 == pytest.approx(find_host_peaks(make_cell(), 2, 1e9, Host(5e9).build).flops_per_second)
+
+
+def test_the_peaks_lie_with_the_temporary_files_where_there_is_no_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tmp_path / ".cache" / "benchmatrix" / "host-peaks.json" == locate_cache()
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+    assert Path(tempfile.gettempdir()) / "benchmatrix" / "host-peaks.json" == locate_cache()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"host": 5}', '{"host": {"jax": "fast"}}'])
+def test_a_damaged_file_is_as_good_as_none(cache: Path, text: str) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text(text)
+    assert {} == read_cache(cache)
+    find_host_peaks(make_cell(), 2, 1e9, Host(1e11).build)
+    assert 1 == len(json.loads(cache.read_text()))

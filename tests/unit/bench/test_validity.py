@@ -1,0 +1,233 @@
+"""The verdict: for each of its bounds a measurement just within it and one just beyond."""
+
+from typing import Any
+
+import pytest
+
+from bench.schema import ForeignProcess, Samples, Validity, Verdict
+from bench.validity import Evidence, find_drift_bound, judge, measure_drift, measure_spread
+from factories import make_cell, make_cpu_use, make_gpu_use, make_phases, make_roofline
+
+STEPS = (0.1,) * 10
+
+
+def make_evidence(step_seconds: tuple[float, ...] = STEPS, *, reached_steady: bool = True, **fields: Any) -> Evidence:
+    """A measurement in a window of 1 s on two cores with nothing to be said against it."""
+    samples = Samples(
+        warmup_step_seconds=(0.1,),
+        step_seconds=step_seconds,
+        device_step_seconds=None,
+        reached_steady=reached_steady,
+    )
+    given: dict[str, Any] = {
+        "cell": make_cell(),
+        "phases": make_phases(step_seconds, (0.1,)),
+        "samples": samples,
+        "device_kind": "cpu",
+        "num_threads": 2,
+        "cpu_use": make_cpu_use(1.0),
+        "gpu_use": (),
+        "roofline": make_roofline(),
+    }
+    return Evidence(**(given | fields))
+
+
+def make_gpu_evidence(cell: dict[str, Any] | None = None, **fields: Any) -> Evidence:
+    """The same on a T4."""
+    given = {"cell": make_cell(device="gpu", **(cell or {})), "device_kind": "gpu", "gpu_use": (make_gpu_use(),)}
+    return make_evidence(**(given | fields))
+
+
+def list_verdicts(evidence: Evidence) -> list[Verdict]:
+    return [reason.verdict for reason in judge(evidence).reasons]
+
+
+# Nothing to be said
+
+
+def test_a_healthy_measurement_is_valid() -> None:
+    assert Validity(verdict="valid", reasons=()) == judge(make_evidence())
+    assert Validity(verdict="valid", reasons=()) == judge(make_gpu_evidence())
+
+
+def test_what_could_not_be_read_is_held_against_nobody() -> None:
+    use = make_cpu_use(1.0, other_cores=None, num_periods=None, num_throttled_periods=None, throttled_seconds=None)
+    blind = make_gpu_use(
+        memory_used_before_bytes=None,
+        max_sm_clock_mhz=None,
+        sample_seconds=(),
+        sm_clock_mhz=(),
+        temperature_celsius=(),
+        power_watts=(),
+        throttle_reasons={},
+    )
+    assert [] == list_verdicts(make_gpu_evidence(cpu_use=use, gpu_use=(blind,), roofline=None, device_kind=None))
+
+
+# wrong-device and over-peak
+
+
+def test_an_output_on_another_device_is_the_gravest_reason() -> None:
+    validity = judge(make_gpu_evidence(device_kind="cpu", step_seconds=(0.1,) * 9))
+    assert "wrong-device" == validity.verdict
+    assert ["wrong-device", "too-short"] == [reason.verdict for reason in validity.reasons]
+    assert "the step's output lives on the cpu, the cell asks for the gpu" == validity.reasons[0].message
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
+def test_more_than_a_datasheets_peak_is_over_peak(share: float, expected: list[Verdict]) -> None:
+    assert expected == list_verdicts(make_gpu_evidence(roofline=make_roofline(share_of_peak=share)))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(1.09, []), (1.11, ["over-peak"])])
+def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: list[Verdict]) -> None:
+    roofline = make_roofline(share_of_peak=share, share_of_roofline=share)
+    assert expected == list_verdicts(make_evidence(roofline=roofline))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
+def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: list[Verdict]) -> None:
+    roofline = make_roofline(bound="memory", share_of_peak=0.1, share_of_roofline=share)
+    assert expected == list_verdicts(make_gpu_evidence(roofline=roofline))
+
+
+# contaminated
+
+
+def test_a_foreign_process_on_a_gpu_contaminates() -> None:
+    foreign = make_gpu_use(foreign_processes=(ForeignProcess(pid=17, memory_bytes=None),))
+    validity = judge(make_gpu_evidence(gpu_use=(make_gpu_use(), foreign)))
+    assert "contaminated" == validity.verdict
+    assert validity.reasons[0].message.endswith("was computing for others before the start (process 17)")
+
+
+@pytest.mark.parametrize(("mebibytes", "expected"), [(100, []), (101, ["contaminated"])])
+def test_memory_in_use_before_the_start_contaminates(mebibytes: int, expected: list[Verdict]) -> None:
+    gpu = make_gpu_use(memory_used_before_bytes=mebibytes * 2**20)
+    assert expected == list_verdicts(make_gpu_evidence(gpu_use=(gpu,)))
+
+
+@pytest.mark.parametrize(
+    ("num_threads", "num_cores", "other_cores", "expected"),
+    [
+        (2, 2, 0.19, []),
+        (2, 2, 0.21, ["contaminated"]),
+        (2, 16, 14.1, []),  # a pod's share of a large node: the others have their own cores
+        (2, 16, 14.3, ["contaminated"]),
+        (16, 16, 1.5, []),
+        (16, 16, 1.7, ["contaminated"]),
+    ],
+)
+def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
+    num_threads: int, num_cores: int, other_cores: float, expected: list[Verdict]
+) -> None:
+    use = make_cpu_use(1.0, num_machine_cores=num_cores, other_cores=other_cores)
+    assert expected == list_verdicts(make_evidence(cpu_use=use, num_threads=num_threads))
+
+
+@pytest.mark.parametrize(("other_cores", "expected"), [(7.0, []), (7.2, ["contaminated"])])
+def test_a_gpu_cell_needs_no_more_cores_than_it_uses(other_cores: float, expected: list[Verdict]) -> None:
+    use = make_cpu_use(1.0, own_cores=1.0, num_machine_cores=8, other_cores=other_cores)
+    assert expected == list_verdicts(make_gpu_evidence(cpu_use=use, num_threads=8))
+
+
+# throttled
+
+
+@pytest.mark.parametrize(("clock", "expected"), [(1193, []), (1192, ["throttled"])])
+def test_below_three_quarters_of_the_highest_clock_a_gpu_is_throttled(clock: int, expected: list[Verdict]) -> None:
+    # 75% of 1590 MHz is 1192.5 MHz; the first sample alone is no median.
+    gpu = make_gpu_use(sm_clock_mhz=(300, clock, clock), throttle_reasons={"software power cap": 1.0})
+    validity = judge(make_gpu_evidence(gpu_use=(gpu,)))
+    assert expected == [reason.verdict for reason in validity.reasons]
+    assert all("software power cap in 100% of samples" in reason.message for reason in validity.reasons)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        ({"software power cap": 1.0, "applications clocks setting": 1.0}, []),
+        ({"hardware thermal slowdown": 0.05}, []),
+        ({"hardware thermal slowdown": 0.06}, ["throttled"]),
+        ({"software thermal slowdown": 0.06}, ["throttled"]),
+        ({"hardware power brake slowdown": 1.0, "hardware slowdown": 1.0}, ["throttled", "throttled"]),
+    ],
+)
+def test_heat_and_a_power_brake_throttle_at_any_clock(reasons: dict[str, float], expected: list[Verdict]) -> None:
+    assert expected == list_verdicts(make_gpu_evidence(gpu_use=(make_gpu_use(throttle_reasons=reasons),)))
+
+
+@pytest.mark.parametrize(("throttled_seconds", "expected"), [(0.09, []), (0.11, ["throttled"])])
+def test_threads_that_the_quota_stops_for_a_twentieth_of_their_time_are_throttled(
+    throttled_seconds: float, expected: list[Verdict]
+) -> None:
+    # Two threads in a window of 1 s have 2 s; that every period was cut is not what counts.
+    use = make_cpu_use(1.0, num_periods=10, num_throttled_periods=10, throttled_seconds=throttled_seconds)
+    assert expected == list_verdicts(make_evidence(cpu_use=use))
+
+
+# too-short
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "step_seconds", "expected"),
+    [
+        (10, 0.051, []),
+        (10, 0.049, ["too-short"]),
+        (9, 0.1, ["too-short"]),
+        (9, 0.5, ["too-short"]),
+        (3, 1.7, []),
+        (3, 1.6, ["too-short"]),
+        (2, 60.0, ["too-short"]),
+        (1, 0.1, ["too-short", "too-short"]),
+    ],
+)
+def test_a_window_needs_half_a_second_and_ten_steps_or_three_long_ones(
+    num_steps: int, step_seconds: float, expected: list[Verdict]
+) -> None:
+    assert expected == list_verdicts(make_evidence((step_seconds,) * num_steps))
+
+
+# not-steady
+
+
+def test_a_warm_up_that_was_cut_off_is_not_steady() -> None:
+    assert ["not-steady"] == list_verdicts(make_evidence(reached_steady=False))
+
+
+@pytest.mark.parametrize(("last", "expected"), [(0.1049, []), (0.1051, ["not-steady"]), (0.094, ["not-steady"])])
+def test_a_level_that_changes_within_the_window_is_not_steady(last: float, expected: list[Verdict]) -> None:
+    assert expected == list_verdicts(make_evidence((0.1,) * 10 + (last,) * 10))
+
+
+def test_the_thirds_of_a_window_are_compared() -> None:
+    steps = (1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 1.5, 1.5, 1.5)
+    assert 0.5 == measure_drift(steps)
+    assert 0.0 == measure_drift((1.0, 2.0))
+
+
+def test_noise_between_the_steps_widens_the_bound_of_a_drift_but_a_drift_does_not() -> None:
+    drifting = tuple(1 + number / 100 for number in range(30))
+    # Steps differ by 0.01 of a median of 1.145: far below what widens the bound.
+    assert 0.05 == find_drift_bound(drifting)
+    noisy = (0.9, 1.1) * 15
+    # 3 x 1.2533 x sqrt(2) x 1.0483 x 0.2 / 1.0 / sqrt(10) = 0.3525.
+    assert 0.3525 == pytest.approx(find_drift_bound(noisy), rel=1e-3)
+
+
+# noisy
+
+
+def test_the_spread_is_the_scaled_median_absolute_deviation_over_the_median() -> None:
+    # Median 10; deviations 1 0 0 2 90: their median is 1.
+    assert 0.14826 == pytest.approx(measure_spread((9.0, 10.0, 10.0, 12.0, 100.0)))
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(0.0067, []), (0.0068, ["noisy"])])
+def test_steps_that_spread_by_a_tenth_are_noisy(spread: float, expected: list[Verdict]) -> None:
+    # Half of the steps at 0.1 - s, half at 0.1 + s: the deviation is s, a tenth of the median at s = 0.006745.
+    assert expected == list_verdicts(make_evidence((0.1 - spread, 0.1 + spread) * 10))
+
+
+def test_single_outliers_are_no_noise() -> None:
+    assert [] == list_verdicts(make_evidence((0.1,) * 15 + (0.9,) + (0.1,) * 4))

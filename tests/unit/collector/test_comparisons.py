@@ -1,0 +1,269 @@
+from functools import partial
+
+import pandas as pd
+import pytest
+
+from collector.comparison_tables import present_comparison
+from collector.comparisons import (
+    DEVICES,
+    FRAMEWORKS,
+    MODES,
+    PRECISIONS,
+    STRONG_SCALING,
+    WEAK_SCALING,
+    compare_cells,
+    count_left_out,
+    describe_ratio,
+)
+from collector.statistics import Estimate
+from collector.tables import summarize_cells, summarize_collections
+from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity
+from measured_runs import collect_results, make_repeats
+
+TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
+
+
+@pytest.fixture
+def collect(tmp_path):
+    return partial(collect_results, tmp_path)
+
+
+def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(collect):
+    graph = make_cell(framework="tensorflow", mode="graph")
+    collection = collect(
+        *make_repeats(make_cell(), 0.1, 0.1, 0.1),
+        *make_repeats(graph, 0.112, 0.112, environment=TENSORFLOW),
+        *make_repeats(make_cell(batch_size=8), 0.1),
+    )
+    (row,) = compare_cells(summarize_cells(collection), FRAMEWORKS).to_dict("records")
+    assert 1.12 == pytest.approx(row["ratio"])
+    assert "TensorFlow is 1.12x slower (1.12 to 1.12)" == row["verdict"]
+    assert ("graph", "eager") == (row["mode_subject"], row["mode_reference"])
+    assert ("2.21.0", "2.11.0") == (row["framework_version_subject"], row["framework_version_reference"])
+    assert "TensorFlow: 2 ok of 3 planned" == row["note"]
+
+
+def test_every_mode_is_compared(collect):
+    cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph")]
+    results = [result for cell in [make_cell(), *cells] for result in make_repeats(cell, 0.1)]
+    assert ["eager", "graph"] == compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)["mode_subject"].to_list()
+
+
+def test_a_different_protocol_does_not_keep_cells_apart(collect):
+    longer = make_cell(framework="tensorflow", num_steps=2, num_warmup_steps=2, min_seconds=0.1, max_warmup_seconds=9.0)
+    results = [*make_repeats(make_cell(), 0.1, 0.1), *make_repeats(longer, 0.1, 0.1)]
+    assert 1 == len(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"batch_size": 1}, {"input_size": 64}, {"model": "resnet18"}, {"phase": "infer"}, {"seed": 1}]
+)
+def test_cells_that_do_other_work_are_not_compared(collect, changes):
+    results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow", **changes), 0.1)]
+    assert 0 == len(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS))
+
+
+def test_frameworks_on_different_hardware_are_named_and_not_compared(collect):
+    other = make_environment(cpu_model="AMD EPYC")
+    results = [
+        *make_repeats(make_cell(), 0.1),
+        *make_repeats(make_cell(framework="tensorflow"), 0.1, environment=other),
+    ]
+    (row,) = compare_cells(summarize_cells(collect(*results)), FRAMEWORKS).to_dict("records")
+    assert "not compared: the hardware differs" == row["verdict"]
+    assert pd.isna(row["ratio"])
+
+
+def test_frameworks_are_compared_where_they_share_hardware_and_only_there(collect):
+    other = make_environment(cpu_model="AMD EPYC")
+    results = [
+        make_result(repeat=1),
+        make_result(repeat=2, environment=other),
+        *make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2),
+    ]
+    (row,) = compare_cells(summarize_cells(collect(*results)), FRAMEWORKS).to_dict("records")
+    assert 2.0 == pytest.approx(row["ratio"])
+    assert "Intel(R) Xeon(R) CPU @ 2.20GHz" == row["cpu_model_subject"]
+
+
+def test_a_pair_with_a_side_that_failed_says_so(collect):
+    results = [*make_repeats(make_cell(), 0.1), make_failed_result(make_cell(framework="tensorflow"), status="oom")]
+    (row,) = compare_cells(summarize_cells(collect(*results, repeats=1)), FRAMEWORKS).to_dict("records")
+    assert "not compared: no ok repeat of TensorFlow" == row["verdict"]
+
+
+def test_the_speedup_is_cpu_time_over_gpu_time_and_names_both(collect):
+    environment = make_environment(gpus=(make_gpu(name="NVIDIA H100"),), num_threads=16)
+    results = [
+        *make_repeats(make_cell(), 0.4, 0.4, 0.4),
+        *make_repeats(make_cell(device="gpu"), 0.01, 0.01, 0.01, environment=environment),
+    ]
+    (row,) = compare_cells(summarize_cells(collect(*results)), DEVICES).to_dict("records")
+    assert 40.0 == pytest.approx(row["ratio"])
+    assert "NVIDIA H100 is 40.0x faster (40.0 to 40.0)" == row["verdict"]
+    assert (2, "NVIDIA H100") == (row["num_threads_reference"], row["gpu_name_subject"])
+
+
+def test_devices_are_compared_within_one_framework_and_mode(collect):
+    results = [*make_repeats(make_cell(), 0.4), *make_repeats(make_cell(device="gpu", framework="tensorflow"), 0.01)]
+    assert 0 == len(compare_cells(summarize_cells(collect(*results)), DEVICES))
+
+
+@pytest.mark.parametrize(
+    ("center", "error", "verdict"),
+    [
+        # Student's t at 4 degrees of freedom and 97.5 %: 2.776445; exp(2.776445 * 0.02) = 1.0571
+        (1.12, 0.02, "TensorFlow is 1.12x slower (1.06 to 1.18)"),
+        (1 / 1.12, 0.02, "TensorFlow is 1.12x faster (1.06 to 1.18)"),
+        (1.05, 0.02, "no difference shown"),
+        (0.95, 0.02, "no difference shown"),
+    ],
+)
+def test_a_verdict_is_given_only_where_the_interval_excludes_1(center, error, verdict):
+    ratio = Estimate(center=center, log_standard_error=error, degrees_of_freedom=4)
+    assert verdict == describe_ratio(ratio, subject="TensorFlow")
+
+
+def test_without_an_interval_there_is_no_verdict(collect):
+    results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow"), 0.9)]
+    (row,) = compare_cells(summarize_cells(collect(*results, repeats=1)), FRAMEWORKS).to_dict("records")
+    assert "no verdict: one repeat, no interval" == row["verdict"]
+    assert 9.0 == pytest.approx(row["ratio"])
+
+
+def test_comparisons_for_people_hold_ratio_verdict_and_hardware(collect):
+    results = [
+        *make_repeats(make_cell(), 0.4, 0.4),
+        *make_repeats(make_cell(framework="tensorflow"), 0.5, 0.5),
+        *make_repeats(make_cell(device="gpu"), 0.01, 0.01),
+    ]
+    summary = summarize_cells(collect(*results, repeats=2))
+    frameworks = present_comparison(compare_cells(summary, FRAMEWORKS), FRAMEWORKS).frame.iloc[0]
+    devices = present_comparison(compare_cells(summary, DEVICES), DEVICES).frame.iloc[0]
+    assert "Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads" == frameworks["hardware"]
+    assert ("1.25", "400", "500") == tuple(frameworks[["time ratio", "second, ms", "first, ms"]])
+    assert ("40.0", "Tesla T4") == tuple(devices[["speedup", "GPU"]])
+
+
+def test_jax_is_compared_with_pytorch_too(collect):
+    cells = [make_cell(mode="compiled"), make_cell(framework="jax", mode="compiled")]
+    versions = ({"torch": "2.11.0"}, {"jax": "0.11.2"})
+    results = [
+        result
+        for cell, seconds, packages in zip(cells, (0.2, 0.1), versions, strict=True)
+        for result in make_repeats(cell, seconds, seconds, environment=make_environment(versions=packages))
+    ]
+    (row,) = compare_cells(summarize_cells(collect(*results)), FRAMEWORKS).to_dict("records")
+    assert ("JAX compiled", "PyTorch compiled") == (row["subject"], row["reference"])
+    assert 0.5 == pytest.approx(row["ratio"])
+
+
+@pytest.mark.parametrize(
+    ("comparison", "changes", "verdict"),
+    [
+        (MODES, {"mode": "compiled"}, "compiled is 4.00x faster (4.00 to 4.00)"),
+        (PRECISIONS, {"precision": "bf16"}, "bf16 is 4.00x faster (4.00 to 4.00)"),
+    ],
+)
+def test_mode_and_precision_are_worth_the_slower_time_over_the_faster(collect, comparison, changes, verdict):
+    plain, changed = make_cell(device="gpu"), make_cell(device="gpu", **changes)
+    results = [*make_repeats(plain, 0.4, 0.4, 0.4), *make_repeats(changed, 0.1, 0.1, 0.1)]
+    (row,) = compare_cells(summarize_cells(collect(*results)), comparison).to_dict("records")
+    assert (4.0, verdict) == (pytest.approx(row["ratio"]), row["verdict"])
+
+
+def test_tensorflows_three_modes_make_three_pairs(collect):
+    cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph", "compiled")]
+    results = [result for cell in cells for result in make_repeats(cell, 0.1)]
+    rows = compare_cells(summarize_cells(collect(*results)), MODES)
+    assert {("graph", "eager"), ("compiled", "eager"), ("compiled", "graph")} == set(
+        rows[["subject", "reference"]].itertuples(index=False, name=None)
+    )
+
+
+def make_gpus(number, batch, *seconds):
+    cell = make_cell(device="gpu", num_gpus=number, batch_size=batch)
+    return make_repeats(cell, *seconds, environment=make_environment(gpus=(make_gpu(),) * number))
+
+
+def test_weak_scaling_is_at_the_same_batch_per_gpu(collect):
+    results = [*make_gpus(1, 64, 0.1, 0.1), *make_gpus(4, 256, 0.125, 0.125), *make_gpus(4, 64, 0.1, 0.1)]
+    (row,) = compare_cells(summarize_cells(collect(*results)), WEAK_SCALING).to_dict("records")
+    assert 0.8 == pytest.approx(row["ratio"])  # 4 * 64 / 0.125 = 2048 of 4 * 640 = 2560 samples/s
+    assert "80.0 % of linear (80.0 to 80.0)" == row["verdict"]
+    assert ("4 GPUs, batch 256", "1 GPU, batch 64", 64) == (row["subject"], row["reference"], row["batch_per_gpu"])
+
+
+def test_strong_scaling_is_at_the_same_global_batch(collect):
+    results = [*make_gpus(1, 64, 0.1, 0.1), *make_gpus(4, 64, 0.05, 0.05), *make_gpus(4, 256, 0.1, 0.1)]
+    (row,) = compare_cells(summarize_cells(collect(*results)), STRONG_SCALING).to_dict("records")
+    assert 0.5 == pytest.approx(row["ratio"])  # 64 / 0.05 = 1280 of 4 * 640 = 2560 samples/s
+    assert ("4 GPUs", "1 GPU", 64) == (row["subject"], row["reference"], row["batch_size"])
+
+
+def test_models_without_classes_are_paired(collect):
+    cells = [
+        make_cell(model="matmul", phase="infer", batch_size=1, num_classes=None, device=device)
+        for device in ("cpu", "gpu")
+    ]
+    results = [result for cell in cells for result in make_repeats(cell, 0.1)]
+    assert 1 == len(compare_cells(summarize_cells(collect(*results)), DEVICES))
+
+
+def make_noisy_pair():
+    noisy = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity("noisy"))
+    return [*make_repeats(make_cell(), 0.1, 0.1), *noisy]
+
+
+def test_a_side_without_a_valid_repeat_leaves_the_pair_out_and_says_why(collect):
+    pairs = compare_cells(summarize_cells(collect(*make_noisy_pair(), repeats=2)), FRAMEWORKS)
+    (row,) = pairs.to_dict("records")
+    assert pd.isna(row["ratio"])
+    assert "left out: no repeat of TensorFlow is valid (TensorFlow: 2 noisy)" == row["verdict"]
+    assert "1 of 1 pairs are left out: 1 as no repeat of TensorFlow is valid." == count_left_out([pairs])
+    assert present_comparison(pairs, FRAMEWORKS).frame.empty
+
+
+def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(collect):
+    summary = summarize_cells(collect(*make_noisy_pair(), repeats=2))
+    pairs = compare_cells(summary, FRAMEWORKS, include_invalid=True)
+    (row,) = pairs.to_dict("records")
+    assert 2.0 == pytest.approx(row["ratio"])
+    assert "TensorFlow: no valid repeat: figures from all 2 ok" == row["note"]
+    assert "" == count_left_out([pairs])
+
+
+def collect_apart(tmp_path, *, gpu_version="2.11.0+cu128"):
+    """A run on the CPU and a run on the GPU of one host."""
+    environment = make_environment(gpus=(make_gpu(),), versions={"torch": gpu_version, "numpy": "2.3.5"})
+    runs = {
+        "cpu-run": make_repeats(make_cell(), 0.4, 0.4, run_id="cpu-run"),
+        "gpu-run": make_repeats(make_cell(device="gpu"), 0.1, 0.1, run_id="gpu-run", environment=environment),
+    }
+    return [collect_results(tmp_path, *results, run_id=run_id) for run_id, results in runs.items()]
+
+
+def test_devices_are_compared_across_runs(tmp_path):
+    (row,) = compare_cells(summarize_collections(collect_apart(tmp_path)), DEVICES).to_dict("records")
+    assert 4.0 == pytest.approx(row["ratio"])
+    assert row["note"].endswith("of two runs, gpu-run and cpu-run")
+
+
+def test_devices_are_not_compared_across_versions_of_the_framework(tmp_path):
+    summary = summarize_collections(collect_apart(tmp_path, gpu_version="2.12.0"))
+    (row,) = compare_cells(summary, DEVICES).to_dict("records")
+    assert "not compared: the framework's versions differ, 2.12.0 and 2.11.0" == row["verdict"]
+
+
+def test_a_pair_within_a_run_is_preferred_to_the_same_pair_across_runs(tmp_path):
+    cells = (make_cell(), make_cell(framework="tensorflow"))
+    runs = [
+        collect_results(
+            tmp_path, *(result for cell in cells for result in make_repeats(cell, 0.1, run_id=run_id)), run_id=run_id
+        )
+        for run_id in ("one", "two")
+    ]
+    rows = compare_cells(summarize_collections(runs), FRAMEWORKS)
+    assert [("one", "one"), ("two", "two")] == list(
+        rows[["run_id_subject", "run_id_reference"]].itertuples(index=False, name=None)
+    )
