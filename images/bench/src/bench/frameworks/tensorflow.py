@@ -106,7 +106,12 @@ class TensorFlowWorkload:
     @property
     def losses(self) -> tuple[Any, ...]:
         """The losses of the last training step, one per part, each the mean over the whole batch."""
-        return self._outputs if self._is_training else ()
+        if not self._is_training:
+            return ()
+        if self._strategy is None:
+            return self._outputs
+        mean = tf.distribute.ReduceOp.MEAN
+        return tuple(self._strategy.reduce(mean, loss, axis=None) for loss in self._outputs)
 
     def run_step(self) -> None:
         """Start one step. The data are arguments: a graph could fold what it captures into constants."""
@@ -172,9 +177,7 @@ class TensorFlowWorkload:
 
         def run_replicas(*inputs: Any) -> tuple[Any, ...]:
             outputs: tuple[Any, ...] = strategy.run(step, args=inputs)
-            if not self.optimizers:
-                return outputs
-            return tuple(strategy.reduce(tf.distribute.ReduceOp.MEAN, loss, axis=None) for loss in outputs)
+            return outputs
 
         return run_replicas
 
