@@ -21,8 +21,17 @@ from bench.schema import Cell, Precision
 NUM_STEPS = 10
 NUM_WARMUP_STEPS = 5
 NUM_SHOWN = 12
-# Parts of kernels' names, in lower case; the first kind that matches counts.
+# Parts of kernels' names, in lower case; the first kind that matches counts. Inductor names its kernels after what it
+# fused, so `triton_poi_fused_convolution_relu` is bias and ReLU, no convolution: its own templates for those are `tem`.
 KINDS = {
+    "matrix products written in Triton": ("triton_tem", "triton_mm", "triton_convolution"),
+    "normalisation, activation, pooling and other element-wise work": (
+        "triton_",
+        "bn_fw",
+        "bn_bw",
+        "batchnorm",
+        "batch_norm",
+    ),
     "layout changes and copies": ("nchwtonhwc", "nhwctonchw", "memcpy", "memset", "copy_"),
     "optimiser": ("adam", "multi_tensor"),
     "matrix products and convolutions": (
@@ -36,7 +45,7 @@ KINDS = {
         "nvjet",
         "cudnn",
     ),
-    "normalisation, activation, pooling and other element-wise work": ("",),
+    "everything else": ("",),
 }
 
 

@@ -82,11 +82,14 @@ class ScriptedTimer:
     def queue(self, seconds: float) -> None:
         self._device_seconds += seconds
 
-    def record_event(self) -> tuple[int, float]:
-        self.events.append((len(self.events), self._device_seconds))
-        return self.events[-1]
+    def make_event(self) -> list[float]:
+        return []
 
-    def read_seconds(self, start: tuple[int, float], end: tuple[int, float]) -> float:
+    def record(self, event: list[float]) -> None:
+        self.events.append((len(self.events), self._device_seconds))
+        event[:] = self.events[-1]
+
+    def read_seconds(self, start: list[float], end: list[float]) -> float:
         assert end[0] == start[0] + 1  # a pair, not across steps
         return end[1] - start[1]
 
@@ -176,7 +179,7 @@ def test_the_steps_of_the_sampling_pass_run_to_their_end_for_as_long_as_asked(cl
 
 def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
     class SlowToRead(ScriptedTimer):
-        def read_seconds(self, start: tuple[int, float], end: tuple[int, float]) -> float:
+        def read_seconds(self, start: list[float], end: list[float]) -> float:
             clock.advance(1000.0)
             return super().read_seconds(start, end)
 

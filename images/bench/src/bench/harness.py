@@ -26,8 +26,11 @@ STEADY_MIN_SECONDS = 0.5
 class DeviceTimer(Protocol):
     """Events on the device's own clock."""
 
-    def record_event(self) -> Any:
-        """Queue an event behind all work queued so far and return it."""
+    def make_event(self) -> Any:
+        """Return a new event, ready to be recorded without delay."""
+
+    def record(self, event: Any) -> None:
+        """Queue an event behind all work queued so far."""
 
     def read_seconds(self, start: Any, end: Any) -> float:
         """Return the seconds between two events that have happened."""
@@ -138,13 +141,16 @@ def _run_window(workload: Workload, cell: Cell) -> tuple[list[float], list[tuple
     workload.synchronize()
     window_start = perf_counter()
     while True:
-        start = perf_counter()
         if timer is None:
+            start = perf_counter()
             workload.run_step()
-        else:
-            before = timer.record_event()
+        else:  # the clock stands still while events are made: a step of a small model is launched in a millisecond
+            before, after = timer.make_event(), timer.make_event()
+            timer.record(before)
+            start = perf_counter()
             workload.run_step()
-            events.append((before, timer.record_event()))
+            timer.record(after)
+            events.append((before, after))
         workload.synchronize()
         end = perf_counter()
         steps.append(end - start)

@@ -32,8 +32,9 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     XLA reads the size of its CPU thread pools from NPROC when its client starts; there is no other switch.
     """
     os.environ["NPROC"] = str(num_threads)
-    # XLA on GPUs computes float32 products and convolutions in TF32 unless told otherwise.
-    matmul_precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
+    # XLA on GPUs computes float32 products and convolutions in TF32 unless told otherwise. In half precision anything
+    # but the default would only keep some of XLA's kernels out.
+    matmul_precision = {"fp32": "highest", "tf32": "tensorfloat32"}.get(cell.precision, "default")
     jax.config.update("jax_default_matmul_precision", matmul_precision)
     # The first one is the default device. Keras does some of its work on the CPU.
     jax.config.update("jax_platforms", "cpu" if cell.device == "cpu" else "cuda,cpu")

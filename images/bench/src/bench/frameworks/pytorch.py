@@ -1,5 +1,8 @@
 """PyTorch: a Cell in, a Workload for the harness out."""
 
+import weakref
+from collections.abc import Callable
+
 import torch
 import torchvision
 
@@ -43,7 +46,7 @@ class PyTorch:
     def __init__(self, cell: Cell, num_threads: int) -> None:
         self._on_gpu = cell.device == "gpu"
         self._num_threads = num_threads
-        self._workload: PyTorchWorkload | None = None
+        self._workload: Callable[[], PyTorchWorkload | None] = lambda: None
         self.versions = {"torch": torch.__version__, "torchvision": torchvision.__version__}
         self.cuda_version: str | None = torch.version.cuda
         cudnn = torch.backends.cudnn.version() if self._on_gpu else None
@@ -60,22 +63,22 @@ class PyTorch:
 
     def build_workload(self, cell: Cell) -> PyTorchWorkload:
         """Return the cell's networks with Adam and inputs on its device; of several GPUs each gets a process."""
-        if cell.num_gpus > 1:
-            self._workload = ReplicatedWorkload(cell, self._num_threads)
-        else:
-            self._workload = PyTorchWorkload(cell, self._num_threads)
-        self.settings |= self._workload.settings
-        return self._workload
+        workload_type = ReplicatedWorkload if cell.num_gpus > 1 else PyTorchWorkload
+        workload = workload_type(cell, self._num_threads)
+        self._workload = weakref.ref(workload)  # whoever asked for it decides how long it takes memory
+        self.settings |= workload.settings
+        return workload
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the CUDA allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU.
 
         A replayed CUDA graph allocates nothing: its tensors' peak is that of its capture. Of several GPUs, the first's.
         """
-        if not self._on_gpu or self._workload is None:
+        if not self._on_gpu:
             return None, None
-        allocated = max(torch.cuda.max_memory_allocated(), self._workload.captured_peak_bytes)
-        return allocated, torch.cuda.max_memory_reserved()
+        workload = self._workload()
+        captured = workload.captured_peak_bytes if workload else 0
+        return max(torch.cuda.max_memory_allocated(), captured), torch.cuda.max_memory_reserved()
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether an allocator gave up (all but CUDA's caching one raise a plain RuntimeError: told by its words)."""

@@ -42,12 +42,12 @@ class TrainingStep:
     half_type: torch.dtype | None
     """What autocast computes in; None: float32."""
     losses: Tensors = ()
-    scalers: "list[torch.amp.GradScaler]" = field(default_factory=list)
-    """One per part, for float16 alone; the others do nothing."""
+    scalers: "list[torch.amp.GradScaler]" = field(init=False)
+    """One per part in float16, none in other precisions."""
 
     def __post_init__(self) -> None:
-        scales = self.half_type is torch.float16
-        self.scalers = [torch.amp.GradScaler(self.device_type, enabled=scales) for _ in self.parts]
+        is_scaled = self.half_type is torch.float16
+        self.scalers = [torch.amp.GradScaler(self.device_type) for _ in self.parts] if is_scaled else []
 
     def run(self, inputs: Tensors) -> Tensor | None:
         """Run every part; a part's frozen networks get no gradients meanwhile."""
@@ -65,13 +65,21 @@ class TrainingStep:
         return None
 
     def _train_part(self, index: int, tensors: Tensors) -> tuple[Tensor, Tensors]:
-        optimizer, scaler = self.optimizers[index], self.scalers[index]
+        optimizer = self.optimizers[index]
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self.device_type, self.half_type, enabled=self.half_type is not None):
+        if self.half_type is None:
             loss, carry = self.modules[index](*tensors)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+        else:
+            with torch.autocast(self.device_type, self.half_type):
+                loss, carry = self.modules[index](*tensors)
+        if self.scalers:
+            scaler = self.scalers[index]
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            loss.backward()
+            optimizer.step()
         return loss.detach(), carry
 
 

@@ -25,9 +25,12 @@ class PyTorchWorkload:
         torch.manual_seed(cell.seed)
         self._cell = cell
         self._device = torch.device("cuda", rank) if cell.device == "gpu" else torch.device("cpu")
+        self._is_on_gpu = cell.device == "gpu"
+        if self._is_on_gpu:
+            torch.cuda.set_device(self._device)
         self._is_compiled = cell.mode == "compiled"
         self._memory_format = choose_memory_format(cell)
-        self.device_timer = CudaEvents() if cell.device == "gpu" else None
+        self.device_timer = CudaEvents() if self._is_on_gpu else None
         self.task = build_task(cell)
         self.networks = self.task.networks
         self.inputs = self._share_out(tuple(torch.from_numpy(array) for array in make_inputs(cell)), rank)
@@ -67,12 +70,12 @@ class PyTorchWorkload:
 
     def synchronize(self) -> None:
         """Wait for the GPU; on a CPU PyTorch has finished when a call returns."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        if self._is_on_gpu:
+            torch.cuda.synchronize()  # without naming the device, which costs microseconds: it is the current one
 
     def reset_peak_memory(self) -> None:
         """Start the CUDA allocator's peaks anew."""
-        if self._device.type == "cuda":
+        if self._is_on_gpu:
             torch.cuda.reset_peak_memory_stats(self._device)
 
     def device_kind(self) -> str:
@@ -100,7 +103,7 @@ class PyTorchWorkload:
                 lr=spec.learning_rate,
                 betas=spec.betas,
                 fused=True if self._is_compiled else None,
-                capturable=self._is_compiled and self._device.type == "cuda",
+                capturable=self._is_compiled and self._is_on_gpu,
             )
             self.optimizers.append(adam)
         step = TrainingStep(
@@ -117,7 +120,7 @@ class PyTorchWorkload:
             network.eval().to(self._device).to(memory_format=self._memory_format)
             network.to(HALF_TYPES.get(self._cell.precision, torch.float32))
         # Part of torch.compile's own "max-autotune": seconds of compilation for a few percent of the small kernels.
-        options = {"coordinate_descent_tuning": True} if self._device.type == "cuda" else {}
+        options = {"coordinate_descent_tuning": True} if self._is_on_gpu else {}
         infer = torch.compile(self.task.infer, options=options) if self._is_compiled else self.task.infer
         return self._capture(InferenceStep(infer))
 
@@ -129,7 +132,7 @@ class PyTorchWorkload:
         return compiled
 
     def _capture(self, step: TrainingStep | InferenceStep) -> Step:
-        return GraphedStep(step) if self._is_compiled and self._device.type == "cuda" else step
+        return GraphedStep(step) if self._is_compiled and self._is_on_gpu else step
 
 
 def open_share(cell: Cell, num_threads: int, rank: int) -> Iterator[tuple[Tensor, ...]] | None:
@@ -153,13 +156,20 @@ def choose_memory_format(cell: Cell) -> torch.memory_format:
 
 
 class CudaEvents:
-    """CUDA events on the current stream."""
+    """CUDA events on the stream that was current when the timer was made."""
 
-    def record_event(self) -> torch.cuda.Event:
-        """Queue a timing event behind all work queued so far."""
+    def __init__(self) -> None:
+        self._stream = torch.cuda.current_stream()
+
+    def make_event(self) -> torch.cuda.Event:
+        """Return a timing event; recorded once, for CUDA makes it no sooner."""
         event = torch.cuda.Event(enable_timing=True)
-        event.record()
+        event.record(self._stream)
         return event
+
+    def record(self, event: torch.cuda.Event) -> None:
+        """Queue an event behind all work queued so far."""
+        event.record(self._stream)
 
     def read_seconds(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:
         """Return the seconds between two events that have happened (CUDA counts milliseconds, resolution 0.5 us)."""

@@ -25,8 +25,9 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     """Set TensorFlow's threads and precision and return it. DeviceMissingError where GPUs asked for are not there."""
     tf.config.threading.set_intra_op_parallelism_threads(num_threads)
     tf.config.threading.set_inter_op_parallelism_threads(num_threads)
-    # XLA obeys it too: it hands its matrix products and convolutions the precision HIGHEST where TF32 is off.
-    tf.config.experimental.enable_tensor_float_32_execution(cell.precision == "tf32")
+    # XLA obeys it too: it hands its matrix products and convolutions the precision HIGHEST where TF32 is off. In
+    # half precision that would only keep some of XLA's kernels out.
+    tf.config.experimental.enable_tensor_float_32_execution(cell.precision != "fp32")
     kind = cell.device.upper()
     num_seen = len(tf.config.list_physical_devices(kind))
     if num_seen < cell.num_gpus:
