@@ -5,22 +5,33 @@ from pathlib import Path
 
 import pandas as pd
 
+from collector.answers import Answer, Case
 from collector.collection import Collection
 from collector.evidence import count_flops, gather_evidence
 from collector.facts import list_facts
 from collector.forecast import Forecast, fit_forecast
 from collector.gpu_table import load_gpu_table
-from collector.judges import Answer, Case, judge_claim
+from collector.judges import judge_claim
+from collector.plausibility import WINOGRAD_SAVING
 from collector.study import load_study
 from collector.tables import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
 READING = (
-    "A claim is *impossible on the stated hardware* where a time that it rests on is shorter than the stated device "
-    "can do the work in; *reproduced* or *not reproduced* where it was measured, on the stated hardware if it is about "
-    "hardware, on any GPU if it is about a framework; *not tested here* else. A speedup on other hardware neither "
-    "reproduces nor refutes the study's. Operations are counted as written, a multiply-add as two."
+    "By arithmetic alone a claim is *implausible on the stated hardware* where a time that it rests on implies a rate "
+    "beyond the stated device's, that an algorithm with fewer multiplications could save; *impossible on the stated "
+    f"hardware* where it implies more than {WINOGRAD_SAVING:g} times the device's rate, out of reach even if "
+    "Winograd's F(2x2, 3x3) did all of the work (arXiv 1509.09308). Operations are counted as direct convolutions do "
+    "them, a multiply-add as two. *Reproduced*: every 95 % interval lies inside the claim's band, on the stated "
+    "hardware if the claim is about hardware, on any GPU if it is about a framework; *not reproduced*: one lies wholly "
+    "outside; *not decided*: an interval is too wide to tell; *not tested here*: all else. A speedup on other hardware "
+    "neither reproduces nor refutes the study's; it is shown as the nearest answer."
 )
+FRAMEWORK_REMARK = (
+    "TensorFlow stands here for Keras 3 on TensorFlow, which computes a batch norm from several operations."
+)
+# Below it Student's quantile is 12.7: see "Can the interval be believed?" in docs/report.md.
+ENOUGH_REPEATS = 3
 
 
 def answer_claims(
@@ -39,9 +50,10 @@ def find_answers(
 
 
 def introduce_study() -> str:
-    """Return in a sentence what study it is, and on what it ran."""
+    """Return what study it is, on what it ran, and what stands for its TensorFlow here."""
     study = load_study()
-    return f"{study.title} ({study.source}), on a {study.gpu.name} and a {study.cpu.name}: {study.protocol}."
+    ran = f"{study.title} ({study.source}), on a {study.gpu.name} and a {study.cpu.name}: {study.protocol}."
+    return f"{ran} {FRAMEWORK_REMARK}"
 
 
 def write_claims_page(collections: Sequence[Collection], path: Path, *, include_invalid: bool = False) -> None:
@@ -52,15 +64,17 @@ def write_claims_page(collections: Sequence[Collection], path: Path, *, include_
     table = load_gpu_table()
     forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
     summary = summarize_collections(collections)
-    answers = answer_claims(summary, forecast=forecast, include_invalid=include_invalid)
+    case = _make_case(summary, forecast, include_invalid)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(_write_page(collections, answers)), encoding="utf-8")
+    path.write_text("\n".join(_write_page(collections, case)), encoding="utf-8")
 
 
-def _write_page(collections: Sequence[Collection], answers: Sequence[Answer]) -> Iterator[str]:
+def _write_page(collections: Sequence[Collection], case: Case) -> Iterator[str]:
+    answers = _judge_all(case)
     yield "# What was measured about the study's claims\n"
     yield f"{escape_markdown(introduce_study())}\n"
     yield f"{READING}\n"
+    yield from _warn_of_few_repeats(case.evidence.summary)
     yield "| claim | verdict |\n|---|---|"
     yield from (f"| {escape_markdown(answer.statement)} | {answer.verdict} |" for answer in answers)
     yield "\n## What was run\n"
@@ -70,6 +84,16 @@ def _write_page(collections: Sequence[Collection], answers: Sequence[Answer]) ->
     for answer in answers:
         yield from _write_answer(answer)
     yield ""
+
+
+def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
+    measured = rows[rows["num_ok"] > 0]
+    few = int((measured["num_valid"] < ENOUGH_REPEATS).sum())
+    if few:
+        yield (
+            f"{few} of the {len(measured)} cells of the study's models at fp32 have fewer than {ENOUGH_REPEATS} valid "
+            "repeats: intervals from two repeats are wide, and from one there is none.\n"
+        )
 
 
 def _write_answer(answer: Answer) -> Iterator[str]:

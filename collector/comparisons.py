@@ -29,6 +29,7 @@ SIDE_COLUMNS: Columns = {
     "cpu_model": "str",
     "num_threads": "Int64",
     "gpu_name": "str",
+    "cuda_graph": "boolean",
     "median_step_seconds": "float64",
 }
 MAX_GPUS = 64
@@ -172,7 +173,7 @@ def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
 def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
     names = {side: _name_side(pair, comparison, side) for side in SIDES}
     row = pair | {side: _describe_side(pair, comparison, side) for side in SIDES}
-    row["note"] = "; ".join(_list_notes(pair, names))
+    row["note"] = "; ".join([*_list_notes(pair, names), *_list_other_programs(pair, comparison, names)])
     refusal = _refuse_pair(pair, comparison, names)
     if refusal is not None:
         return row | {"verdict": f"not compared: {refusal}"}
@@ -238,6 +239,22 @@ def _list_notes(pair: Row, names: Mapping[str, str]) -> list[str]:
     if pair["cpu_model_subject"] != pair["cpu_model_reference"] and pair["num_ok_subject"] and pair["num_ok_reference"]:
         notes.append(f"the host of {names['subject']} has another CPU, {pair['cpu_model_subject']}")
     return notes
+
+
+def _list_other_programs(pair: Row, comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+    """Return in what way one GPU and several run different programs: their efficiency is not that of scaling alone."""
+    if comparison.measure != "efficiency":
+        return []
+    graphs = {side: pair[f"cuda_graph_{side}"] for side in SIDES}
+    if not any(pd.isna(graph) for graph in graphs.values()) and graphs["subject"] != graphs["reference"]:
+        with_graph, without = sorted(SIDES, key=lambda side: not graphs[side])
+        return [f"other programs: one CUDA graph on {names[with_graph]}, none on {names[without]}"]
+    if pair["framework"] == "tensorflow" and pair["mode"] == "compiled":
+        compiled = "only losses and gradients" if pair["phase"] == "train" else "each GPU's part"
+        return [
+            f"other programs: XLA compiles the whole step on {names['reference']}, {compiled} on {names['subject']}"
+        ]
+    return []
 
 
 def _list_side_notes(pair: Row, side: str) -> list[str]:

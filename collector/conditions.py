@@ -12,7 +12,7 @@ from bench.schema import CpuUse, GpuUse, Result, Roofline
 
 Row = dict[str, Any]
 
-VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str"}
+VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str"}
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
     "min_bytes_per_step": "Int64",
@@ -49,7 +49,12 @@ def describe_conditions(result: Result) -> Row:
     row: Row = {}
     if result.validity is not None:
         messages = "; ".join(reason.message for reason in result.validity.reasons)
-        row |= {"verdict": result.validity.verdict, "verdict_reasons": messages or None}
+        unchecked = "; ".join(result.validity.unchecked)
+        row |= {
+            "verdict": result.validity.verdict,
+            "verdict_reasons": messages or None,
+            "unchecked": unchecked or None,
+        }
     if result.roofline is not None:
         row |= result.roofline.model_dump()
     if result.cpu_use is not None:

@@ -24,11 +24,13 @@ RowKey = tuple[str, str, str]
 class Evidence:
     """The pairs of cells that the claims of the study are held against, and the rows that they are made of.
 
-    `speedups`, `latencies` and `modes` are rows of `compare_cells`: GPU over CPU in training, TensorFlow over PyTorch
-    and modes of TensorFlow in inference on a GPU; all at fp32 on one GPU, models of the study only.
+    All at fp32 on one GPU at most, models of the study only. `speedups`: GPU over CPU in training. `latencies`,
+    `modes`: TensorFlow over PyTorch and modes of TensorFlow, made of the rows `inference`: inference on a GPU at the
+    stated input sizes, on synthetic data.
     """
 
     summary: pd.DataFrame
+    inference: pd.DataFrame
     speedups: pd.DataFrame
     latencies: pd.DataFrame
     modes: pd.DataFrame
@@ -43,33 +45,53 @@ def gather_evidence(summary: pd.DataFrame, study: Study, *, include_invalid: boo
     """Return what the rows of `summarize_collections` say about the study's models."""
     rows = summary[summary["model"].isin(study.workloads)]
     rows = rows[(rows["precision"] == "fp32") & (rows["num_gpus"] == 1)]
-    train, infer = (rows[rows["phase"] == phase] for phase in ("train", "infer"))
-    infer = infer[infer["device"] == "gpu"]
+    infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & _find_stated_sizes(rows, study)]
     latencies = compare_cells(infer, FRAMEWORKS, include_invalid=include_invalid)
     return Evidence(
         summary=rows,
-        speedups=compare_cells(train, DEVICES, include_invalid=include_invalid),
+        inference=infer,
+        speedups=compare_cells(rows[rows["phase"] == "train"], DEVICES, include_invalid=include_invalid),
         latencies=latencies[latencies["framework_subject"] == "tensorflow"],
         modes=compare_cells(infer[infer["framework"] == "tensorflow"], MODES, include_invalid=include_invalid),
     )
 
 
 def count_flops(summary: pd.DataFrame) -> Counted:
-    """Return FLOPs per sample of each (model, input_size, phase) whose rooflines say."""
+    """Return FLOPs per sample of each (model, input_size, phase) whose rooflines say; of several counts, the fewest."""
     rows = summary[summary["flops_per_step"].notna()]
-    return {
-        (row["model"], row["input_size"], row["phase"]): row["flops_per_step"] / row["batch_size"]
-        for row in list_rows(rows)
-    }
+    rows = rows.assign(flops=rows["flops_per_step"].astype("float64") / rows["batch_size"])
+    fewest = rows.sort_values("flops").drop_duplicates(["model", "input_size", "phase"])
+    return {(row["model"], row["input_size"], row["phase"]): row["flops"] for row in list_rows(fewest)}
 
 
 def select_speedups(evidence: Evidence, study: Study, model: str) -> pd.DataFrame:
-    """Return the pairs of `model` with a ratio, those at the study's batch and input size first."""
-    pairs = evidence.speedups[(evidence.speedups["model"] == model) & evidence.speedups["ratio"].notna()]
-    workload = study.workloads[model]
-    sizes = [reading.input_size for reading in workload.readings]
-    stated = (pairs["batch_size"] == workload.batch_size) & pairs["input_size"].isin(sizes)
-    return pairs.assign(is_stated=stated).sort_values("is_stated", ascending=False, kind="stable")
+    """Return the pairs of `model`, those of the study's own configuration first, then PyTorch eager at its work.
+
+    Columns are added: `is_stated_work` (batch, input size, synthetic data), `is_stated_mode` (TensorFlow's graph mode),
+    `is_other_mode` (PyTorch eager), `is_stated_hardware`.
+    """
+    pairs = evidence.speedups[evidence.speedups["model"] == model]
+    batch_size, framework, mode = study.workloads[model].batch_size, pairs["framework"], pairs["mode"]
+    flags = {
+        "is_stated_work": (pairs["batch_size"] == batch_size) & _find_stated_sizes(pairs, study),
+        "is_stated_mode": (framework == "tensorflow") & (mode == "graph"),
+        "is_other_mode": (framework == "pytorch") & (mode == "eager"),
+        "is_stated_hardware": _find_word(pairs["gpu_name_subject"], study.gpu.word)
+        & _find_word(pairs["cpu_model_reference"], study.cpu.word)
+        & (pairs["num_threads_reference"] == study.cpu.num_threads).fillna(False).astype(bool),
+    }
+    order = ["is_stated_work", "is_stated_mode", "is_other_mode"]
+    return pairs.assign(**flags).sort_values(order, ascending=False, kind="stable")
+
+
+def describe_nearest(pairs: pd.DataFrame) -> list[str]:
+    """Return per pair of devices what `select_speedups` found at the study's work in its two frameworks' modes."""
+    found: dict[str, list[str]] = {}
+    nearest = pairs["is_stated_work"] & (pairs["is_stated_mode"] | pairs["is_other_mode"]) & pairs["ratio"].notna()
+    for pair in list_rows(pairs[nearest]):
+        name = f"{FRAMEWORK_NAMES[pair['framework']]} {pair['mode']} at {pair['input_size']} px"
+        found.setdefault(_describe_devices(pair), []).append(f"{name} {_describe_ratio(pair)} as fast")
+    return [f"on {devices}: {', '.join(texts)}" for devices, texts in found.items()]
 
 
 def describe_speedups(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
@@ -124,6 +146,19 @@ def shorten(lines: Sequence[str]) -> tuple[str, ...]:
     if len(lines) <= MAX_LINES:
         return tuple(lines)
     return (*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more, see the comparisons of the runs' reports")
+
+
+def _find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
+    """Return which rows are of an input size that the study's work is read at, on synthetic data."""
+    stated = {
+        (model, reading.input_size) for model, workload in study.workloads.items() for reading in workload.readings
+    }
+    sizes = zip(rows["model"], rows["input_size"], strict=True)
+    return pd.Series([size in stated for size in sizes], index=rows.index, dtype=bool) & rows["data_dir"].isna()
+
+
+def _find_word(names: "pd.Series[str]", word: str) -> "pd.Series[bool]":
+    return names.str.contains(rf"\b{word}\b", na=False).astype(bool)
 
 
 def _describe_devices(pair: Row) -> str:

@@ -44,6 +44,7 @@ ENVIRONMENT_COLUMNS: Columns = {
     "driver_version": "str",
     "python_version": "str",
     "framework_version": "str",
+    "cuda_graph": "boolean",
 }
 RESULT_COLUMNS: Columns = {
     "run_id": "str",
@@ -159,6 +160,7 @@ def _describe_environment(environment: Environment, framework: Framework) -> Row
         "driver_version": gpu.driver_version if gpu else None,
         "python_version": environment.python_version,
         "framework_version": environment.versions.get(FRAMEWORK_PACKAGES[framework]),
+        "cuda_graph": environment.settings.get("cuda_graph"),
     }
 
 

@@ -1,22 +1,20 @@
 """The study's table and FLOPs per sample come in; the rates that its times imply, and their words, go out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from bench.schema import Phase
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.study import Entry, Reading, StatedDevice, Study
-from collector.units import (
-    MILLISECOND,
-    PERCENT,
-    choose_rate_unit,
-    format_number,
-)
+from collector.units import MILLISECOND, PERCENT, Unit, choose_rate_unit, format_interval, format_number
 
-# Fewer multiplications of 3x3 convolutions than are counted: F(2x2, 3x3) and F(4x4, 3x3) of A. Lavin and S. Gray, Fast
-# Algorithms for Convolutional Neural Networks, 2015, arXiv 1509.09308.
-WINOGRAD_SAVINGS = (2.25, 4.0)
+# How many times fewer multiplications 3x3 convolutions need than are counted, by F(2x2, 3x3) and by F(4x4, 3x3) of A.
+# Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2015, arXiv 1509.09308: 36 over 16, 144 over 36.
+WINOGRAD_SAVING = 2.25
+LARGER_TILE_SAVING = 4.0
 
+Plausibility = Literal["possible", "implausible", "impossible"]
 Counted = Mapping[tuple[str, int, Phase], float]
 """(model, input_size, phase) to FLOPs per sample, as a run counted them layer by layer."""
 
@@ -38,14 +36,19 @@ class Rate:
         return self.flops_per_step / self.entry.seconds
 
     @property
-    def share_of_peak(self) -> float:
-        """Over the most that a device of the study's description can reach."""
-        return self.flops_per_second / self.device.peak_flops_per_second
+    def share_of_bound(self) -> float:
+        """Over what no device of the study's description is taken to exceed."""
+        return self.flops_per_second / self.device.bound_flops_per_second
 
     @property
-    def is_possible(self) -> bool:
-        """Whether the device can do so many operations in the time."""
-        return self.share_of_peak <= 1
+    def plausibility(self) -> Plausibility:
+        """Whether the device can do the work in the time: directly, with fewer multiplications, or not at all.
+
+        `impossible`: not even if all of the work were 3x3 convolutions and WINOGRAD_SAVING were saved throughout.
+        """
+        if self.share_of_bound <= 1:
+            return "possible"
+        return "implausible" if self.share_of_bound <= WINOGRAD_SAVING else "impossible"
 
 
 def imply_rates(study: Study, entry: Entry, counted: Counted) -> tuple[Rate, ...]:
@@ -64,36 +67,60 @@ def imply_rates(study: Study, entry: Entry, counted: Counted) -> tuple[Rate, ...
     )
 
 
-def list_impossible(study: Study, counted: Counted) -> list[tuple[Rate, ...]]:
-    """Return the rates of the entries of the table that no reading makes possible."""
-    rates = (imply_rates(study, entry, counted) for entry in study.table)
-    return [found for found in rates if not any(rate.is_possible for rate in found)]
+def choose_lowest(rates: Sequence[Rate]) -> Rate:
+    """Return the rate of the reading that makes its time the most plausible."""
+    return min(rates, key=lambda rate: rate.share_of_bound)
+
+
+def list_beyond_bound(study: Study, counted: Counted) -> list[Rate]:
+    """Return the lowest rate of each entry of the table that no reading makes possible by direct convolutions."""
+    lowest = (choose_lowest(imply_rates(study, entry, counted)) for entry in study.table)
+    return [rate for rate in lowest if rate.plausibility != "possible"]
 
 
 def describe_rate(rate: Rate) -> str:
     """Return in a sentence what a time implies."""
-    entry, unit = rate.entry, choose_rate_unit([rate.device.peak_flops_per_second])
+    entry, unit = rate.entry, _choose_unit(rate.device)
     time = f"{format_number(entry.seconds, MILLISECOND)} ms"
     found = f"{format_number(rate.flops_per_second, unit)} {unit.label}"
-    share = f"{format_number(rate.share_of_peak, PERCENT)} %"
-    peak = f"{format_number(rate.device.peak_flops_per_second, unit)} {unit.label}"
-    most = "" if rate.device.low_peak_flops_per_second == rate.device.peak_flops_per_second else " at most"
-    counted = ", operations as counted by this run" if rate.is_counted else ""
+    share = f"{format_number(rate.share_of_bound, PERCENT)} %"
+    bound = f"{format_number(rate.device.bound_flops_per_second, unit)} {unit.label} {_name_limit(rate.device)}"
+    counted = ", operations as counted in these runs" if rate.is_counted else ""
     return (
         f"{FRAMEWORK_NAMES[entry.framework]} {entry.phase} on the {DEVICE_NAMES[entry.device]}: {time} at "
-        f"{rate.input_size} px imply {found}, {share} of the {peak} that a {rate.device.name} has{most}{counted}"
+        f"{rate.input_size} px imply {found}, {share} of the {bound} of a {rate.device.name}{counted}"
     )
 
 
-def describe_escape(share_of_peak: float) -> str:
-    """Return what could make a share of peak above 1 possible; empty where nothing known does."""
-    for saving in WINOGRAD_SAVINGS:
-        if share_of_peak <= saving:
-            return (
-                "possible only if its convolutions are done with fewer operations than counted (Winograd's "
-                f"algorithms need up to {saving:g} times fewer multiplications for 3x3 kernels, arXiv 1509.09308)"
-            )
-    return ""
+def describe_escape(rate: Rate) -> str:
+    """Return what could make a time possible that direct convolutions cannot reach; empty where they can."""
+    if rate.plausibility == "possible":
+        return ""
+    if rate.plausibility == "implausible":
+        return (
+            "out of reach of direct convolutions, possible only by algorithms with fewer multiplications. Winograd's "
+            f"F(2x2, 3x3), which float32 libraries ordinarily use, needs {WINOGRAD_SAVING:g} times fewer in 3x3 "
+            f"convolutions, F(4x4, 3x3) {LARGER_TILE_SAVING:g} times with more transforms (Lavin and Gray, arXiv "
+            "1509.09308); work that is not 3x3 convolutions gains nothing by them"
+        )
+    larger = format_number(rate.share_of_bound / LARGER_TILE_SAVING, PERCENT)
+    return (
+        f"out of reach even if all of the work were 3x3 convolutions done with {WINOGRAD_SAVING:g} times fewer "
+        "multiplications by Winograd's F(2x2, 3x3), which float32 libraries ordinarily use (Lavin and Gray, arXiv "
+        f"1509.09308). F(4x4, 3x3) needs {LARGER_TILE_SAVING:g} times fewer with more transforms: it would have to do "
+        f"all of the work at {larger} % of the {_name_limit(rate.device)}, the transforms not counted"
+    )
+
+
+def describe_bound(device: StatedDevice) -> str:
+    """Return in a sentence what bounds the device, and its likely peak where that is another."""
+    unit = _choose_unit(device)
+    bound = f"{format_number(device.bound_flops_per_second, unit)} {unit.label}"
+    sentence = f"the FP32 {_name_limit(device)} of a {device.name} is taken as {bound} ({device.bound_reason})"
+    if _name_limit(device) == "peak":
+        return sentence
+    likely = format_interval(device.low_peak_flops_per_second, device.high_peak_flops_per_second, unit)
+    return f"{sentence}; its likely peak is {likely} {unit.label}"
 
 
 def compute_latency_gains(study: Study) -> dict[str, float]:
@@ -104,6 +131,14 @@ def compute_latency_gains(study: Study) -> dict[str, float]:
         / study.find_entry(model, "pytorch", "gpu", "infer").seconds
         for model in study.workloads
     }
+
+
+def _name_limit(device: StatedDevice) -> str:
+    return "peak" if device.high_peak_flops_per_second == device.bound_flops_per_second else "bound"
+
+
+def _choose_unit(device: StatedDevice) -> Unit:
+    return choose_rate_unit([device.bound_flops_per_second])
 
 
 def _find_flops(reading: Reading, phase: Phase) -> float:

@@ -17,14 +17,18 @@ ClaimKind = Literal["speedup", "latency", "fusion", "table", "memory", "energy",
 
 
 class StatedDevice(Document):
-    """A device that the study names."""
+    """A device that the study names. Peaks and bound are at FP32."""
 
     name: str
+    word: str
+    """A word that stands in the name of every such device."""
     num_threads: int | None = None
     low_peak_flops_per_second: Positive
-    """At FP32, the least that a device of this description reaches at its best; equal to the peak where it is known."""
-    peak_flops_per_second: Positive
-    """At FP32, the most that any device of this description can reach."""
+    high_peak_flops_per_second: Positive
+    """The likely range of the peak; low and high are equal where it is known."""
+    bound_flops_per_second: Positive
+    """What no device of this description is taken to exceed: times are judged by it."""
+    bound_reason: str
     power_watts: Positive
 
 

@@ -41,6 +41,7 @@ SUMMARY_COLUMNS: Columns = {
     "num_valid": "int64",
     "num_counted": "int64",
     "faults": "str",
+    "unchecked": "str",
     "num_steady": "int64",
     "num_steps_taken": "int64",
     "median_step_seconds": "float64",
@@ -163,6 +164,7 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
     return {
         **first[[name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name != "hostname"]],
         "num_counted": len(group),
+        "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
         **_estimate_center(steps, cell_id=first["cell_id"]),
@@ -200,6 +202,8 @@ def _note(row: Row) -> str:
         notes.append(f"figures from {num_counted} valid of {num_ok} ok")
     if row["num_steady"] < num_counted:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
+    if row["unchecked"]:
+        notes.append(row["unchecked"])
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
     if num_counted == 1:

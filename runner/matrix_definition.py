@@ -152,7 +152,7 @@ def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     values = _read_mapping(node, [*CELL_KEYS, *EXECUTION_KEYS], {})
     if not values:
         raise node.fault("found an empty entry, expected keys to add or a whole cell; fill it in or remove it")
-    chosen = {key: _read_choice(key, value) for key, value in values.items() if key in axes}
+    chosen = {key: _read_choice(key, values[key]) for key in axes if key in values}
     added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
     for on_axes in _combine(chosen):
         yield Entry(on_axes=on_axes, added=added, node=node)
@@ -167,7 +167,7 @@ def _read_choice(key: str, node: Node) -> Axis:
 
 
 def _combine(chosen: Mapping[str, Axis]) -> Iterator[dict[str, Setting]]:
-    """Yield every combination of one setting per key; one empty combination where there are no keys."""
+    """Yield every combination of one setting per key, the last key varying fastest; an empty one of no keys."""
     for settings in itertools.product(*(values.values() for values in chosen.values())):
         yield dict(zip(chosen, settings, strict=True))
 

@@ -25,6 +25,10 @@ SHORT_PROTOCOL = {
     "sampling_seconds": 0.0,
 }
 OUTCOMES: dict[str, Outcome] = {"ok": "fits", "oom": "out-of-memory", "timeout": "time-limit"}
+# How a message begins, and what is in it, where the host's memory ran out: Python's and NumPy's error; PyTorch's
+# allocator on CPUs, a tensor that TensorFlow keeps on the CPU, its allocator of host memory for copies to the GPU.
+HOST_ERRORS = ("MemoryError", "_ArrayMemoryError")
+HOST_WORDS = ("DefaultCPUAllocator", "device:CPU:", "_host_bfc")
 
 
 class ProbeReport(Document):
@@ -123,19 +127,37 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
     )
     start = time.monotonic()
     result = executor.measure_repeat(Repeat(planned=planned, number=1))
-    outcome = OUTCOMES.get(result.status, "failure")
+    outcome = name_outcome(result)
+    error = result.error
     return Try(
         batch_size=batch_size,
         outcome=outcome,
         seconds=time.monotonic() - start,
-        peak_bytes=_read_peak_bytes(result) if outcome == "fits" else None,
-        bytes_requested=result.error.bytes_requested if result.error else None,
-        message=result.error.message if result.error else "",
+        peak_bytes=read_peak_bytes(result) if outcome == "fits" else None,
+        bytes_requested=error.bytes_requested if error and outcome == "out-of-memory" else None,
+        message=error.message if error else "",
     )
 
 
-def _read_peak_bytes(result: Result) -> int | None:
-    if result.memory is None:
+def name_outcome(result: Result) -> Outcome:
+    """Return what a try's record says of its batch.
+
+    A GPU cell for which the host's memory did not suffice is a failure: it says nothing of the GPU's. A process that
+    died without a record of its own died of the host's.
+    """
+    is_on_gpu, message = result.cell.device == "gpu", result.error.message if result.error else ""
+    is_of_host = message.startswith(HOST_ERRORS) or any(words in message for words in HOST_WORDS)
+    if result.status == "oom" and is_on_gpu and (is_of_host or result.written_by == "runner"):
+        return "failure"
+    return OUTCOMES.get(result.status, "failure")
+
+
+def read_peak_bytes(result: Result) -> int | None:
+    """Return the peak of the process on a CPU; on a GPU what the allocator held, or had given out where that is all."""
+    memory = result.memory
+    if memory is None:
         return None
-    on_gpu = result.cell.device == "gpu"
-    return result.memory.peak_memory_reserved_bytes if on_gpu else result.memory.peak_rss_bytes
+    if result.cell.device == "cpu":
+        return memory.peak_rss_bytes
+    reserved = memory.peak_memory_reserved_bytes
+    return memory.peak_memory_allocated_bytes if reserved is None else reserved

@@ -171,7 +171,8 @@ def describe_end(report: ProbeReport) -> str:
         case "time-limit":
             return f"the time is up: {known}; raise --time-limit to look further"
         case "failure":
-            return f"the last try failed for another reason than memory; {known}"
+            memory = "the GPU's memory" if report.cell.device == "gpu" else "memory"
+            return f"the last try failed for another reason than {memory}; {known}"
 
 
 def format_gibibytes(number: int) -> str:

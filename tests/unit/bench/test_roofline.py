@@ -8,8 +8,10 @@ import pytest
 
 from bench.host_peak import SIZES, find_host_peaks, locate_cache, measure_matrix_product, read_cache
 from bench.peaks import GPUS, Peaks, find_gpu_peaks
+from bench.probes.cpu_use import CpuCounters
 from bench.roofline import find_bound, make_roofline
 from bench.schema import Cell, Device, Precision
+from bench.validity import MAX_SHARE_OF_TENSOR_PEAK
 from factories import make_cell
 
 # Peaks of GPUs
@@ -68,6 +70,13 @@ def test_no_name_is_in_two_rows_and_every_row_tells_its_source() -> None:
 def test_float32_on_an_h100_is_two_operations_per_core_and_cycle() -> None:
     # 132 multiprocessors of 128 cores at 1980 MHz.
     assert 132 * 128 * 2 * 1.98e9 == pytest.approx(find_gpu_peaks(["NVIDIA H200"], "fp32").flops_per_second, rel=1e-3)
+
+
+def test_no_tensor_core_of_hopper_can_pass_its_figure_by_more_than_the_verdict_allows() -> None:
+    # A tensor core does 16 operations in fp16 for each in float32, whose figure is that of the highest clock.
+    hopper = [row.tflops for row in GPUS if "H100" in row.source]
+    assert 4 == len(hopper)
+    assert all(1.05 < 16 * tflops["fp32"] / tflops["fp16"] < MAX_SHARE_OF_TENSOR_PEAK for tflops in hopper)
 
 
 # The roofline
@@ -144,13 +153,27 @@ class Product:
 
 
 class Host:
-    """Builds products, remembers the cells that they were asked for, and has the clock that they move."""
+    """Two cores that build products, remember the cells that were asked for, and have the clock that these move."""
 
     now = 0.0
+    other_cores = 0.0
+    """What others use all the time."""
 
     def __init__(self, flops_per_second: float) -> None:
         self.flops_per_second = flops_per_second
         self.cells: list[Cell] = []
+
+    @classmethod
+    def read_counters(cls) -> CpuCounters:
+        """Return what the kernel would tell now."""
+        return CpuCounters(
+            seconds=cls.now,
+            own_seconds=0.0,
+            busy_seconds=cls.other_cores * cls.now,
+            num_machine_cores=2,
+            quota=None,
+            packages=None,
+        )
 
     def build(self, cell: Cell) -> Product:
         self.cells.append(cell)
@@ -162,6 +185,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for module in ("harness", "host_peak"):
         monkeypatch.setattr(f"bench.{module}.perf_counter", lambda: Host.now)
+    monkeypatch.setattr("bench.host_peak.read_cpu_counters", Host.read_counters)
+    monkeypatch.setattr(Host, "other_cores", 0.0)
     return tmp_path / "benchmatrix" / "host-peaks.json"
 
 
@@ -210,8 +235,32 @@ def test_threads_and_precisions_have_peaks_of_their_own(cache: Path) -> None:
     assert 3 == len(host.cells) == len(read_cache(cache))
 
 
+@pytest.mark.parametrize(("other_cores", "is_kept"), [(0.19, True), (0.21, False)])
+def test_a_peak_measured_beside_a_busy_neighbour_is_not_kept(
+    other_cores: float, is_kept: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # More than a tenth of the two threads have no core from 0.2 on.
+    monkeypatch.setattr(Host, "other_cores", other_cores)
+    host = Host(5e9)
+    peaks = find_host_peaks(make_cell(), 2, 1e9, host.build)
+    if is_kept:
+        assert 5e9 == pytest.approx(peaks.flops_per_second)
+    else:
+        assert (None, "not measured: others kept the cores busy meanwhile") == (peaks.flops_per_second, peaks.source)
+    assert (1 if is_kept else 3, is_kept) == (len(host.cells), bool(read_cache(cache)))
+
+
+def test_a_neighbour_does_not_touch_the_peak_that_is_known(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_host_peaks(make_cell(), 2, 1e9, Host(1e10).build)
+    monkeypatch.setattr(Host, "other_cores", 1.0)
+    jax = make_cell(framework="jax", mode="compiled")
+    peaks = find_host_peaks(jax, 2, 1e9, Host(9e10).build)
+    assert 1e10 == pytest.approx(peaks.flops_per_second)
+    assert "in pytorch" in peaks.source
+
+
 def test_a_peak_that_a_cell_surpasses_is_measured_again(cache: Path) -> None:
-    host = Host(5e9)  # while somebody else keeps the cores busy
+    host = Host(5e9)  # at a low clock
     find_host_peaks(make_cell(), 2, 1e9, host.build)
     host.flops_per_second = 1e10
     mended = find_host_peaks(make_cell(), 2, 6e9, host.build)

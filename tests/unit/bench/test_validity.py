@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.schema import ForeignProcess, Samples, Validity, Verdict
+from bench.schema import ForeignProcess, GpuUse, Samples, Validity, Verdict
 from bench.validity import Evidence, find_drift_bound, judge, measure_drift, measure_spread
 from factories import make_cell, make_cpu_use, make_gpu_use, make_phases, make_roofline
 
@@ -64,6 +64,19 @@ def test_what_could_not_be_read_is_held_against_nobody() -> None:
     assert [] == list_verdicts(make_gpu_evidence(cpu_use=use, gpu_use=(blind,), roofline=None, device_kind=None))
 
 
+@pytest.mark.parametrize(
+    "gpus",
+    [
+        (),  # NVML could not be asked
+        (make_gpu_use(sample_seconds=(), sm_clock_mhz=(), temperature_celsius=(), power_watts=()),),  # no sampling pass
+        (make_gpu_use(), make_gpu_use(max_sm_clock_mhz=None)),  # one of two does not tell
+    ],
+)
+def test_a_valid_measurement_says_that_nobody_saw_the_clocks(gpus: tuple[GpuUse, ...]) -> None:
+    expected = Validity(verdict="valid", reasons=(), unchecked=("clocks of the GPU not observed",))
+    assert expected == judge(make_gpu_evidence(gpu_use=gpus))
+
+
 # wrong-device and over-peak
 
 
@@ -79,6 +92,15 @@ def test_more_than_a_datasheets_peak_is_over_peak(share: float, expected: list[V
     assert expected == list_verdicts(make_gpu_evidence(roofline=make_roofline(share_of_peak=share)))
 
 
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
+@pytest.mark.parametrize(("share", "expected"), [(1.14, []), (1.16, ["over-peak"])])
+def test_tensor_cores_may_pass_a_figure_that_is_quoted_below_the_highest_clock(
+    share: float, expected: list[Verdict], precision: str
+) -> None:
+    evidence = make_gpu_evidence(cell={"precision": precision}, roofline=make_roofline(share_of_peak=share))
+    assert expected == list_verdicts(evidence)
+
+
 @pytest.mark.parametrize(("share", "expected"), [(1.09, []), (1.11, ["over-peak"])])
 def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: list[Verdict]) -> None:
     roofline = make_roofline(share_of_peak=share, share_of_roofline=share)
@@ -89,6 +111,7 @@ def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: lis
 def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: list[Verdict]) -> None:
     roofline = make_roofline(bound="memory", share_of_peak=0.1, share_of_roofline=share)
     assert expected == list_verdicts(make_gpu_evidence(roofline=roofline))
+    assert expected == list_verdicts(make_gpu_evidence(cell={"precision": "bf16"}, roofline=roofline))
 
 
 # contaminated
@@ -125,10 +148,31 @@ def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
     assert expected == list_verdicts(make_evidence(cpu_use=use, num_threads=num_threads))
 
 
-@pytest.mark.parametrize(("other_cores", "expected"), [(7.0, []), (7.2, ["contaminated"])])
-def test_a_gpu_cell_needs_no_more_cores_than_it_uses(other_cores: float, expected: list[Verdict]) -> None:
-    use = make_cpu_use(1.0, own_cores=1.0, num_machine_cores=8, other_cores=other_cores)
-    assert expected == list_verdicts(make_gpu_evidence(cpu_use=use, num_threads=8))
+@pytest.mark.parametrize(
+    ("num_cores", "own_cores", "other_cores", "expected"),
+    [
+        (16, 1.1, 0.2, []),  # a server with nobody else on it
+        (16, 1.1, 13.9, []),  # a neighbour on all cores but two
+        (16, 1.1, 14.8, ["contaminated"]),  # a neighbour on all cores
+        (16, 15.8, 0.2, []),  # a cell whose data pipeline fills the cores, on a quiet server
+        (16, 14.2, 1.8, ["contaminated"]),  # the same, and a build beside it
+        (4, 1.0, 2.7, []),  # a workstation where three programs work
+        (4, 1.0, 2.9, ["contaminated"]),
+        (2, 1.0, 0.1, []),  # a small cloud machine, whose launching thread spins on one of two cores
+        (2, 1.0, 0.95, ["contaminated"]),
+    ],
+)
+def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
+    num_cores: int, own_cores: float, other_cores: float, expected: list[Verdict]
+) -> None:
+    use = make_cpu_use(1.0, own_cores=own_cores, num_machine_cores=num_cores, other_cores=other_cores)
+    assert expected == list_verdicts(make_gpu_evidence(cpu_use=use, num_threads=num_cores))
+
+
+def test_a_neighbour_on_all_cores_of_a_gpu_cell_is_told_in_numbers() -> None:
+    use = make_cpu_use(1.0, own_cores=1.1, num_machine_cores=16, other_cores=14.8)
+    (reason,) = judge(make_gpu_evidence(cpu_use=use)).reasons
+    assert reason.message.startswith("others kept 14.8 of 16 cores busy: 1% of the machine were idle, less than 5%")
 
 
 # throttled
@@ -198,6 +242,29 @@ def test_a_warm_up_that_was_cut_off_is_not_steady() -> None:
 @pytest.mark.parametrize(("last", "expected"), [(0.1049, []), (0.1051, ["not-steady"]), (0.094, ["not-steady"])])
 def test_a_level_that_changes_within_the_window_is_not_steady(last: float, expected: list[Verdict]) -> None:
     assert expected == list_verdicts(make_evidence((0.1,) * 10 + (last,) * 10))
+
+
+@pytest.mark.parametrize(
+    ("thirds", "expected"),
+    [
+        # Each third of 12 steps is three blocks of 4. 1.16 is 16% above 1.0.
+        (((1.16, 1.16, 1.16), (1.16, 1.0, 1.0), (1.0, 1.0, 1.0)), ["not-steady"]),  # a level that is left
+        (((1.16, 1.10, 1.07), (1.03, 1.02, 1.01), (1.0, 1.0, 1.0)), ["not-steady"]),  # a warm-up that goes on
+        (((1.0, 1.02, 1.04), (1.06, 1.08, 1.10), (1.12, 1.14, 1.16)), ["not-steady"]),  # heat
+        (((1.16, 1.16, 1.0), (1.0, 1.16, 1.0), (1.0, 1.0, 1.16)), []),  # two levels in turns
+    ],
+)
+def test_a_drift_is_told_from_two_levels_in_turns(
+    thirds: tuple[tuple[float, ...], ...], expected: list[Verdict]
+) -> None:
+    steps = tuple(0.1 * level for third in thirds for level in third for _ in range(4))
+    assert abs(measure_drift(steps)) > find_drift_bound(steps)
+    assert expected == list_verdicts(make_evidence(steps))
+
+
+def test_in_few_steps_one_outlier_does_not_hide_a_drift() -> None:
+    # Thirds of 3 steps; the first step follows a pause.
+    assert ["not-steady"] == list_verdicts(make_evidence((0.13, *(0.1,) * 4, *(0.12,) * 5)))
 
 
 def test_the_thirds_of_a_window_are_compared() -> None:

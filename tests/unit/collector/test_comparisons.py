@@ -3,6 +3,7 @@ from functools import partial
 import pandas as pd
 import pytest
 
+from bench.schema import Validity
 from collector.comparison_tables import present_comparison
 from collector.comparisons import (
     DEVICES,
@@ -199,6 +200,49 @@ def test_strong_scaling_is_at_the_same_global_batch(collect):
     (row,) = compare_cells(summarize_cells(collect(*results)), STRONG_SCALING).to_dict("records")
     assert 0.5 == pytest.approx(row["ratio"])  # 64 / 0.05 = 1280 of 4 * 640 = 2560 samples/s
     assert ("4 GPUs", "1 GPU", 64) == (row["subject"], row["reference"], row["batch_size"])
+
+
+def make_compiled_gpus(number, *, phase="train", framework="pytorch", **settings):
+    cell = make_cell(device="gpu", mode="compiled", framework=framework, phase=phase, num_gpus=number)
+    environment = make_environment(gpus=(make_gpu(),) * number, settings=settings)
+    return make_repeats(cell, 0.1, 0.1, environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "expected"),
+    [
+        ((True, False), "other programs: one CUDA graph on 1 GPU, none on 4 GPUs"),
+        ((False, True), "other programs: one CUDA graph on 4 GPUs, none on 1 GPU"),
+        ((True, True), ""),
+    ],
+)
+def test_scaling_says_where_only_one_side_is_a_cuda_graph(collect, graphs, expected):
+    results = [*make_compiled_gpus(1, cuda_graph=graphs[0]), *make_compiled_gpus(4, cuda_graph=graphs[1])]
+    (row,) = compare_cells(summarize_cells(collect(*results, repeats=2)), STRONG_SCALING).to_dict("records")
+    assert expected == row["note"]
+
+
+@pytest.mark.parametrize(("phase", "compiled"), [("train", "only losses and gradients"), ("infer", "each GPU's part")])
+def test_scaling_says_what_xla_compiles_of_tensorflow_on_several_gpus(collect, phase, compiled):
+    results = [result for n in (1, 4) for result in make_compiled_gpus(n, framework="tensorflow", phase=phase)]
+    (row,) = compare_cells(summarize_cells(collect(*results, repeats=2)), STRONG_SCALING).to_dict("records")
+    assert f"other programs: XLA compiles the whole step on 1 GPU, {compiled} on 4 GPUs" == row["note"]
+
+
+def test_scaling_of_one_program_has_no_such_note(collect):
+    results = [*make_gpus(1, 64, 0.1, 0.1), *make_gpus(4, 64, 0.05, 0.05)]
+    (row,) = compare_cells(summarize_cells(collect(*results, repeats=2)), STRONG_SCALING).to_dict("records")
+    assert "" == row["note"]
+
+
+def test_a_side_whose_clocks_nobody_saw_is_compared_and_the_note_says_so(collect):
+    unseen = Validity(verdict="valid", reasons=(), unchecked=("clocks of the GPU not observed",))
+    results = [
+        *make_repeats(make_cell(device="gpu"), 0.1, 0.1),
+        *make_repeats(make_cell(device="gpu", framework="tensorflow"), 0.2, 0.2, validity=unseen),
+    ]
+    (row,) = compare_cells(summarize_cells(collect(*results, repeats=2)), FRAMEWORKS).to_dict("records")
+    assert (pytest.approx(2.0), "TensorFlow: clocks of the GPU not observed") == (row["ratio"], row["note"])
 
 
 def test_models_without_classes_are_paired(collect):

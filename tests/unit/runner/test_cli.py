@@ -65,6 +65,19 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, desk: Desk) -> 
     assert "run mine: all 4 repeats are there, nothing is measured" in out
 
 
+def test_the_claims_are_answered_from_several_runs_on_one_page(call_main: CallMain, desk: Desk) -> None:
+    for run_id in ("mine", "yours"):
+        call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
+
+    assert (0, "pages/claims.md\n", "") == call_main("claims", "mine", "yours", "--output", "pages/claims.md")
+
+    page = (desk.folder / "pages" / "claims.md").read_text()
+    assert page.startswith("# ")
+    assert "mine" in page
+    assert "yours" in page
+    assert "not tested here" in page  # a batch of 1 and of 2 is none of the study's
+
+
 def test_the_forecast_is_printed_and_drawn(call_main: CallMain, desk: Desk) -> None:
     code, out, err = call_main("forecast", "--year", "2030", "--series", "all", "--plot", "forecast.html")
 
@@ -160,6 +173,7 @@ def test_words_in_brackets_are_no_markup(call_main: CallMain, desk: Desk) -> Non
         (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials found; set AWS_ACCESS_KEY_ID"),
         (["report", "mine"], "error: store file://results: "),
         (["collect", "../up"], "error: store file://results: "),
+        (["claims", "mine", "--output", "claims.md"], "error: store file://results: there is no directory "),
         (["forecast", "--series", "best"], "error: --series best: unknown; it takes frontier or all"),
         (["forecast", "--table", "no.csv"], "error: "),
     ],

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bench import validity
 from bench.catalog import MODELS
 from bench.errors import UserError
 from bench.schema import MODES, Cell, PlannedCell
@@ -339,6 +340,15 @@ def test_lists_in_entries_mean_the_entries_written_out(source: dict[str, Any], d
     assert expected == outcome or (isinstance(expected, str) and isinstance(outcome, str))
 
 
+def test_lists_of_an_entry_are_combined_in_the_order_of_the_axes() -> None:
+    include = {"num_steps": [6, 7], "seed": [2, 3]}
+    source = {"name": "x", "axes": {"seed": [1], "num_steps": [5]}, "defaults": REQUIRED, "include": []}
+    sources = [source | {"include": [dict(entry)]} for entry in (include.items(), reversed(include.items()))]
+    for found in sources:
+        cells = [planned.cell for planned in expand(json.dumps(found))]
+        assert [(1, 5), (2, 6), (2, 7), (3, 6), (3, 7)] == [(cell.seed, cell.num_steps) for cell in cells]
+
+
 # Ids
 
 
@@ -377,6 +387,16 @@ def test_smoke_compares_both_frameworks_on_every_model_phase_and_device_three_ti
         itertools.product(["conv6", "resnet18"], ["cpu", "gpu"], ["train", "infer"], ["pytorch", "tensorflow"], [3])
     )
     assert combinations == pick(cells, "model", "device", "phase", "framework", "repeats")
+
+
+@pytest.mark.parametrize("name", list_builtin_matrices())
+def test_every_window_of_the_built_in_matrices_is_long_enough_to_be_valid(name: str) -> None:
+    cells = [planned.cell for planned in load_matrix(name).cells]
+    seconds = validity.MIN_WINDOW_SECONDS
+    assert [] == [cell.cell_id for cell in cells if cell.min_seconds < seconds]
+    few = [cell for cell in cells if cell.num_steps < validity.MIN_STEPS]
+    enough = (validity.MIN_LONG_STEPS, validity.MIN_LONG_WINDOW_SECONDS)
+    assert [] == [c.cell_id for c in few if c.num_steps < enough[0] or c.min_seconds < enough[1]]
 
 
 def test_paper_compares_three_frameworks_on_the_same_work_of_every_model_phase_and_device() -> None:

@@ -14,11 +14,12 @@ import pytest
 from bench.capabilities import GpuKind
 from bench.schema import Framework
 from desk import PROGRAM, Desk, open_terminal
+from factories import make_cell, make_failed_result, make_memory, make_result
 from fake_interpreters import is_running, make_interpreter, make_measuring_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner import cli
 from runner.host_lock import hold_host_lock
-from runner.probe import ProbeReport
+from runner.probe import ProbeReport, name_outcome, read_peak_bytes
 
 GIB = 2**30
 REAL_SEARCH_SECONDS = 240.0
@@ -175,6 +176,59 @@ def test_a_kill_by_the_kernel_for_memory_does_not_fit(
     report = read_report(out)
     assert (0, 3, 4) == (code, report.largest_batch_size, report.smallest_failing_batch_size)
     assert "killed by the kernel's OOM killer" in report.tries[2].message
+
+
+def test_a_host_without_memory_ends_the_search_on_a_gpu_with_its_message(
+    call_probe: CallProbe, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = GpuKind(name="NVIDIA H100 80GB HBM3", compute_capability=(9, 0), num_gpus=1)
+    monkeypatch.setattr("runner.probe_command.find_gpu", lambda: gpu)
+    fails = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) echo std::bad_alloc >&2; exit 134;; esac'
+    make_measuring_interpreter(desk.folder / "python", log=desk.log, before=fails)
+
+    code, out, _ = call_probe()
+
+    assert 1 == code
+    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  C\+\+ got no memory .*", out.splitlines()[3])
+    assert "the last try failed for another reason than the GPU's memory; batch 2 fits" == out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("device", "message", "expected"),
+    [
+        ("gpu", "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory"),
+        ("gpu", "ResourceExhaustedError: OOM when allocating tensor on device:GPU:0 by GPU_0_bfc", "out-of-memory"),
+        ("gpu", "_ArrayMemoryError: Unable to allocate 29.5 GiB for an array with shape (64, 3, 6422)", "failure"),
+        (
+            "cpu",
+            "_ArrayMemoryError: Unable to allocate 29.5 GiB for an array with shape (64, 3, 6422)",
+            "out-of-memory",
+        ),
+        ("gpu", "RuntimeError: DefaultCPUAllocator: can't allocate memory", "failure"),
+        ("gpu", "ResourceExhaustedError: OOM when allocating tensor on device:CPU:0 by allocator cpu", "failure"),
+        ("gpu", "ResourceExhaustedError: OOM when allocating tensor by allocator gpu_host_bfc", "failure"),
+    ],
+)
+def test_on_a_gpu_only_the_gpus_memory_counts(device: str, message: str, expected: str) -> None:
+    result = make_failed_result(make_cell(device=device), status="oom", message=message)
+    assert expected == name_outcome(result)
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", "out-of-memory"), ("gpu", "failure")])
+def test_a_process_that_died_for_memory_says_nothing_of_a_gpu(device: str, expected: str) -> None:
+    killed = make_failed_result(make_cell(device=device), status="oom", written_by="runner", message="killed")
+    assert expected == name_outcome(killed)
+
+
+@pytest.mark.parametrize(
+    ("device", "allocated", "reserved", "expected"),
+    [("gpu", 2 * GIB, 3 * GIB, 3 * GIB), ("gpu", 2 * GIB, None, 2 * GIB), ("cpu", None, None, GIB)],
+)
+def test_the_peak_is_the_most_that_the_framework_tells(
+    device: str, allocated: int | None, reserved: int | None, expected: int
+) -> None:
+    memory = make_memory(peak_memory_allocated_bytes=allocated, peak_memory_reserved_bytes=reserved)
+    assert expected == read_peak_bytes(make_result(make_cell(device=device), memory=memory))
 
 
 def test_a_terminal_is_told_what_is_being_tried(desk: Desk) -> None:

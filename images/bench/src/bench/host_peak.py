@@ -16,7 +16,9 @@ from bench.catalog import MODELS
 from bench.harness import Workload, run_steps
 from bench.peaks import Peaks
 from bench.probes.cpu import read_cpu_model
+from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
 from bench.schema import MODES, Cell
+from bench.validity import is_short_of_cores
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.
@@ -24,7 +26,7 @@ SIZES = (512, 1024, 2048, 4096)
 # Products of each size: the fastest counts, and a busy machine leaves room for one now and then.
 SECONDS_PER_SIZE = 0.25
 MIN_PRODUCTS = 3
-# Measurements in a row while the cell remains faster than the peak.
+# Measurements in a row while the cell remains faster than the peak, or others disturb them.
 MAX_MEASUREMENTS = 3
 
 BuildWorkload = Callable[[Cell], Workload]
@@ -33,7 +35,8 @@ BuildWorkload = Callable[[Cell], Workload]
 def find_host_peaks(cell: Cell, num_threads: int, achieved_flops_per_second: float, build: BuildWorkload) -> Peaks:
     """Return the peak of this host for `cell`; measures it where this framework has not, or where `cell` surpassed it.
 
-    A figure taken while somebody else kept the cores busy is too low, and mends itself that way.
+    A figure taken while others kept the threads from their cores is too low, and counts nowhere. Without any other the
+    peak is not known.
     """
     path = locate_cache()
     host = "/".join((_read_boot_id(), read_cpu_model(), f"{num_threads} threads", cell.precision))
@@ -42,12 +45,26 @@ def find_host_peaks(cell: Cell, num_threads: int, achieved_flops_per_second: flo
     for _ in range(MAX_MEASUREMENTS):
         if cell.framework in peaks and max(peaks.values()) >= achieved_flops_per_second:
             break
-        peaks[cell.framework] = max(peaks.get(cell.framework, 0.0), measure_matrix_product(cell, build))
+        rate = measure_undisturbed(cell, num_threads, build)
+        if rate is None:
+            continue
+        peaks[cell.framework] = max(peaks.get(cell.framework, 0.0), rate)
         with suppress(OSError):  # nowhere to write, as in some containers: every cell measures for itself
             write_cache(path, known)
+    if not peaks:
+        source = "not measured: others kept the cores busy meanwhile"
+        return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source=source)
     framework = max(peaks, key=peaks.__getitem__)
     source = f"measured: the fastest matrix product on this host, {num_threads} threads, in {framework}"
     return Peaks(flops_per_second=peaks[framework], bytes_per_second=None, cache_bytes=0, source=source)
+
+
+def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:
+    """Return the rate of `measure_matrix_product`; None where others kept the threads from their cores meanwhile."""
+    counters = read_cpu_counters()
+    rate = measure_matrix_product(cell, build)
+    use = compare_cpu_counters(counters, read_cpu_counters())
+    return None if is_short_of_cores(use, num_threads) else rate
 
 
 def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:

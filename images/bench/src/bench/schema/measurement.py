@@ -38,7 +38,8 @@ class Samples(Document):
     step_seconds: tuple[PositiveSeconds, ...]
     """Wall time of each timed step, from the call to the end of the device's work."""
     device_step_seconds: tuple[PositiveSeconds, ...] | None
-    """Time of each timed step between two events on the GPU; None where the framework has no such events."""
+    """Time of each timed step between two events on the GPU; None where the framework has no such events. Of
+    several GPUs the first one's, whereas `step_seconds` ends with the slowest."""
     reached_steady: bool
     """Whether the warm-up ended because the series was steady (False: because `max_warmup_seconds` had passed)."""
 
@@ -170,6 +171,8 @@ class Validity(Document):
     verdict: Verdict
     """The gravest of the reasons, `valid` where there is none."""
     reasons: tuple[Reason, ...]
+    unchecked: tuple[str, ...] = ()
+    """What could not be looked at, in words: the verdict says nothing of it."""
 
     @model_validator(mode="after")
     def _check_verdict(self) -> Self:
