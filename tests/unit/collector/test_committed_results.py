@@ -1,4 +1,4 @@
-"""The results under docs/results/ are read as a user's would be: every document counts, and the page of claims follows from them."""
+"""The results under docs/results/: every document counts, and the page of claims follows from them."""
 
 from pathlib import Path
 
