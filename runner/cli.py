@@ -4,30 +4,19 @@ Exit codes: 0 all well, 1 a repeat did not end well or is missing, 2 a fault of 
 """
 
 import json
-import shlex
-import shutil
 import sys
-from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
 from bench.errors import UserError
-from bench.schema import Framework, Run, export_json_schema
-from bench.store import Store
+from bench.schema import export_json_schema
 from runner import __version__
-from runner.command_line import (
-    CONSOLE,
-    EXIT_INTERRUPTED,
-    EXIT_USER_ERROR,
-    OutputOption,
-    PythonOption,
-    StoreOption,
-)
-from runner.local_run import LocalRun, end_like_interrupt, parse_interpreters
-from runner.matrix import list_builtin_matrices, load_matrix
+from runner.command_line import EXIT_USER_ERROR, MatrixArgument
+from runner.matrix import load_matrix
 from runner.probe_command import probe
-from runner.reporting import claims, collect, finish_run, forecast, report, status
+from runner.reporting import claims, collect, forecast, report, status
+from runner.run_command import run
 
 app = typer.Typer(
     help="Deep-learning benchmarks that anyone can repeat: a matrix of cells in, a report out.",
@@ -36,48 +25,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
-MatrixArgument = Annotated[
-    str, typer.Argument(help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file.")
-]
-
-
-@app.command()
-def run(
-    matrix: MatrixArgument,
-    on: Annotated[str, typer.Option("--on", help="Where the cells run; so far only `local`: this machine.")] = "local",
-    store: StoreOption = "file://results",
-    run_id: Annotated[str | None, typer.Option(help="Name a new run, or go on with the run of this name.")] = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")
-    ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")] = False,
-    python: PythonOption = None,
-    output: OutputOption = None,
-    report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True,
-) -> None:
-    """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    if on != "local":
-        raise UserError(f"--on {on}: this version runs cells on this machine only; leave --on out or give `local`")
-    local_run = LocalRun(
-        matrix=matrix,
-        store=Store.open(store),
-        run_id=run_id,
-        start_new=new,
-        retry_failed=retry_failed,
-        interpreters=parse_interpreters(python or [], get_args(Framework)),
-    )
-    chosen: Run | None = None
-    try:
-        with end_like_interrupt():
-            chosen = local_run.choose_run()
-            local_run.measure(chosen, CONSOLE, resume_command=_format_resume_command(chosen))
-            finish_run(local_run.store, chosen, output, with_report=report)
-    except KeyboardInterrupt:
-        how = f"; what is finished is kept. To go on:\n  {_format_resume_command(chosen)}" if chosen else ""
-        CONSOLE.print(f"interrupted{how}", soft_wrap=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
+app.command()(run)
 app.command()(probe)
 
 
@@ -123,20 +71,6 @@ def main() -> None:
     except UserError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(EXIT_USER_ERROR)
-
-
-def _format_resume_command(run: Run) -> str:
-    """Return this process's command with the run's id in it."""
-    words = [word for word in [*_name_program(), *sys.argv[1:]] if word != "--new"]
-    return shlex.join(words if run.run_id in words else [*words, "--run-id", run.run_id])
-
-
-def _name_program() -> list[str]:
-    """Return the words that started this program, as short as they work here."""
-    program = sys.argv[0]
-    if Path(program).suffix == ".py":  # `python -m runner.cli`
-        return sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
-    return [Path(program).name if shutil.which(Path(program).name) == program else program]
 
 
 if __name__ == "__main__":

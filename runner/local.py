@@ -120,13 +120,13 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
         message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
         return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=end.tail)
     if end.returncode < 0:
-        name = _name_signal(-end.returncode)
+        name = name_signal(-end.returncode)
         return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=end.tail)
     message = f"ended with exit code {end.returncode} and left no result"
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=end.tail)
 
 
-def _name_signal(number: int) -> str:
+def name_signal(number: int) -> str:
     """Return `SIGSEGV` for 11; most real-time signals have no name of their own."""
     try:
         return signal.Signals(number).name

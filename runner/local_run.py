@@ -21,9 +21,9 @@ from runner.matrix import load_matrix
 from runner.plan import (
     Repeat,
     check_run_id,
-    check_same_plan,
+    choose_run,
     count_failed_repeats,
-    find_unfinished_run,
+    describe_plan,
     list_missing_repeats,
     plan_local_run,
     read_run,
@@ -55,15 +55,14 @@ class LocalRun:
         matrix = load_matrix(self.matrix)
         plan = plan_local_run(matrix, gpu=find_gpu(), run_id=self.run_id)
         self.store.check_writable()
-        if self.run_id is None:
-            found = None if self.start_new else find_unfinished_run(self.store, plan, retry_failed=self.retry_failed)
-            return found or plan
-        found = read_run(self.store, self.run_id)
-        if found and self.start_new:
-            raise UserError(f"--new: there is a run {self.run_id} already; leave --new out to go on with it")
-        if found:
-            check_same_plan(found, plan, matrix.source)
-        return found or plan
+        return choose_run(
+            self.store,
+            plan,
+            matrix.source,
+            is_named=self.run_id is not None,
+            start_new=self.start_new,
+            retry_failed=self.retry_failed,
+        )
 
     def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
         """Measure every repeat of the run that is missing. UserError where another run measures here."""
@@ -73,7 +72,7 @@ class LocalRun:
         with hold_host_lock(run.run_id) as lock:
             self._store_plan(run, console)
             repeats = self._list_missing(run)  # again: a dead runner's last process may have ended well meanwhile
-            describe_plan(run, repeats, console)
+            describe_plan(run, repeats, console.print)
             console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
@@ -103,16 +102,6 @@ def find_interpreters(
     with InstallProgress(console) as progress:
         made = prepare_environments(sorted(frameworks - given.keys()), flavour, progress.report, keep_open=[lock])
     return {**made, **given}
-
-
-def describe_plan(run: Run, missing: list[Repeat], console: Console) -> None:
-    """Print how much is planned, how much of it is there, and what is left out for which reason."""
-    planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
-    done = run.num_repeats - len(missing)
-    console.print(f"plan: {planned}; {done} there, {len(missing)} to measure")
-    for reason in sorted({cell.reason for cell in run.left_out}):
-        number = sum(cell.reason == reason for cell in run.left_out)
-        console.print(f"left out: {number} cells: {reason}")
 
 
 def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> dict[Framework, Path]:

@@ -5,7 +5,8 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from bench.capabilities import GpuKind
 from bench.errors import UserError
-from bench.schema import LeftOutCell, PlannedCell, Result, Run
+from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Result, Run
 from bench.store import KeyMissing, Store, parse_result_key, results_prefix, run_key
 from runner import __version__
 from runner.checkout import read_git_revision
@@ -27,6 +28,10 @@ TIME_FORMAT = "%Y%m%d-%H%M%S"
 NUM_PARALLEL_READS = 32
 
 
+RepeatKey = tuple[str, int]
+"""Id of a cell and number of its repeat."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Repeat:
     """One planned repeat of a cell."""
@@ -34,18 +39,34 @@ class Repeat:
     planned: PlannedCell
     number: int
 
+    @property
+    def key(self) -> RepeatKey:
+        """What tells it from the other repeats of a run."""
+        return self.planned.cell.cell_id, self.number
+
 
 def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
     """Return a new run of the matrix's cells that this machine with its GPUs can run, the others with the reason.
 
     UserError where none is left.
     """
-    obstacles = [find_obstacle(planned.cell, gpu) for planned in matrix.cells]
+    return plan_run(matrix, lambda cell: find_obstacle(cell, gpu), run_id=run_id)
+
+
+def plan_run(
+    matrix: Matrix, explain: Callable[[Cell], str | None], *, run_id: str | None, cluster: Cluster | None = None
+) -> Run:
+    """Return a new run of the cells that can run, the others with the reason that `explain` gives.
+
+    `cluster`: None for a run on this machine. UserError where no cell is left.
+    """
+    obstacles = [explain(planned.cell) for planned in matrix.cells]
     if None not in obstacles:
         reasons = "; ".join(dict.fromkeys(filter(None, obstacles)))
+        where = "here" if cluster is None else f"on {cluster.context}"
         raise UserError(
-            f"{matrix.source}: no cell can run here: {reasons}; "
-            "add cells to the matrix that this machine can run, with `device: cpu` for example"
+            f"{matrix.source}: no cell can run {where}: {reasons}; "
+            "add cells to the matrix that can, with `device: cpu` for example"
         )
     looked_at = list(zip(matrix.cells, obstacles, strict=True))
     now = datetime.now(UTC)
@@ -53,7 +74,8 @@ def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -
         run_id=run_id or f"{_shorten_name(matrix.name)}-{now:{TIME_FORMAT}}-{secrets.token_hex(2)}",
         matrix=matrix.name,
         created_at=now,
-        executor="local",
+        executor="local" if cluster is None else "kubernetes",
+        cluster=cluster,
         hostname=socket.gethostname(),
         user=_read_user(),
         tool_version=__version__,
@@ -63,6 +85,23 @@ def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -
             LeftOutCell(cell=planned.cell, reason=obstacle) for planned, obstacle in looked_at if obstacle is not None
         ),
     )
+
+
+def choose_run(store: Store, plan: Run, source: str, *, is_named: bool, start_new: bool, retry_failed: bool) -> Run:
+    """Return the run to go on with (the one that the user named, or this plan's newest unfinished one), or `plan`.
+
+    A new one is not stored yet. `source`: the matrix's file, for messages.
+    """
+    if not is_named:
+        unfinished = None if start_new else find_unfinished_run(store, plan, retry_failed=retry_failed)
+        return unfinished or plan
+    found = read_run(store, plan.run_id)
+    if found is None:
+        return plan
+    if start_new:
+        raise UserError(f"--new: there is a run {plan.run_id} already; leave --new out to go on with it")
+    check_same_plan(found, plan, source)
+    return found
 
 
 def check_run_id(run_id: str) -> None:
@@ -100,8 +139,9 @@ def find_newest_run(store: Store) -> Run:
 
 
 def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:
-    """Return the newest run of the same plan on this machine that lacks results and was begun within RESUME_WITHIN.
+    """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
 
+    The place is this machine, or the same cluster, whichever machine it was begun from.
     When a run was begun is read from its id; one with a name that the user gave is not looked at.
     """
     name = _shorten_name(plan.matrix)
@@ -111,7 +151,7 @@ def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run |
         if not pattern.fullmatch(run_id) or run_id < oldest:
             continue
         run = _try_to_read_run(store, run_id)
-        if run is None or run.plan_id != plan.plan_id or run.hostname != plan.hostname:
+        if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
             continue
         if list_missing_repeats(store, run, retry_failed=retry_failed):
             return run
@@ -132,19 +172,40 @@ def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) 
 
     `retry_failed`: those without a record that says ok.
     """
+    missing = count_records_of_missing(store, run, retry_failed=retry_failed)
+    return [repeat for repeat in order_repeats(run.cells) if repeat.key in missing]
+
+
+def count_records_of_missing(store: Store, run: Run, *, retry_failed: bool) -> dict[RepeatKey, int]:
+    """Return the repeats that `list_missing_repeats` does, each with how many terminal records it has nevertheless."""
     keys = list(store.list_keys(results_prefix(run.run_id)))
+    counts = Counter(filter(None, map(_find_repeat, keys)))
+    present = set(counts)
     if retry_failed:
-        keys = [key for key, data in store.get_many(keys) if _is_ok(data)]
-    present = {(key.cell_id, key.repeat) for key in map(parse_result_key, keys) if key is not None}
-    return [
-        repeat for repeat in order_repeats(run.cells) if (repeat.planned.cell.cell_id, repeat.number) not in present
-    ]
+        present = {repeat for key, data in store.get_many(keys) if (repeat := _find_repeat(key)) and _is_ok(data)}
+    planned = (repeat.key for repeat in order_repeats(run.cells))
+    return {key: counts[key] for key in planned if key not in present}
+
+
+def _find_repeat(key: str) -> RepeatKey | None:
+    parts = parse_result_key(key)
+    return None if parts is None else (parts.cell_id, parts.repeat)
 
 
 def count_failed_repeats(store: Store, run: Run) -> int:
     """Return how many planned repeats have a terminal record, but none that says ok."""
     not_ok = list_missing_repeats(store, run, retry_failed=True)
     return len(not_ok) - len(list_missing_repeats(store, run))
+
+
+def describe_plan(run: Run, missing: Sequence[Repeat], tell: Callable[[str], None]) -> None:
+    """Tell how much is planned, how much of it is there, and what is left out for which reason."""
+    planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
+    done = run.num_repeats - len(missing)
+    tell(f"plan: {planned}; {done} there, {len(missing)} to measure")
+    for reason in sorted({cell.reason for cell in run.left_out}):
+        number = sum(cell.reason == reason for cell in run.left_out)
+        tell(f"left out: {number} cells: {reason}")
 
 
 def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
@@ -157,6 +218,12 @@ def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
         for planned in cells
         if number <= planned.repeats
     ]
+
+
+def _is_same_place(run: Run, plan: Run) -> bool:
+    if run.cluster is None and plan.cluster is None:
+        return run.hostname == plan.hostname
+    return run.cluster == plan.cluster
 
 
 def _shorten_name(matrix_name: str) -> str:

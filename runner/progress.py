@@ -90,8 +90,7 @@ class Progress(AbstractContextManager["Progress"]):
         if result.samples:
             line.append(f"  step {median(result.samples.step_seconds) * 1e3:.3g} ms")
         if result.error:
-            message = "".join(letter if letter.isprintable() else " " for letter in result.error.message)
-            line.append(f"  {message}")
+            line.append(f"  {join_printable(result.error.message)}")
         if not self._live:
             line.append(f"  [{self._count()}]")
         return line
@@ -146,3 +145,8 @@ def format_wait(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def join_printable(message: str) -> str:
+    """Return a message on one line, without what would move a terminal's cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in message)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
+from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Run
@@ -119,25 +120,25 @@ def forecast(
         CONSOLE.print(str(plot), soft_wrap=True)
 
 
-def finish_run(store: Store, run: Run, output: Path | None, *, with_report: bool) -> None:
+def finish_run(store: Store, run: Run, output: Path | None, *, with_report: bool, console: Console = CONSOLE) -> None:
     """Collect and report a run, print its table, and exit with 1 where a repeat did not end well."""
     from collector.export import write_collection
     from collector.presentation import summarize_for_terminal
 
     collection = _load(store, run.run_id)
     table = summarize_for_terminal(collection)
-    print_table(CONSOLE, list(table.columns), table.to_numpy().tolist())
-    _print_skipped(collection)
+    print_table(console, list(table.columns), table.to_numpy().tolist())
+    _print_skipped(collection, console)
     if with_report:
         directory = output or _default_output(run)
         with _explain_unwritable(directory):
             write_collection(collection, directory)
         path = _write_report(collection, directory, _fit_forecast(None, None))
-        CONSOLE.print(f"report: {path}", soft_wrap=True)
+        console.print(f"report: {path}", soft_wrap=True)
     bad = collection.results[collection.results["status"] != "ok"]
     if len(bad):
         counts = ", ".join(f"{number} {state}" for state, number in Counter(bad["status"]).most_common())
-        CONSOLE.print(f"{len(bad)} of {len(collection.results)} repeats did not end well: {counts}", style="red")
+        console.print(f"{len(bad)} of {len(collection.results)} repeats did not end well: {counts}", style="red")
         raise typer.Exit(EXIT_NOT_OK)
 
 
@@ -193,8 +194,8 @@ def _default_output(run: Run) -> Path:
     return Path("reports") / run.run_id
 
 
-def _print_skipped(collection: "Collection") -> None:
+def _print_skipped(collection: "Collection", console: Console = CONSOLE) -> None:
     if collection.skipped:
-        CONSOLE.print(f"{len(collection.skipped)} documents in the store did not count:", style="yellow")
+        console.print(f"{len(collection.skipped)} documents in the store did not count:", style="yellow")
     for document in collection.skipped:
-        CONSOLE.print(f"  {document.key}: {document.reason}", soft_wrap=True)
+        console.print(f"  {document.key}: {document.reason}", soft_wrap=True)

@@ -110,8 +110,8 @@ def test_a_matrix_of_which_nothing_can_run_is_refused_with_every_reason_once() -
         plan_local_run(make_matrix(*cells), gpu=None, run_id=None)
     assert (
         "smoke.yaml: no cell can run here: no NVIDIA GPU is visible on this machine; tf32 is a mode of NVIDIA GPUs, a "
-        "CPU has none; leave it to cells with device gpu; add cells to the matrix that this machine can run, with "
-        "`device: cpu` for example"
+        "CPU has none; leave it to cells with device gpu; add cells to the matrix that can, with `device: cpu` "
+        "for example"
     ) == str(caught.value)
 
 

@@ -1,20 +1,14 @@
-"""`python -m bench`: an Order in environment variables in, one Result in the store out.
-
-Exit codes: 0 the record says ok, 1 the record says why not, 2 the order or the store is wrong and there is no record.
-"""
+"""`python -m bench`: an Order in environment variables in, one Result in the store out; see bench.exit_codes."""
 
 import os
 import sys
 
 from bench.attempt import Attempt
 from bench.errors import UserError
+from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_USER_ERROR
 from bench.order import Order
 from bench.parent import die_with_parent
 from bench.store import Store, result_key
-
-EXIT_OK = 0
-EXIT_NOT_OK = 1
-EXIT_USER_ERROR = 2
 
 
 def main() -> int:

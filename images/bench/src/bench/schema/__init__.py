@@ -22,12 +22,13 @@ from bench.schema.measurement import (
     Verdict,
 )
 from bench.schema.result import Failure, FailureKind, Result, Status
-from bench.schema.run import LeftOutCell, PlannedCell, Run
+from bench.schema.run import Cluster, LeftOutCell, PlannedCell, Run
 
 __all__ = [
     "MODES",
     "SCHEMA_VERSION",
     "Cell",
+    "Cluster",
     "CpuUse",
     "Device",
     "Document",

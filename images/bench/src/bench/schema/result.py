@@ -10,7 +10,20 @@ from bench.schema.environment import Environment
 from bench.schema.measurement import CpuUse, GpuUse, Memory, Phases, Roofline, Samples, Validity
 
 Status = Literal["ok", "failed", "oom", "timeout", "preempted"]
-FailureKind = Literal["exception", "missing-framework", "out-of-memory", "killed", "exit", "timeout", "preempted"]
+FailureKind = Literal[
+    "exception",
+    "missing-framework",
+    "out-of-memory",
+    "killed",
+    "exit",
+    "timeout",
+    "preempted",
+    # Of a cluster: the container never started, or its node could not hold it.
+    "bad-image",
+    "bad-configuration",
+    "unschedulable",
+    "infrastructure",
+]
 
 
 class Failure(Document):

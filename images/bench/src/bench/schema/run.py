@@ -25,6 +25,17 @@ class LeftOutCell(Document):
     reason: str
 
 
+class Cluster(Document):
+    """The cluster of a run, as its user names it."""
+
+    context: str
+    """Of the kubeconfig, or `in-cluster`."""
+    namespace: str
+    profile: str
+    queue: str | None = None
+    """Kueue's LocalQueue that the Jobs were handed to."""
+
+
 class Run(Document):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
@@ -32,7 +43,9 @@ class Run(Document):
     run_id: Name
     matrix: Name
     created_at: AwareDatetime
-    executor: Literal["local"]
+    executor: Literal["local", "kubernetes"]
+    cluster: Cluster | None = None
+    """Where the Jobs of the run are; null for one on a single machine."""
     hostname: str
     user: str
     tool_version: str

@@ -1,0 +1,1 @@
+"""Runs on Kubernetes: the only part of the tool that imports the package `kubernetes`."""

@@ -1,0 +1,145 @@
+"""A whole run on a cluster: a matrix, a context and a store in, every missing repeat measured; the finished Run out."""
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from bench.capabilities import explain_refusal
+from bench.errors import UserError
+from bench.schema import Cell, Cluster, Run
+from bench.store import Store, run_key
+from runner.cluster.connection import Connection, find_context
+from runner.cluster.executor import ClusterExecutor, ClusterObserver
+from runner.cluster.settlement import Registrar
+from runner.cluster.tasks import Task, Tasks
+from runner.job_name import JobKey
+from runner.job_template import JobRenderer
+from runner.matrix import load_matrix
+from runner.plan import (
+    check_run_id,
+    choose_run,
+    count_records_of_missing,
+    describe_plan,
+    list_missing_repeats,
+    order_repeats,
+    plan_run,
+    read_run,
+)
+from runner.profile import Profile, find_profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterTarget:
+    """Where the Jobs go."""
+
+    context: str
+    profile: Profile
+    queue: str | None
+
+    @classmethod
+    def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
+        """Return the target that the options name; `on`: a context, `current` or `in-cluster`. UserError where none."""
+        context = find_context(on)
+        found = find_profile(profile, context)
+        if namespace is not None:
+            found = found.model_copy(update={"namespace": namespace})
+        return cls(context=context, profile=found, queue=queue)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The words of the run's record."""
+        return Cluster(
+            context=self.context, namespace=self.profile.namespace, profile=self.profile.name, queue=self.queue
+        )
+
+    def find_obstacle(self, cell: Cell) -> str | None:
+        """Return why this cluster cannot run the cell, in one line; None where it can."""
+        return self.profile.find_obstacle(cell) or explain_refusal(cell, self.profile.gpu_kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRun:
+    """What to run on a cluster, and how."""
+
+    matrix: str
+    target: ClusterTarget
+    store: Store
+    run_id: str | None
+    start_new: bool
+    retry_failed: bool
+    max_in_flight: int
+    unschedulable_seconds: float
+
+    def choose_run(self) -> Run:
+        """Return the run to go on with, or a new one, which is not stored yet."""
+        if self.run_id is not None:
+            check_run_id(self.run_id)
+        if self.store.url.startswith("file:"):
+            raise UserError(
+                f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
+                "name a bucket, s3://BUCKET/PREFIX"
+            )
+        matrix = load_matrix(self.matrix)
+        plan = plan_run(matrix, self.target.find_obstacle, run_id=self.run_id, cluster=self.target.cluster)
+        self.store.check_writable()
+        return choose_run(
+            self.store,
+            plan,
+            matrix.source,
+            is_named=self.run_id is not None,
+            start_new=self.start_new,
+            retry_failed=self.retry_failed,
+        )
+
+    def make_renderer(self, run: Run) -> JobRenderer:
+        """Return what makes the run's Jobs; each shape of them has been checked. UserError where one is not valid."""
+        renderer = JobRenderer(
+            profile=self.target.profile,
+            store_url=self.store.url,
+            git_revision=run.git_revision,
+            queue=self.target.queue,
+        )
+        for planned in run.cells:
+            renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, round_number=0))
+        return renderer
+
+    def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
+        """Have every repeat of the run measured that is missing. UserError where the cluster or the store refuses."""
+        renderer = self.make_renderer(run)
+        if read_run(self.store, run.run_id):
+            console.print(f"run {run.run_id} is taken up again (--new starts another)")
+        else:
+            self.store.put(run_key(run.run_id), run.to_json())
+            console.print(f"run {run.run_id}")
+        missing = list_missing_repeats(self.store, run, retry_failed=self.retry_failed)
+        describe_plan(run, missing, console.print)
+        if not missing:
+            return
+        namespace = self.target.profile.namespace
+        ClusterExecutor(
+            connection=connection,
+            namespace=namespace,
+            run_id=run.run_id,
+            renderer=renderer,
+            registrar=Registrar(connection=connection, namespace=namespace, store=self.store),
+            observer=observer,
+            max_in_flight=self.max_in_flight,
+            unschedulable_seconds=self.unschedulable_seconds,
+        ).measure(lambda: self.list_tasks(run))
+
+    def list_tasks(self, run: Run) -> Tasks:
+        """Return a task for every repeat that is missing in the store now, in the order to measure them."""
+        num_records = count_records_of_missing(self.store, run, retry_failed=self.retry_failed)
+        return Tasks(
+            Task(
+                repeat=repeat,
+                key=JobKey(
+                    run_id=run.run_id,
+                    cell_id=repeat.planned.cell.cell_id,
+                    number=repeat.number,
+                    round_number=num_records[repeat.key],
+                ),
+            )
+            for repeat in order_repeats(run.cells)
+            if repeat.key in num_records
+        )

@@ -1,0 +1,101 @@
+"""A task whose Job is over or given up comes in, its terminal record, found in the store or written, goes out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bench.schema import Result
+from bench.store import Store, parse_result_key, result_key, results_prefix
+from runner.cluster.connection import ApiError, Connection
+from runner.cluster.endings import Ending, choose_telling_pod, explain_job
+from runner.cluster.observed import SeenJob, SeenPod, read_pod
+from runner.cluster.tasks import Task
+
+NOT_FOUND = 404
+FAILED_CREATE = "FailedCreate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registrar:
+    """Sees to it that what is over has its record."""
+
+    connection: Connection
+    namespace: str
+    store: Store
+
+    def find_record(self, task: Task) -> Result | None:
+        """Return the record of the task's round; None where the store has none yet."""
+        keys = []
+        for key in self.store.list_keys(f"{results_prefix(task.key.run_id)}{task.key.cell_id}"):
+            parts = parse_result_key(key)
+            if parts is not None and parts.repeat == task.key.number:
+                keys.append(key)
+        if len(keys) <= task.key.round_number:
+            return None
+        return max(map(self._read, keys), key=lambda result: result.finished_at)
+
+    def settle_finished(self, task: Task, job: SeenJob) -> Result:
+        """Return the record of a task whose Job has finished; one that is not there is written."""
+        found = self.find_record(task)
+        if found is not None:
+            return found
+        pods = self._list_pods(task)
+        return self._write(task, explain_job(job, pods, self.store.url), job, pods)
+
+    def give_up(self, task: Task, ending: Ending) -> Result:
+        """Delete the Job of a task that cannot start, write its record and return it."""
+        self.delete_job(task.name)
+        found = self.find_record(task)  # it may have started at the last moment
+        return found or self._write(task, ending, task.job, list(task.pods.values()))
+
+    def delete_job(self, name: str) -> None:
+        """Delete a Job and its pods; one that is gone already is no fault."""
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
+        try:
+            self.connection.request("delete", path, query={"propagationPolicy": "Background"})
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def read_no_pod_words(self, task: Task) -> str:
+        """Return why the Job controller could make no pod of a Job; empty where it says nothing."""
+        query = {"fieldSelector": f"involvedObject.kind=Job,involvedObject.name={task.name},reason={FAILED_CREATE}"}
+        events = self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/events", **query)
+        newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
+        return str(newest.get("message", "")) if newest else ""
+
+    def _read(self, key: str) -> Result:
+        return Result.model_validate_json(self.store.get(key))
+
+    def _list_pods(self, task: Task) -> list[SeenPod]:
+        """Return the task's pods."""
+        pods = list(task.pods.values())
+        if not any(pod.exit_code is not None for pod in pods):
+            query = {"labelSelector": f"batch.kubernetes.io/job-name={task.name}"}
+            path = f"/api/v1/namespaces/{self.namespace}/pods"
+            found = self.connection.list_items(path, **query)
+            pods = [read_pod(pod) for pod in found] or pods
+        return pods
+
+    def _write(self, task: Task, ending: Ending, job: SeenJob | None, pods: Sequence[SeenPod]) -> Result:
+        """Write the record of what died before it could. Its attempt is the pod's id: two runners write the same."""
+        status, failure = ending
+        pod = choose_telling_pod(pods)
+        started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or datetime.now(UTC)
+        finished_at = (pod and pod.ended_at) or (job and job.ended_at) or datetime.now(UTC)
+        attempt = pod.uid if pod else job.uid if job else task.name
+        cell = task.repeat.planned.cell
+        result = Result(
+            run_id=task.key.run_id,
+            cell=cell,
+            cell_id=cell.cell_id,
+            repeat=task.key.number,
+            attempt=attempt,
+            status=status,
+            written_by="runner",
+            started_at=started_at,
+            finished_at=max(started_at, finished_at),
+            error=failure,
+        )
+        self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json())
+        return result

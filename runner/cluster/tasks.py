@@ -1,0 +1,65 @@
+"""The repeats that a run still lacks, each with what is known of its Job: counted by state, found by name."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from runner.cluster.observed import SeenJob, SeenPod
+from runner.job_name import JobKey
+from runner.plan import Repeat
+
+TaskState = Literal["to-submit", "submitting", "in-flight", "settling", "done"]
+
+
+@dataclass(kw_only=True)
+class Task:
+    """One repeat that is to be measured."""
+
+    repeat: Repeat
+    key: JobKey
+    state: TaskState = "to-submit"
+    job: SeenJob | None = None
+    pods: dict[str, SeenPod] = field(default_factory=dict)
+    """By name: those that wait or failed."""
+    disrupted: set[str] = field(default_factory=set)
+    """Ids of pods that their nodes took down: preempted, evicted, lost."""
+    waiting_since: float | None = None
+    """When (time.monotonic) its pod was first seen to wait for something; None: it does not."""
+    asked_at: float | None = None
+    """When the Job controller was last asked why there is no pod."""
+    no_pod_words: str = ""
+    """What it said."""
+
+    @property
+    def name(self) -> str:
+        """Of the Job."""
+        return self.key.job_name
+
+
+class Tasks:
+    """All tasks of a run. Jobs of other runs, or of a former round, are not among them."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._by_name = {task.name: task for task in tasks}
+        self._counts = Counter(task.state for task in self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._by_name.values())
+
+    def find(self, job_name: str) -> Task | None:
+        """Return the task of a Job; None where it is none of this run's."""
+        return self._by_name.get(job_name)
+
+    def count(self, *states: TaskState) -> int:
+        """Return how many tasks are in one of the states."""
+        return sum(self._counts[state] for state in states)
+
+    def move(self, task: Task, state: TaskState) -> None:
+        """Bring a task into another state."""
+        self._counts[task.state] -= 1
+        self._counts[state] += 1
+        task.state = state

@@ -1,0 +1,36 @@
+"""A run, a cell and a repeat in, the name and the labels of its Job out: what ties the cluster to the store."""
+
+import hashlib
+from dataclasses import dataclass
+
+# Of a Job whose pods' names add 6 characters; the hash keeps it unique.
+_MAX_SLUG = 40
+_HASH_DIGITS = 12
+RUN_LABEL = "benchmatrix/run-id"
+CELL_LABEL = "benchmatrix/cell-id"
+REPEAT_LABEL = "benchmatrix/repeat"
+POOL_LABEL = "benchmatrix/pool"
+COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobKey:
+    """What a Job measures: the `number`-th repeat of a cell, taken up for the `round_number`-th time."""
+
+    run_id: str
+    cell_id: str
+    number: int
+    round_number: int
+    """How many terminal records the repeat had when the Job was made: 0, or more after `--retry-failed`."""
+
+    @property
+    def job_name(self) -> str:
+        """A DNS-1123 label of at most 53 characters, equal on every machine: a Job is never made twice."""
+        text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.round_number)))
+        digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+        return f"{self.cell_id.rpartition('-')[0][:_MAX_SLUG].strip('-')}-{digits}"
+
+
+def select_run(run_id: str) -> str:
+    """Return the label selector of the Jobs and pods of a run."""
+    return f"{COMPONENT},{RUN_LABEL}={run_id}"

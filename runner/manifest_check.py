@@ -1,0 +1,26 @@
+"""A manifest in, nothing or one message out: whether it is what Kubernetes' published schemas allow."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import kubernetes_validate
+
+from bench.errors import UserError
+
+# The schemas that are checked against: clusters of a version before and after read the same fields.
+KUBERNETES_VERSION = "1.36"
+
+
+def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
+    """Raise UserError where a manifest has an unknown key, lacks one or has a value of the wrong kind.
+
+    `source` is the template's name in the message.
+    """
+    try:
+        kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        path = ".".join(str(part) for part in error.path)
+        raise UserError(
+            f"{source}: {manifest.get('kind')}.{path}: {error.message}; the value comes from the profile or the "
+            "matrix: mend it there"
+        ) from error

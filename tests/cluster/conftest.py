@@ -1,0 +1,75 @@
+"""A real API server for these tests: that of $KUBECONFIG_TEST, or one started from binaries of envtest."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.store import Store
+from control_plane import ControlPlane, find_assets
+from fake_kubelet import FakeKubelet, Pod
+from runner.cluster.connection import Connection
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane for the session; tests that break it start one of their own."""
+    assets = find_assets()
+    if assets is None:
+        pytest.skip("no kube-apiserver: put envtest's binaries into $KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin")
+    plane = ControlPlane(folder=tmp_path_factory.mktemp("control-plane"), assets=assets)
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()
+
+
+@pytest.fixture
+def connection(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """The administrator's connection; the environment leads the code under test to the same API server."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    return Connection(context=control_plane.context, patience_seconds=60.0)
+
+
+@pytest.fixture
+def namespace(connection: Connection) -> Iterator[str]:
+    """A fresh namespace with the service account of the cells; its Jobs are gone afterwards."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    make_namespace(connection, name)
+    yield name
+    connection.request("delete", f"/api/v1/namespaces/{name}")
+
+
+def make_namespace(connection: Connection, name: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    connection.request("create", "/api/v1/namespaces", body=json.dumps(body).encode())
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "benchmatrix-cell"}}
+    connection.request("create", f"/api/v1/namespaces/{name}/serviceaccounts", body=json.dumps(account).encode())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}/store")
+
+
+@pytest.fixture
+def start_kubelet(connection: Connection, store: Store) -> Iterator[Callable[..., FakeKubelet]]:
+    """Start a kubelet that plays nodes; its nodes are gone after the test."""
+    started: list[FakeKubelet] = []
+
+    def start(decide: Callable[[Pod], str] = lambda pod: "ok", *, num_nodes: int = 0, **options: object) -> FakeKubelet:
+        kubelet = FakeKubelet(connection=connection, store=store, decide=decide, **options)  # type: ignore[arg-type]
+        for number in range(num_nodes):
+            kubelet.add_node(f"node-{uuid.uuid4().hex[:6]}-{number}")
+        kubelet.start()
+        started.append(kubelet)
+        return kubelet
+
+    yield start
+    for kubelet in started:
+        kubelet.stop()
+        for name in kubelet.nodes:
+            connection.request("delete", f"/api/v1/nodes/{name}")

@@ -1,0 +1,114 @@
+"""A namespace, a store and cells in, a run of them by the real executor out."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.schema import Cell, Cluster, Result, Run
+from bench.store import Store, parse_result_key, results_prefix, run_key
+from factories import make_cell, make_run
+from runner.cluster.cluster_run import ClusterRun, ClusterTarget
+from runner.cluster.connection import Connection
+from runner.cluster.executor import ClusterExecutor
+from runner.cluster.settlement import Registrar
+from runner.cluster.tasks import Task, Tasks
+from runner.profile import Profile, load_profile
+
+IMAGE = "registry.example/benchmatrix/pytorch:1"
+IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
+
+
+def make_profile(namespace: str, base: str = "kind", **overrides: Any) -> Profile:
+    """Return a built-in profile for a namespace, with images."""
+    return load_profile(base).model_copy(update={"namespace": namespace, "images": IMAGES, **overrides})
+
+
+def make_cells(number: int, **overrides: Any) -> list[Cell]:
+    """Return so many cells that differ in their seed."""
+    return [make_cell(**({"seed": seed} | overrides)) for seed in range(number)]
+
+
+@dataclass(kw_only=True)
+class Observed:
+    """An observer that keeps what it is told. `on_finish` may raise."""
+
+    results: list[Result] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    disrupted: Counter[str] = field(default_factory=Counter)
+
+    def tick(self, tasks: Tasks) -> None:
+        pass
+
+    def finish_task(self, task: Task, result: Result) -> None:
+        self.results.append(result)
+        self.disrupted[result.cell_id] += len(task.disrupted)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+@dataclass(kw_only=True)
+class Setup:
+    """One run and where it takes place."""
+
+    connection: Connection
+    profile: Profile
+    store: Store
+    run: Run
+    unschedulable_seconds: float = 900.0
+    max_in_flight: int = 100
+    retry_failed: bool = False
+
+    @classmethod
+    def make(cls, connection: Connection, namespace: str, store: Store, cells: list[Cell], **options: Any) -> "Setup":
+        """Return a new run whose plan lies in the store."""
+        profile = options.pop("profile", None) or make_profile(namespace)
+        repeats = options.pop("repeats", 1)
+        cluster = Cluster(context=connection.context, namespace=namespace, profile=profile.name)
+        run = make_run(
+            cells=cells,
+            repeats=repeats,
+            run_id=options.pop("run_id", namespace),
+            executor="kubernetes",
+            cluster=cluster,
+        )
+        store.put(run_key(run.run_id), run.to_json())
+        return cls(connection=connection, profile=profile, store=store, run=run, **options)
+
+    def measure(self, connection: Connection | None = None) -> Observed:
+        """Measure what is missing, and return what the observer was told."""
+        used = connection or self.connection
+        observed = Observed()
+        cluster_run = self.make_cluster_run()
+        ClusterExecutor(
+            connection=used,
+            namespace=self.profile.namespace,
+            run_id=self.run.run_id,
+            renderer=cluster_run.make_renderer(self.run),
+            registrar=Registrar(connection=used, namespace=self.profile.namespace, store=self.store),
+            observer=observed,
+            max_in_flight=self.max_in_flight,
+            unschedulable_seconds=self.unschedulable_seconds,
+        ).measure(lambda: cluster_run.list_tasks(self.run))
+        return observed
+
+    def make_cluster_run(self) -> ClusterRun:
+        return ClusterRun(
+            matrix="",
+            target=ClusterTarget(context=self.connection.context, profile=self.profile, queue=None),
+            store=self.store,
+            run_id=self.run.run_id,
+            start_new=False,
+            retry_failed=self.retry_failed,
+            max_in_flight=self.max_in_flight,
+            unschedulable_seconds=self.unschedulable_seconds,
+        )
+
+    def count_records(self) -> Counter[tuple[str, int]]:
+        """Return how many records each repeat has in the store."""
+        keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run.run_id)))
+        return Counter((key.cell_id, key.repeat) for key in keys if key is not None)
+
+    def list_jobs(self) -> list[dict[str, Any]]:
+        """Return the Jobs of the namespace."""
+        return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")

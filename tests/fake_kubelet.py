@@ -1,0 +1,254 @@
+"""A connection and a script in, what kubelets would do out: pods that fake nodes were given run and end as it says.
+
+Nodes are objects with capacity; the scheduler, the Job controller and the garbage collector are real. What the
+container would do, that is to put its record into the store, is done here as well.
+"""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Literal
+
+from bench.schema import Cell, Result
+from bench.store import Store, result_key
+from factories import make_failed_result, make_result
+from runner.cluster.connection import ApiError, Connection
+
+NUM_THREADS = 8
+Ending = Literal["ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash"]
+Pod = dict[str, Any]
+# How a container ends that leaves no record: exit code, reason, the log's tail.
+ENDINGS: dict[str, tuple[int, str, str]] = {
+    "no-record": (0, "Completed", ""),
+    "oom": (137, "OOMKilled", "out of memory"),
+    "user-error": (2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
+    "crash": (139, "Error", "Segmentation fault"),
+}
+WAITING: dict[str, tuple[str, str]] = {
+    "image": ("ImagePullBackOff", 'Back-off pulling image "x": not found'),
+    "secret": ("CreateContainerConfigError", 'secret "benchmatrix-store" not found'),
+}
+
+
+def say_now() -> str:
+    """Return the time of day as the API writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_variables(pod: Pod) -> dict[str, str]:
+    """Return the environment of a pod's container, as its kubelet would make it of what stands there."""
+    variables = {}
+    for entry in pod["spec"]["containers"][0]["env"]:
+        value = entry.get("value", pod["metadata"]["uid"]).replace("$$", "$")
+        variables[entry["name"]] = value
+    return variables
+
+
+@dataclass(kw_only=True)
+class FakeKubelet:
+    """Plays every kubelet of the cluster. `decide` says how a pod ends."""
+
+    connection: Connection
+    store: Store
+    decide: Callable[[Pod], Ending] = lambda pod: "ok"
+    run_seconds: float = 0.0
+    measured: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(run id, cell id/repeat) of the pods whose container ended by itself, as often as it did."""
+    nodes: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> None:
+        """Begin to play, until `stop`."""
+        self._pool = ThreadPoolExecutor(NUM_THREADS, "kubelet")
+        self._thread = threading.Thread(target=self._follow, name="kubelet", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; pods stay as they are."""
+        self._stop.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def add_node(
+        self,
+        name: str,
+        *,
+        labels: dict[str, str] | None = None,
+        taints: list[dict[str, str]] | None = None,
+        capacity: dict[str, str] | None = None,
+    ) -> None:
+        """Register a node that is ready. `capacity`: what it has besides, or in place of, four cores and 16 GiB."""
+        whole = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"} | (capacity or {})
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
+            "spec": {"taints": taints or []},
+        }
+        self.connection.request("create", "/api/v1/nodes", body=json.dumps(node).encode())
+        conditions = [{"type": "Ready", "status": "True", "reason": "Fake", "lastHeartbeatTime": say_now()}]
+        status = {"capacity": whole, "allocatable": whole, "conditions": conditions}
+        self._patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        self._renew_lease(name, "create")
+        self.nodes.append(name)
+
+    def forget_node(self, name: str) -> None:
+        """Let a node go silent, as one that lost its power does."""
+        self.nodes.remove(name)
+
+    def _renew_lease(self, name: str, verb: str) -> None:
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        renewed = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed}
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": "kube-node-lease"},
+            "spec": spec,
+        }
+        if verb == "create":
+            self.connection.request("create", path, body=json.dumps(lease).encode())
+        else:
+            self._patch(f"{path}/{name}", {"spec": spec})
+
+    def _follow(self) -> None:
+        beats = threading.Thread(target=self._beat, name="heartbeats", daemon=True)
+        beats.start()
+        while not self._stop.is_set():
+            try:
+                listing = json.loads(self.connection.request("list", "/api/v1/pods"))
+                for pod in listing["items"]:
+                    self._meet(pod)
+                version = listing["metadata"]["resourceVersion"]
+                query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "120"}
+                with self.connection.stream("/api/v1/pods", query, idle_seconds=130) as lines:
+                    for line in filter(None, lines):
+                        event = json.loads(line)
+                        if self._stop.is_set():
+                            return
+                        if event["type"] in ("ADDED", "MODIFIED"):
+                            self._meet(event["object"])
+            except (ApiError, ValueError):
+                self._stop.wait(0.5)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(3.0):
+            for name in list(self.nodes):
+                try:
+                    self._renew_lease(name, "update")
+                except ApiError:
+                    continue
+
+    def _meet(self, pod: Pod) -> None:
+        name, uid = pod["spec"].get("nodeName"), pod["metadata"]["uid"]
+        if name not in self.nodes or "benchmatrix/run-id" not in pod["metadata"].get("labels", {}):
+            return
+        is_leaving = "deletionTimestamp" in pod["metadata"]
+        key = f"{uid}-leaving" if is_leaving else uid
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self._pool.submit(self._quietly, self._remove if is_leaving else self._run, pod)
+
+    def _quietly(self, act: Callable[[Pod], None], pod: Pod) -> None:
+        try:
+            act(pod)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                print(f"fake kubelet: {error.status} {error.message}")
+
+    def _run(self, pod: Pod) -> None:
+        ending = self.decide(pod)
+        if ending in WAITING:
+            reason, message = WAITING[ending]
+            self._set_state(pod, "Pending", {"waiting": {"reason": reason, "message": message}})
+            return
+        started = say_now()
+        if ending == "hang" or self.run_seconds:
+            self._set_state(pod, "Running", {"running": {"startedAt": started}})
+        if ending == "hang":
+            return
+        if self.run_seconds:
+            later = threading.Timer(
+                self.run_seconds, self._quietly, (partial(self._end, ending=ending, started=started), pod)
+            )
+            later.daemon = True
+            later.start()
+        else:
+            self._end(pod, ending, started)
+
+    def _end(self, pod: Pod, ending: Ending, started: str) -> None:
+        labels = pod["metadata"]["labels"]
+        code, reason, message = ENDINGS.get(ending, (0, "Completed", ""))
+        if ending in ("ok", "failed-record"):
+            self._put_record(pod, is_ok=ending == "ok")
+            code, reason = (0, "Completed") if ending == "ok" else (1, "Error")
+        with self._lock:
+            self.measured[
+                labels["benchmatrix/run-id"], f"{labels['benchmatrix/cell-id']}/{labels['benchmatrix/repeat']}"
+            ] += 1
+        terminated = {
+            "exitCode": code,
+            "reason": reason,
+            "message": message,
+            "startedAt": started,
+            "finishedAt": say_now(),
+        }
+        self._set_state(pod, "Failed" if code else "Succeeded", {"terminated": terminated})
+
+    def _put_record(self, pod: Pod, *, is_ok: bool) -> None:
+        variables = read_variables(pod)
+        cell = Cell.model_validate_json(variables["BENCH_CELL"])
+        make: Callable[..., Result] = make_result if is_ok else make_failed_result
+        now = datetime.now(UTC)
+        result = make(
+            cell,
+            **(
+                {"step_seconds": (0.1,) * cell.num_steps, "warmup_step_seconds": (0.1,) * cell.num_warmup_steps}
+                if is_ok
+                else {}
+            ),
+            run_id=variables["BENCH_RUN_ID"],
+            repeat=int(variables["BENCH_REPEAT"]),
+            attempt=variables["BENCH_ATTEMPT"],
+            started_at=now - timedelta(seconds=60),
+            finished_at=now,
+        )
+        key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
+        self.store.put(key, result.to_json())
+
+    def _remove(self, pod: Pod) -> None:
+        """End a pod that somebody deleted: a kubelet kills the container, says so, and lets the object go."""
+        if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+            killed = {"exitCode": 137, "reason": "Error", "startedAt": say_now(), "finishedAt": say_now()}
+            self._set_state(pod, "Failed", {"terminated": killed})
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        self.connection.request("delete", path, query={"gracePeriodSeconds": "0"})
+
+    def _set_state(self, pod: Pod, phase: str, state: dict[str, Any]) -> None:
+        is_running = "running" in state
+        container = {
+            "name": "bench",
+            "image": pod["spec"]["containers"][0]["image"],
+            "imageID": "",
+            "ready": is_running,
+            "restartCount": 0,
+            "state": state,
+        }
+        ready = {"type": "Ready", "status": str(is_running), "lastTransitionTime": say_now()}
+        status = {"phase": phase, "startTime": say_now(), "containerStatuses": [container], "conditions": [ready]}
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
+        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        content_type = "application/strategic-merge-patch+json"
+        self.connection.request("patch", path, body=json.dumps(body).encode(), content_type=content_type)
+
+    def _patch(self, path: str, body: dict[str, Any]) -> None:
+        content_type = "application/merge-patch+json"
+        self.connection.request("patch", path, body=json.dumps(body).encode(), content_type=content_type)
