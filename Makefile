@@ -12,18 +12,46 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix test check format lock clean
+.PHONY: help install matrix images push test e2e check format lock audit clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
 
 install: .venv/tool ## install the command line into .venv
 
-matrix: .venv/tool ## measure the smoke matrix on this machine, collect, report; ARGS="..." is handed to `benchmatrix run`
-	@$(BIN)/benchmatrix run smoke $(ARGS)
+matrix: .venv/tool ## measure the smoke matrix here or with CLUSTER=gke|eks|kind|FILE [CONTEXT=] STORE=s3://... there; report; ARGS="..." goes to `benchmatrix run`
+	@$(run-matrix)
+
+# A kind cluster is set up first; without STORE with an S3 server in it, for trying only, whose keys its Secret gives.
+CONTEXT ?= current
+ON_CLUSTER = --on $(CONTEXT) --profile $(CLUSTER)
+ifeq ($(CLUSTER),)
+run-matrix = $(BIN)/benchmatrix run smoke $(ARGS)
+else ifneq ($(STORE),)
+SETUP = $(if $(filter kind,$(CLUSTER)),$(BIN)/benchmatrix setup $(ON_CLUSTER) --no-s3 && )
+run-matrix = $(SETUP)$(BIN)/benchmatrix run smoke $(ON_CLUSTER) --store $(STORE) $(ARGS)
+else ifeq ($(CLUSTER),kind)
+run-matrix = exports=$$($(BIN)/benchmatrix setup $(ON_CLUSTER) --exports) && eval "$$exports" && \
+	$(BIN)/benchmatrix run smoke $(ON_CLUSTER) --store s3://benchmatrix/runs $(ARGS)
+else
+run-matrix = echo "error: STORE is not set; say where the results go: make matrix CLUSTER=$(CLUSTER) STORE=s3://BUCKET/PREFIX" >&2; exit 2
+endif
+
+images: .venv/tool ## build the container images for CPUs with Docker; ARGS="pytorch:cuda --base NAME" goes to `benchmatrix images build`
+	@$(BIN)/benchmatrix images build $(ARGS)
+
+push: .venv/tool ## push built images to REGISTRY=HOST/PROJECT/REPOSITORY; ARGS as for images
+	@$(if $(REGISTRY),$(BIN)/benchmatrix images push $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
 
 test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed to pytest
 	@$(BIN)/pytest $(PYTEST)
+
+e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
+	@$(if $(E2E_KUBECONFIG),$(BIN)/pytest tests/e2e,PYTEST=$(BIN)/pytest tests/e2e/in-kind)
+
+audit: .venv/dev ## known weaknesses of what the locks install, less those reviewed in audit-ignore.txt
+	@for lock in requirements.lock images/bench/requirements-build.txt $(foreach image,$(IMAGES),images/$(image)/requirements-cpu.txt images/$(image)/requirements-cuda.txt); do \
+		echo "$$lock"; $(BIN)/pip-audit --disable-pip --no-deps --requirement $$lock $$(sed -n 's/^\([A-Z][A-Z0-9-]*\).*/--ignore-vuln \1/p' audit-ignore.txt) || exit 1; done
 
 check: .venv/dev ## lint, types, import rules
 	@$(BIN)/ruff check -q .

@@ -1,20 +1,22 @@
 """The command line: words in, the work of the runner's modules out; what reads a store is in `runner.reporting`.
 
-Exit codes: 0 all well, 1 a repeat did not end well or is missing, 2 a fault of the user, 130 interrupted.
+Exit codes: 0 all well, 1 a repeat did not end well or is missing, or a check of `doctor` failed, 2 a fault of the user,
+130 interrupted.
 """
 
 import json
 import sys
-from typing import Annotated
 
 import typer
 
 from bench.errors import UserError
 from bench.schema import export_json_schema
 from runner import __version__
-from runner.command_line import EXIT_USER_ERROR, MatrixArgument
-from runner.matrix import load_matrix
+from runner.cluster_commands import cancel, clean, doctor, setup
+from runner.command_line import EXIT_USER_ERROR
+from runner.image_commands import app as image_app
 from runner.probe_command import probe
+from runner.render_command import render
 from runner.reporting import claims, collect, forecast, report, status
 from runner.run_command import run
 
@@ -29,26 +31,8 @@ app.command()(run)
 app.command()(probe)
 
 
-@app.command()
-def render(
-    matrix: MatrixArgument,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Every field of every cell: one JSON document per line.")
-    ] = False,
-) -> None:
-    """Print the cells of MATRIX; measure nothing."""
-    loaded = load_matrix(matrix)
-    if as_json:
-        for planned in loaded.cells:
-            typer.echo(planned.model_dump_json())
-        return
-    for planned in loaded.cells:
-        typer.echo(f"{planned.cell.cell_id}  repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}")
-    repeats = sum(planned.repeats for planned in loaded.cells)
-    typer.echo(f"{loaded.source}: {len(loaded.cells)} cells, {repeats} repeats", err=True)
-
-
-for command in (status, collect, report, claims, forecast):
+app.add_typer(image_app, name="images")
+for command in (render, setup, doctor, status, cancel, clean, collect, report, claims, forecast):
     app.command()(command)
 
 

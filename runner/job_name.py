@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 # Of a Job whose pods' names add 6 characters; the hash keeps it unique.
 _MAX_SLUG = 40
@@ -23,12 +24,13 @@ class JobKey:
     round_number: int
     """How many terminal records the repeat had when the Job was made: 0, or more after `--retry-failed`."""
 
-    @property
+    @cached_property
     def job_name(self) -> str:
         """A DNS-1123 label of at most 53 characters, equal on every machine: a Job is never made twice."""
         text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.round_number)))
         digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
-        return f"{self.cell_id.rpartition('-')[0][:_MAX_SLUG].strip('-')}-{digits}"
+        slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")
+        return f"{slug or 'cell'}-{digits}"
 
 
 def select_run(run_id: str) -> str:

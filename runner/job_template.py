@@ -5,6 +5,7 @@ differ in are whole strings, which enter the finished JSON as JSON strings. So n
 """
 
 import json
+import math
 import re
 import secrets
 from collections.abc import Mapping
@@ -17,10 +18,11 @@ import jinja2
 import yaml
 
 from bench.errors import UserError
-from bench.exit_codes import FINAL_EXIT_CODES
-from bench.schema import Cell, PlannedCell
+from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
+from bench.schema import PlannedCell
 from runner.checkout import ROOT
 from runner.job_name import JobKey
+from runner.kubernetes_syntax import check_option, check_queue, check_variable_value
 from runner.manifest_check import check_manifest
 from runner.profile import Profile
 
@@ -41,12 +43,17 @@ class JobRenderer:
     """Kueue's LocalQueue: the Jobs are made suspended, and Kueue starts them. None: they start at once."""
     _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if self.queue is not None:
+            check_option("--queue", self.queue, check_queue)
+        check_option("--store", self.store_url, check_variable_value)
+
     def render(self, planned: PlannedCell, key: JobKey) -> bytes:
         """Return the body of a Job; UserError where the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
         kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds)
         if kind not in self._shapes:
-            self._shapes[kind] = self._make_shape(planned)
+            self._shapes[kind] = JobShape.render(self.collect_values(planned))
         return self._shapes[kind].fill(
             {
                 "job_name": key.job_name,
@@ -57,27 +64,39 @@ class JobRenderer:
             }
         )
 
-    def _make_shape(self, planned: PlannedCell) -> "JobShape":
+    def collect_values(self, planned: PlannedCell) -> dict[str, object]:
+        """Return what the template needs for the Jobs of one shape, but for the slots; UserError as `render`."""
         cell, profile = planned.cell, self.profile
         pool = profile.pools.get(cell.device)
         if pool is None:
             raise UserError(f"profile {profile.name}: has no pool '{cell.device}', which {cell.cell_id} needs")
         gpus = profile.gpu if cell.device == "gpu" else None
-        return JobShape.render(
-            {
-                "profile": profile,
-                "cell": cell,
-                "pool": pool,
-                "image": profile.find_image(cell),
-                "queue": self.queue,
-                "store_url": self.store_url,
-                "git_revision": self.git_revision,
-                "gpu_resource": gpus.resource if gpus and gpus.request == "limit" else None,
-                "claim_template": name_claim_template(cell) if gpus and gpus.request == "claim" else None,
-                "final_exit_codes": sorted(FINAL_EXIT_CODES),
-                "pod_deadline_seconds": int(planned.timeout_seconds) + profile.start_seconds,
-            }
-        )
+        return {
+            "profile": profile,
+            "cell": cell,
+            "pool": pool,
+            "image": profile.find_image(cell),
+            "queue": self.queue,
+            "store_url": self.store_url,
+            "git_revision": self.git_revision,
+            "gpu_resource": gpus.resource if gpus and gpus.request == "limit" else None,
+            "claim_template": name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
+            "interrupted_exit_codes": sorted(INTERRUPTED_EXIT_CODES),
+            "final_exit_codes": sorted(FINAL_EXIT_CODES),
+            "timeout_seconds": f"{planned.timeout_seconds:g}",
+            "pod_deadline_seconds": self._find_deadline(planned),
+        }
+
+    def _find_deadline(self, planned: PlannedCell) -> int:
+        """Return the seconds that a pod may take; UserError where its Job would be ended before."""
+        profile, seconds = self.profile, math.ceil(planned.timeout_seconds) + self.profile.start_seconds
+        if seconds > profile.job_deadline_seconds:
+            raise UserError(
+                f"profile {profile.name}: job_deadline_seconds: {profile.job_deadline_seconds} is less than the "
+                f"timeout_seconds of {planned.cell.cell_id}, {planned.timeout_seconds:g}, and start_seconds, "
+                f"{profile.start_seconds}; raise it, or lower the others"
+            )
+        return seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +124,9 @@ class JobShape:
         return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
 
 
-def name_claim_template(cell: Cell) -> str:
-    """Return the name of the ResourceClaimTemplate for as many GPUs as the cell has."""
-    return f"benchmatrix-{cell.num_gpus}-gpu"
+def name_claim_template(num_gpus: int) -> str:
+    """Return the name of the ResourceClaimTemplate for so many GPUs."""
+    return f"benchmatrix-{num_gpus}-gpu"
 
 
 def render_manifest(template: str, **values: object) -> str:

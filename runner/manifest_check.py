@@ -9,6 +9,8 @@ from bench.errors import UserError
 
 # The schemas that are checked against: clusters of a version before and after read the same fields.
 KUBERNETES_VERSION = "1.36"
+MAX_SHOWN_CHARACTERS = 300
+"""Of what the schema's check says, which quotes the value."""
 
 
 def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
@@ -19,8 +21,8 @@ def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
     try:
         kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
     except kubernetes_validate.ValidationError as error:
-        path = ".".join(str(part) for part in error.path)
+        path = ".".join([str(manifest.get("kind")), *map(str, error.path)])
+        words = " ".join(error.message[:MAX_SHOWN_CHARACTERS].split())
         raise UserError(
-            f"{source}: {manifest.get('kind')}.{path}: {error.message}; the value comes from the profile or the "
-            "matrix: mend it there"
-        ) from error
+            f"{source}: {path}: {words}; the value comes from the profile or the matrix: mend it there"
+        ) from None

@@ -47,12 +47,15 @@ class _Combination:
     node: Node
 
 
-def load_matrix(name_or_path: str) -> Matrix:
-    """Return the matrix with this built-in name or in this file; UserError where it is unknown or faulty."""
+def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
+    """Return the matrix with this built-in name or in this file; UserError where it is unknown or faulty.
+
+    `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
+    """
     path = _find_matrix(name_or_path)
     source = _show_path(path)
     definition = read_definition(read_yaml(path, source))
-    cells = tuple(expand_matrix(definition, path.parent))
+    cells = tuple(expand_matrix(definition, path.parent, is_data_here=is_data_here))
     if not cells:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
         raise definition.exclude[0].node.fault(message, key="exclude")
@@ -64,7 +67,7 @@ def list_builtin_matrices() -> list[str]:
     return sorted(path.stem for path in _BUILTIN_FOLDER.glob("*.yaml"))
 
 
-def expand_matrix(definition: MatrixDefinition, folder: Path) -> Iterator[PlannedCell]:
+def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: bool = True) -> Iterator[PlannedCell]:
     """Yield the cells: the product of the axes, less `exclude`, plus `include`; the last axis varies fastest.
 
     Relative paths are read from `folder`. UserError where a combination lacks a key, contradicts itself, names a folder
@@ -72,7 +75,7 @@ def expand_matrix(definition: MatrixDefinition, folder: Path) -> Iterator[Planne
     """
     seen: dict[str, tuple[Cell, Node]] = {}
     for combination in _iter_combinations(definition):
-        planned = _plan_cell(combination, definition.defaults, folder)
+        planned = _plan_cell(combination, definition.defaults, folder if is_data_here else None)
         cell_id = planned.cell.cell_id
         if cell_id in seen:
             raise _refuse_duplicate(planned.cell, combination.node, *seen[cell_id])
@@ -121,7 +124,7 @@ def _find_entries(index: _EntryIndex, settings: Settings) -> list[int]:
     return sorted(itertools.chain.from_iterable(found))
 
 
-def _plan_cell(combination: _Combination, defaults: Settings, folder: Path) -> PlannedCell:
+def _plan_cell(combination: _Combination, defaults: Settings, folder: Path | None) -> PlannedCell:
     settings = {**defaults, **combination.settings}
     _check_required(combination, settings)
     values = {key: setting.value for key, setting in settings.items()}
@@ -151,8 +154,15 @@ def _list_unfit_defaults(spec: ModelSpec) -> list[str]:
     return [key for key, is_unfit in unfit.items() if is_unfit]
 
 
-def _find_data_dir(setting: Setting, folder: Path) -> str:
-    """Return the absolute path of a folder with data; UserError where there is no such folder."""
+def _find_data_dir(setting: Setting, folder: Path | None) -> str:
+    """Return the absolute path of a folder with data; UserError where there is no such folder, or cannot be one.
+
+    `folder`: where relative paths start; None: the folder is not of this machine.
+    """
+    if folder is None:
+        if not os.path.isabs(str(setting.value)):
+            raise setting.node.fault(f"found {setting.node.text!r}, expected a folder of the pod, as in /data/cifar-10")
+        return str(setting.value)
     path = os.path.abspath(folder / os.path.expanduser(str(setting.value)))
     if not os.path.isdir(path):
         message = f"there is no folder {path!r}, expected one with data"

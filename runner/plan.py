@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from pydantic import ValidationError
 
@@ -39,7 +40,7 @@ class Repeat:
     planned: PlannedCell
     number: int
 
-    @property
+    @cached_property
     def key(self) -> RepeatKey:
         """What tells it from the other repeats of a run."""
         return self.planned.cell.cell_id, self.number
@@ -172,19 +173,17 @@ def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) 
 
     `retry_failed`: those without a record that says ok.
     """
-    missing = count_records_of_missing(store, run, retry_failed=retry_failed)
-    return [repeat for repeat in order_repeats(run.cells) if repeat.key in missing]
+    return [repeat for repeat, _ in count_records_of_missing(store, run, retry_failed=retry_failed)]
 
 
-def count_records_of_missing(store: Store, run: Run, *, retry_failed: bool) -> dict[RepeatKey, int]:
+def count_records_of_missing(store: Store, run: Run, *, retry_failed: bool) -> list[tuple[Repeat, int]]:
     """Return the repeats that `list_missing_repeats` does, each with how many terminal records it has nevertheless."""
     keys = list(store.list_keys(results_prefix(run.run_id)))
     counts = Counter(filter(None, map(_find_repeat, keys)))
     present = set(counts)
     if retry_failed:
         present = {repeat for key, data in store.get_many(keys) if (repeat := _find_repeat(key)) and _is_ok(data)}
-    planned = (repeat.key for repeat in order_repeats(run.cells))
-    return {key: counts[key] for key in planned if key not in present}
+    return [(repeat, counts[repeat.key]) for repeat in order_repeats(run.cells) if repeat.key not in present]
 
 
 def _find_repeat(key: str) -> RepeatKey | None:

@@ -1,10 +1,12 @@
 """A profile's name or path in, what a cluster is like to cells out: nodes, resources, images, identity.
 
-A profile is a small YAML file. One that `extends` another replaces single keys of it; lists are replaced whole.
+A profile is a small YAML file. One that `extends` another replaces single keys of it; lists are replaced whole, and
+null removes what the other says. docs/profiles.md lists all keys.
 """
 
 import json
-from collections.abc import Mapping
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -14,52 +16,78 @@ from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, Device, Framework
 from bench.schema.document import Count, Document
+from runner.images import find_image, name_image
+from runner.kubernetes_syntax import (
+    MAX_ENVIRONMENT_BYTES,
+    AnnotationValue,
+    DnsLabel,
+    Image,
+    LabelKey,
+    LabelValue,
+    MountPath,
+    ObjectName,
+    Quantity,
+    Resource,
+    VariableName,
+    VariableValue,
+    check_dns_label,
+    check_option,
+)
 from runner.matrix_values import suggest_word
-from runner.yaml_source import Node, read_yaml
+from runner.profile_faults import explain_fault
+from runner.yaml_source import Node, quote, read_yaml
 
 _FOLDER = Path(__file__).parent / "profiles"
 BUILTIN_PROFILES = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
-# How the tools of each cloud name the contexts that they write.
-_CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "kind-": "kind"}
+# How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl and kind.
+_CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "kind-": "kind"}
+_CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
-# https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/, the forms in use for memory
-Quantity = Annotated[str, Field(pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)?$")]
-ResourceName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
-VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_EXPECTED = "a profile; write `extends: gke` for one, and what differs"
 NodePools = Literal["cpu", "gpu"]
 
 
 class NodeRule(Document):
     """One condition on a node's labels."""
 
-    key: str
+    key: LabelKey
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: tuple[str, ...] = ()
+    values: tuple[LabelValue, ...] = ()
+    """For `In` and `NotIn`."""
 
     @model_validator(mode="after")
     def _check_values(self) -> Self:
-        if bool(self.values) != (self.operator in ("In", "NotIn")):
-            raise ValueError(
-                f"values: `In` and `NotIn` need some, `{self.operator}` {'none' if self.values else 'has none'}"
-            )
+        needs_values = self.operator in ("In", "NotIn")
+        if needs_values and not self.values:
+            raise ValueError(f"values: is missing or empty; `{self.operator}` needs a list of at least one")
+        if self.values and not needs_values:
+            raise ValueError(f"values: `{self.operator}` takes none; remove them, or write `In` or `NotIn`")
         return self
 
 
 class Toleration(Document):
     """A taint that cells may run in spite of."""
 
-    key: str
+    key: LabelKey
     operator: Literal["Exists", "Equal"]
-    value: str | None = None
+    value: LabelValue | None = None
+    """For `Equal`; null: an empty one."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """null: all of them."""
+
+    @model_validator(mode="after")
+    def _check_value(self) -> Self:
+        if self.operator == "Exists" and self.value is not None:
+            raise ValueError("value: `Exists` takes none; remove it, or write `operator: Equal`")
+        return self
 
 
 class Pool(Document):
     """The nodes for cells of one device, and what a cell takes of such a node."""
 
-    node_selector: dict[str, str] = {}
+    node_selector: dict[LabelKey, LabelValue] = {}
     """Labels that a node must have."""
-    nodes: tuple[tuple[NodeRule, ...], ...] = ()
+    nodes: tuple[Annotated[tuple[NodeRule, ...], Field(min_length=1)], ...] = ()
     """Lists of rules, of which one must hold in whole."""
     tolerations: tuple[Toleration, ...] = ()
     cpus: Count
@@ -74,22 +102,24 @@ class Gpus(Document):
 
     name: str
     """As NVML names it."""
-    compute_capability: tuple[int, int]
-    max_per_node: Count
+    compute_capability: tuple[Annotated[int, Field(ge=1, le=99)], Annotated[int, Field(ge=0, le=99)]]
+    """Major and minor number, as a list."""
+    max_per_node: Annotated[int, Field(ge=1, le=64)]
+    """GPUs of the largest node."""
     request: Literal["limit", "claim"] = "limit"
     """`limit`: the device plugin's resource. `claim`: a ResourceClaim (dynamic resource allocation)."""
-    resource: str = "nvidia.com/gpu"
+    resource: Resource = "nvidia.com/gpu"
     """What the device plugin calls a GPU; `nvidia.com/gpu.shared` for a share of one."""
-    device_class: ResourceName = "gpu.nvidia.com"
+    device_class: ObjectName = "gpu.nvidia.com"
     """Of a claim."""
 
 
 class Data(Document):
     """A volume with real data for cells with `data_dir`."""
 
-    claim: ResourceName
+    claim: ObjectName
     """Name of the PersistentVolumeClaim."""
-    mount_path: str
+    mount_path: MountPath
     """Folder in the container; `data_dir` names a folder in it."""
 
 
@@ -98,23 +128,29 @@ class Profile(Document):
 
     name: str
     description: str = ""
-    namespace: ResourceName = "benchmatrix"
-    service_account: ResourceName = "benchmatrix-cell"
+    namespace: DnsLabel = "benchmatrix"
+    service_account: ObjectName = "benchmatrix-cell"
     """Whose cloud identity the cells have; its token is not mounted."""
-    service_account_annotations: dict[str, str] = {}
+    service_account_annotations: dict[LabelKey, AnnotationValue] = {}
     """What ties it to a cloud identity: `eks.amazonaws.com/role-arn`, `iam.gke.io/gcp-service-account`."""
     pools: dict[NodePools, Pool]
-    gpu: Gpus | None
+    gpu: Gpus | None = None
     """null: the cluster has none."""
-    images: dict[Framework, dict[Device, str]] = {}
-    image_pull_secrets: tuple[ResourceName, ...] = ()
-    store_secret: ResourceName | None = None
+    registry: Image | None = None
+    """Where `benchmatrix images push` put the images of this checkout; their tags are their content. null: see
+    `images`."""
+    images: dict[Framework, dict[Device, Image]] = {}
+    """By framework and device; goes before `registry`."""
+    has_compiler: bool = False
+    """The PyTorch images have a C++ compiler, which torch.compile needs: this project's have none."""
+    image_pull_secrets: tuple[ObjectName, ...] = ()
+    store_secret: ObjectName | None = None
     """A Secret whose keys become variables of the cells, `AWS_ACCESS_KEY_ID` for one. null: the service account's
     identity is what they have."""
-    environment: dict[VariableName, str] = {}
+    environment: dict[VariableName, VariableValue] = {}
     """Variables of the cells that are no secret, `AWS_ENDPOINT_URL` for one."""
     data: Data | None = None
-    priority_class: ResourceName | None = None
+    priority_class: ObjectName | None = None
     evict_never: bool = True
     """Ask the cluster autoscaler not to move a cell that measures."""
     tmp_size: Quantity = "8Gi"
@@ -126,13 +162,27 @@ class Profile(Document):
     keep_finished_seconds: Count = 86_400
     """How long the cluster keeps a finished Job: so long can a runner be away before it misses how a pod died."""
     grace_seconds: Count = 60
+    """Between a pod's notice that it has to go, and its end."""
     max_infrastructure_failures: Annotated[int, Field(ge=0, le=20)] = 2
+    """How many pods of a Job may fail for another reason than the cell and a disruption of its node."""
 
     @model_validator(mode="after")
     def _check_pools(self) -> Self:
-        if (self.gpu is None) != ("gpu" not in self.pools):
+        if not self.pools:
+            raise ValueError("pools: is empty; write `cpu` or `gpu` below it, with `cpus` and `memory`")
+        if self.gpu is None and "gpu" in self.pools:
+            raise ValueError("gpu: is missing; say what GPUs the nodes of the pool `gpu` have")
+        if self.gpu is not None and "gpu" not in self.pools:
+            raise ValueError("gpu: there is no pool `gpu`; write pools.gpu, or `gpu: null`")
+        return self
+
+    @model_validator(mode="after")
+    def _check_environment(self) -> Self:
+        num_bytes = sum(len(f"{name}={value}".encode()) for name, value in self.environment.items())
+        if num_bytes > MAX_ENVIRONMENT_BYTES:
             raise ValueError(
-                "gpu: is null where there is no pool `gpu`, and says what GPUs that pool has where there is one"
+                f"environment: has {num_bytes:,} bytes in all, expected at most {MAX_ENVIRONMENT_BYTES:,}; put larger "
+                "things on the `data` volume"
             )
         return self
 
@@ -145,14 +195,20 @@ class Profile(Document):
             name=self.gpu.name, compute_capability=self.gpu.compute_capability, num_gpus=self.gpu.max_per_node
         )
 
+    def in_namespace(self, namespace: str) -> "Profile":
+        """Return the profile with another namespace; UserError where that is no name for one."""
+        return self.model_copy(update={"namespace": check_option("--namespace", namespace, check_dns_label)})
+
     def find_obstacle(self, cell: Cell) -> str | None:
         """Return why this cluster cannot run the cell, but for what `bench.capabilities` knows; None where it can."""
         if cell.device not in self.pools:
             return f"the profile {self.name} has no pool '{cell.device}'"
+        if (cell.framework, cell.mode) == ("pytorch", "compiled") and not self.has_compiler:
+            return "compiled PyTorch needs a C++ compiler, and the images have none (has_compiler of the profile)"
         if cell.data_dir is not None:
             if self.data is None:
                 return f"data_dir: the profile {self.name} has no `data` volume"
-            if not Path(cell.data_dir).is_relative_to(self.data.mount_path):
+            if not Path(os.path.normpath(cell.data_dir)).is_relative_to(self.data.mount_path):
                 return (
                     f"data_dir: {cell.data_dir} is not in {self.data.mount_path}, the data of the profile {self.name}"
                 )
@@ -161,10 +217,13 @@ class Profile(Document):
     def find_image(self, cell: Cell) -> str:
         """Return the image for a cell; UserError where the profile names none."""
         image = self.images.get(cell.framework, {}).get(cell.device)
+        if image is None and self.registry is not None:
+            return name_image(self.registry, find_image(cell.framework, cell.device))
         if image is None:
             raise UserError(
                 f"profile {self.name}: images.{cell.framework}.{cell.device}: is missing; name the image for "
-                f"{cell.framework} cells on a {cell.device}, in a profile of yours that has `extends: {self.name}`"
+                f"{cell.framework} cells on a {cell.device}, or the `registry` of all images, in a profile of yours "
+                f"that has `extends: {self.name}`"
             )
         return image
 
@@ -172,7 +231,9 @@ class Profile(Document):
 def find_profile(name: str | None, context: str) -> Profile:
     """Return the profile of this name or path; None: the one that the context's name tells. UserError where none."""
     if name is None:
-        name = next((known for prefix, known in _CONTEXT_PREFIXES.items() if context.startswith(prefix)), None)
+        by_prefix = (known for prefix, known in _CONTEXT_PREFIXES.items() if context.startswith(prefix))
+        by_suffix = (known for suffix, known in _CONTEXT_SUFFIXES.items() if context.endswith(suffix))
+        name = next(by_prefix, None) or next(by_suffix, None)
     if name is None:
         known = ", ".join(BUILTIN_PROFILES)
         raise UserError(
@@ -183,34 +244,54 @@ def find_profile(name: str | None, context: str) -> Profile:
 
 def load_profile(name: str) -> Profile:
     """Return a built-in profile or the one in a YAML file; UserError with file, line and key where it is wrong."""
-    tree = _read_tree(name, seen=())
+    path = _find_file(name, Path())
+    if path is None:
+        raise UserError(
+            f"--profile {name}: is none; {suggest_word(name, BUILTIN_PROFILES)}, or give the path of a .yaml file"
+        )
+    tree = _read_tree(path, path.name if name in BUILTIN_PROFILES else name, seen=())
     try:
         return Profile.model_validate_json(json.dumps(_to_plain(tree)))
     except ValidationError as error:
-        raise _explain(error, tree) from error
+        raise explain_fault(error, tree, Profile) from None
 
 
-def _read_tree(name: str, seen: tuple[Path, ...]) -> Node:
-    path = _FOLDER / f"{name}.yaml" if name in BUILTIN_PROFILES else Path(name)
-    if path.suffix not in (".yaml", ".yml"):
-        raise UserError(
-            f"--profile {name}: is none; {suggest_word(name, BUILTIN_PROFILES)}, or give the path of a YAML file"
-        )
-    tree = read_yaml(path, path.name if name in BUILTIN_PROFILES else name)
+def _find_file(name: str, folder: Path) -> Path | None:
+    """Return the file of a built-in profile, or a path from `folder`; None where the name is neither."""
+    if name in BUILTIN_PROFILES:
+        return _FOLDER / f"{name}.yaml"
+    return folder / name if name.endswith((".yaml", ".yml")) else None
+
+
+def _read_tree(path: Path, source: str, seen: tuple[str, ...]) -> Node:
+    """Return what stands in a profile and in those that it extends."""
+    tree = read_yaml(path, source, expected=_EXPECTED)
     if not isinstance(tree.value, dict):
-        raise tree.fault("found no keys, expected a profile; write `extends: gke` for one, and what differs")
+        raise tree.fault(f"found no keys, expected {_EXPECTED}")
     entries = dict(tree.value)
     base = entries.pop("extends", None)
     entries.setdefault("name", _make_name(tree, path.stem))
-    own = Node(**(vars(tree) | {"value": entries}))
-    if base is None:
+    own = replace(tree, value=entries)
+    if base is None or base.value is None:
         return own
-    if not isinstance(base.value, str) or path in seen:
-        raise base.fault(
-            f"found {base.text!r}, expected another profile: {', '.join(BUILTIN_PROFILES)} or the path of a file"
-        )
-    found = base.value if base.value in BUILTIN_PROFILES else str(path.parent / base.value)
-    return _merge(_read_tree(found, (*seen, path)), own)
+    found = _find_base(base, path.parent)
+    seen = (*seen, os.path.realpath(path))
+    if os.path.realpath(found) in seen:
+        raise base.fault(f"found {quote(base.text)}, which extends this file in turn; remove one of the two")
+    return _merge(_read_tree(found, found.name if found.parent == _FOLDER else str(found), seen), own)
+
+
+def _find_base(base: Node, folder: Path) -> Path:
+    """Return the file that `extends` names."""
+    found = _find_file(base.value, folder) if isinstance(base.value, str) else None
+    advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file"
+    if found is None:
+        shown = quote(base.text) if isinstance(base.value, str) else "no name"
+        near = suggest_word(base.text, BUILTIN_PROFILES)
+        raise base.fault(f"found {shown}, expected a profile: {advice}" + (f"; {near}" if near.endswith("?") else ""))
+    if not os.path.isfile(found):
+        raise base.fault(f"there is no file {quote(str(found))}, expected a profile: {advice}")
+    return found
 
 
 def _make_name(tree: Node, name: str) -> Node:
@@ -224,35 +305,13 @@ def _merge(base: Node, own: Node) -> Node:
     merged = base.value | {
         key: _merge(base.value[key], value) if key in base.value else value for key, value in own.value.items()
     }
-    return Node(**(vars(own) | {"value": merged}))
+    return replace(own, value=merged)
 
 
 def _to_plain(node: Node) -> Any:
+    """Return the values alone; a key with null is left out, so that its default holds."""
     if isinstance(node.value, dict):
-        return {key: _to_plain(value) for key, value in node.value.items()}
+        return {key: _to_plain(value) for key, value in node.value.items() if value.value is not None}
     if isinstance(node.value, list):
         return [_to_plain(value) for value in node.value]
     return node.value
-
-
-def _explain(error: ValidationError, tree: Node) -> UserError:
-    """Return the first fault as `FILE:LINE: KEY: message`."""
-    first = error.errors()[0]
-    node, rest = tree, list(first["loc"])
-    while rest and (child := _find_child(node, rest[0])) is not None:
-        node, rest = child, rest[1:]
-    key = ".".join(filter(None, [node.key, *(str(part) for part in rest if part != "[key]")]))
-    if first["type"] == "extra_forbidden" and len(rest) == 0:
-        return node.fault(
-            f"unknown key; {suggest_word(node.key.rpartition('.')[2], list(Profile.model_fields))}", key=key
-        )
-    message = first["msg"].removeprefix("Value error, ")
-    return node.fault(f"{message[:1].lower()}{message[1:]}; see docs/kubernetes.md for what a profile holds", key=key)
-
-
-def _find_child(node: Node, part: str | int) -> Node | None:
-    if isinstance(node.value, Mapping) and isinstance(part, str):
-        return node.value.get(part)
-    if isinstance(node.value, list) and isinstance(part, int):
-        return node.value[part]
-    return None

@@ -16,7 +16,8 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store
-from runner.command_line import CONSOLE, EXIT_NOT_OK, OutputOption, StoreOption
+from runner.command_line import CONSOLE, EXIT_NOT_OK, NamespaceOption, OutputOption, StoreOption
+from runner.kubernetes_syntax import check_dns_label, check_option
 from runner.plan import find_newest_run
 from runner.terminal_table import print_table
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.forecast import Forecast
 
 FORECAST_YEARS_AHEAD = 4
+STATUS_PATIENCE_SECONDS = 5.0
+"""How long `status` waits for an API server that does not answer."""
 
 RunArgument = Annotated[str, typer.Argument(help="Id of a run; left out: the newest one in the store.")]
 YearOption = Annotated[int | None, typer.Option("--year", help="Forecast to this year; default: four years from now.")]
@@ -36,13 +39,22 @@ TableOption = Annotated[
 ]
 
 
-def status(run_id: RunArgument = "", store: StoreOption = "file://results") -> None:
+def status(
+    run_id: RunArgument = "",
+    store: StoreOption = "file://results",
+    on: Annotated[
+        str | None, typer.Option("--on", help="Ask the cluster of this context too: what runs, what waits and why.")
+    ] = None,
+    namespace: NamespaceOption = None,
+) -> None:
     """Print how far a run is: its repeats by state."""
     collection = _load(_open_existing(store), run_id)
     counts = Counter(collection.results["status"])
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     _print_skipped(collection)
+    if on is not None:
+        _print_cluster_state(collection.run, on, namespace, num_missing=counts["missing"])
 
 
 def collect(
@@ -188,6 +200,19 @@ def _explain_unwritable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error}); name another place") from error
+
+
+def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missing: int) -> None:
+    from runner.cluster.connection import Connection, find_context
+    from runner.cluster.inspection import inspect_run
+
+    if run.cluster is None:
+        raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
+    connection = Connection(context=find_context(on), patience_seconds=STATUS_PATIENCE_SECONDS)
+    namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
+    state = inspect_run(connection, namespace, run.run_id)
+    for line in state.describe(num_missing):
+        CONSOLE.print(line, soft_wrap=True)
 
 
 def _default_output(run: Run) -> Path:

@@ -138,7 +138,8 @@ def _measure_there(
     except KeyboardInterrupt:
         how = (
             f"; Jobs that were submitted go on. To follow them:\n  {format_resume_command(chosen)}\n"
-            f"To end them:\n  benchmatrix cancel {chosen.run_id} --on {there.target.context}"
+            f"To end them:\n  benchmatrix cancel {chosen.run_id} --on {there.target.context} "
+            f"--namespace {there.target.profile.namespace}"
             if chosen
             else ""
         )

@@ -18,9 +18,10 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_NODES = 250_000
 """Values in a file, those behind an alias counted each time it is used."""
 MAX_DEPTH = 20
-"""Levels of lists and mappings; a matrix has four."""
+"""Levels of lists and mappings; a matrix has four, a profile seven."""
 MAX_SHOWN_CHARACTERS = 60
 """Of a value quoted in a message."""
+EXPECTED_MATRIX = "a matrix; give it at least the keys 'name' and 'axes'"
 
 _PREFIX = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -52,10 +53,10 @@ class Node:
         return make_fault(self.source, self.line, self.key if key is None else key, message)
 
 
-def read_yaml(path: Path, source: str) -> Node:
+def read_yaml(path: Path, source: str, *, expected: str = EXPECTED_MATRIX) -> Node:
     """Return the tree of the one YAML document in `path`; UserError where there is none that can be read.
 
-    `source` is the file's name in messages.
+    `source` is the file's name in messages; `expected` what an empty file should hold.
     """
     try:
         with path.open("rb") as file:
@@ -73,12 +74,12 @@ def read_yaml(path: Path, source: str) -> Node:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise make_fault(source, line, "", "is not UTF-8 text; give a YAML file and save it as UTF-8") from None
-    return parse_yaml(text, source)
+    return parse_yaml(text, source, expected=expected)
 
 
-def parse_yaml(text: str, source: str) -> Node:
+def parse_yaml(text: str, source: str, *, expected: str = EXPECTED_MATRIX) -> Node:
     """Return the tree of the one YAML document in `text`; UserError where it is no such document."""
-    return _TreeBuilder(text, source).build_document()
+    return _TreeBuilder(text, source, expected).build_document()
 
 
 def make_fault(source: str, line: int, key: str, message: str) -> UserError:
@@ -94,8 +95,9 @@ def quote(text: str) -> str:
 class _TreeBuilder:
     """Builds the tree of one document from the events of PyYAML's parser."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, expected: str) -> None:
         self.source = source
+        self.expected = expected
         self.text = text
         self.loader: yaml.SafeLoader = self._guard(lambda: yaml.SafeLoader(text))
         self._resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = self.loader.resolve
@@ -108,13 +110,12 @@ class _TreeBuilder:
         self._next_event()  # start of the stream
         start = self._next_event()
         if isinstance(start, yaml.StreamEndEvent):
-            message = "the file is empty, expected a matrix; give it at least the keys 'name' and 'axes'"
-            raise make_fault(self.source, 1, "", message)
+            raise make_fault(self.source, 1, "", f"the file is empty, expected {self.expected}")
         root = self._build_node(self._next_event(), key="", depth=1)
         self._next_event()  # end of the document
         after = self._next_event()
         if isinstance(after, yaml.DocumentStartEvent):
-            raise self._fault_at(after, "", "a second document starts; a file holds one matrix, remove '---'")
+            raise self._fault_at(after, "", "a second document starts; a file holds one document, remove '---'")
         return root
 
     def _build_node(self, event: yaml.Event, *, key: str, depth: int) -> Node:
@@ -122,7 +123,7 @@ class _TreeBuilder:
             return self._follow_alias(event, key)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)  # no other event starts a value
         if depth > MAX_DEPTH:
-            raise self._fault_at(event, key, f"nested more than {MAX_DEPTH} levels deep; a matrix has four")
+            raise self._fault_at(event, key, f"nested more than {MAX_DEPTH} levels deep; write it flatter")
         if event.tag is not None:
             message = f"found the tag {quote(event.tag)}, expected a value without a tag; remove the tag"
             raise self._fault_at(event, key, message)
@@ -171,7 +172,9 @@ class _TreeBuilder:
         if isinstance(node.value, list | dict):
             raise self._fault_at(event, parent, "found a list or mapping as a key; a key is one word")
         if node.text == "<<" and not node.is_quoted:
-            message = "merge keys are not read; write the keys out, or put what is shared under 'defaults'"
+            message = (
+                "merge keys are not read; write the keys out, or, in a matrix, put what is shared under 'defaults'"
+            )
             raise self._fault_at(event, _join_keys(parent, "<<"), message)
         return node.text
 

@@ -15,6 +15,7 @@ import time
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from s3_server import find_free_port
 
@@ -85,6 +86,7 @@ class ControlPlane:
             "--concurrent-job-syncs=20",
             # A node that is gone is noticed in seconds, its pods are given up as quickly.
             "--node-monitor-grace-period=8s",
+            "--node-monitor-period=1s",
             f"--secure-port={find_free_port()}",
             "--bind-address=127.0.0.1",
         )
@@ -108,6 +110,9 @@ class ControlPlane:
             "--service-account-signing-key-file=sa.key",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged",
+            # Pods leave a node that is gone as soon as that is noticed; five minutes is the default.
+            "--default-not-ready-toleration-seconds=1",
+            "--default-unreachable-toleration-seconds=1",
             *self._list_audit_flags(),
         )
         self._await_ready()
@@ -152,6 +157,15 @@ class ControlPlane:
             f'{ADMIN_TOKEN},admin,1,"system:masters"\n{USER_TOKEN},{USER},2,"system:authenticated"\n'
         )
         self.kubeconfig.write_text(json.dumps(self._make_kubeconfig()))
+
+    def write_kubeconfig(self, path: Path, *, server: str | None = None, user: dict[str, object] | None = None) -> None:
+        """Write another kubeconfig: with the address of a server in front of this one, with other credentials."""
+        config: Any = self._make_kubeconfig()
+        if server is not None:
+            config["clusters"][0]["cluster"] = {"server": server}
+        if user is not None:
+            config["users"][0]["user"] = user
+        path.write_text(json.dumps(config))
 
     def _make_kubeconfig(self) -> dict[str, object]:
         certificate = base64.b64encode((self.folder / "api.crt").read_bytes()).decode()

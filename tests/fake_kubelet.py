@@ -20,7 +20,7 @@ from factories import make_failed_result, make_result
 from runner.cluster.connection import ApiError, Connection
 
 NUM_THREADS = 8
-Ending = Literal["ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash"]
+Ending = Literal["ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused"]
 Pod = dict[str, Any]
 # How a container ends that leaves no record: exit code, reason, the log's tail.
 ENDINGS: dict[str, tuple[int, str, str]] = {
@@ -169,6 +169,10 @@ class FakeKubelet:
             reason, message = WAITING[ending]
             self._set_state(pod, "Pending", {"waiting": {"reason": reason, "message": message}})
             return
+        if ending == "refused":
+            status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Allocate failed: no device"}
+            self._set_status(pod, status)
+            return
         started = say_now()
         if ending == "hang" or self.run_seconds:
             self._set_state(pod, "Running", {"running": {"startedAt": started}})
@@ -243,6 +247,9 @@ class FakeKubelet:
         }
         ready = {"type": "Ready", "status": str(is_running), "lastTransitionTime": say_now()}
         status = {"phase": phase, "startTime": say_now(), "containerStatuses": [container], "conditions": [ready]}
+        self._set_status(pod, status)
+
+    def _set_status(self, pod: Pod, status: dict[str, Any]) -> None:
         metadata = pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}

@@ -27,6 +27,7 @@ class S3Server:
     """The server and its one bucket; it can be stopped and started again on the same port with the same objects."""
 
     root: Path
+    host: str = "127.0.0.1"
     bucket: str = "benchmatrix-test"
     access_key: str = "AKIABENCHMATRIXTEST0"
     secret_key: str = "not-a-secret-0123456789-not-a-secret-012"
@@ -35,7 +36,7 @@ class S3Server:
 
     @property
     def endpoint_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -55,7 +56,7 @@ class S3Server:
         """Start the server and return when it listens."""
         (self.root / self.bucket).mkdir(parents=True, exist_ok=True)
         rclone = Path(sys.executable).parent / "rclone"
-        address = f"127.0.0.1:{self.port}"
+        address = f"{self.host}:{self.port}"
         keys = f"{self.access_key},{self.secret_key}"
         command = [rclone, "serve", "s3", "--config", "", "--addr", address, "--auth-key", keys, self.root]
         with (self.root.parent / "rclone.log").open("ab") as log:
@@ -75,4 +76,4 @@ class S3Server:
 
     def is_listening(self) -> bool:
         with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self.port)) == 0
+            return client.connect_ex((self.host, self.port)) == 0

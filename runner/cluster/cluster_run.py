@@ -14,6 +14,7 @@ from runner.cluster.settlement import Registrar
 from runner.cluster.tasks import Task, Tasks
 from runner.job_name import JobKey
 from runner.job_template import JobRenderer
+from runner.kubernetes_syntax import check_option, check_queue
 from runner.matrix import load_matrix
 from runner.plan import (
     check_run_id,
@@ -21,7 +22,6 @@ from runner.plan import (
     count_records_of_missing,
     describe_plan,
     list_missing_repeats,
-    order_repeats,
     plan_run,
     read_run,
 )
@@ -42,7 +42,9 @@ class ClusterTarget:
         context = find_context(on)
         found = find_profile(profile, context)
         if namespace is not None:
-            found = found.model_copy(update={"namespace": namespace})
+            found = found.in_namespace(namespace)
+        if queue is not None:
+            check_option("--queue", queue, check_queue)
         return cls(context=context, profile=found, queue=queue)
 
     @property
@@ -79,7 +81,7 @@ class ClusterRun:
                 f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
                 "name a bucket, s3://BUCKET/PREFIX"
             )
-        matrix = load_matrix(self.matrix)
+        matrix = load_matrix(self.matrix, is_data_here=False)
         plan = plan_run(matrix, self.target.find_obstacle, run_id=self.run_id, cluster=self.target.cluster)
         self.store.check_writable()
         return choose_run(
@@ -129,17 +131,11 @@ class ClusterRun:
 
     def list_tasks(self, run: Run) -> Tasks:
         """Return a task for every repeat that is missing in the store now, in the order to measure them."""
-        num_records = count_records_of_missing(self.store, run, retry_failed=self.retry_failed)
+        missing = count_records_of_missing(self.store, run, retry_failed=self.retry_failed)
         return Tasks(
             Task(
                 repeat=repeat,
-                key=JobKey(
-                    run_id=run.run_id,
-                    cell_id=repeat.planned.cell.cell_id,
-                    number=repeat.number,
-                    round_number=num_records[repeat.key],
-                ),
+                key=JobKey(run_id=run.run_id, cell_id=repeat.key[0], number=repeat.number, round_number=num_records),
             )
-            for repeat in order_repeats(run.cells)
-            if repeat.key in num_records
+            for repeat, num_records in missing
         )

@@ -6,11 +6,12 @@ Bodies are JSON bytes both ways: the official client knows how to log in, its ty
 import json
 import os
 import random
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -21,18 +22,29 @@ import urllib3
 from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
-from runner.cluster.pace import Pace
+from runner.cluster.pace import MAX_PAUSE_SECONDS, Pace
 
 IN_CLUSTER = "in-cluster"
 CURRENT = "current"
 NUM_CONNECTIONS = 32
+CREDENTIALS_SECONDS = 1.0
+"""How long a header with credentials is sent before the client is asked again."""
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 """Of an ordinary request; a watch has its own."""
 PATIENCE_SECONDS = 900.0
 """How long requests are repeated to an API server that does not answer."""
+FIRST_PATIENCE_SECONDS = 30.0
+"""The same where it never did: perhaps it is not there at all."""
+LOGIN_PATIENCE_SECONDS = 60.0
+"""The same where it no longer knows a user whom it had let in: an expired token is soon replaced."""
+TELL_SECONDS = 5.0
+"""Requests that are repeated for so long are told about."""
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
-TOO_MANY_REQUESTS, UNAUTHORIZED = 429, 401
+UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS = 401, 403, 429
+UNREACHABLE = "Unreachable"
+ANONYMOUS = 'User "system:anonymous"'
+"""Whom the API server sees where a program that gives credentials gave none."""
 # https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
 PASSING = frozenset({TOO_MANY_REQUESTS, 500, 502, 503, 504})
 
@@ -45,6 +57,8 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
+        self.client: kubernetes.client.ApiClient | None = None
+        """Whose login was refused."""
 
 
 @dataclass(kw_only=True)
@@ -57,7 +71,14 @@ class Connection:
     num_requests: Counter[str] = field(default_factory=Counter)
     """Requests that were sent, by verb and kind, `create jobs` for one; repeated ones are counted again."""
     pace: Pace = field(default_factory=lambda: Pace(NUM_CONNECTIONS))
+    warn: Callable[[str], None] = field(default=lambda message: None, repr=False)
+    """Told, from any thread, why requests have been repeated for some time."""
+    is_known: bool = False
+    """The API server has answered a request: who sends them was let in."""
     _client: kubernetes.client.ApiClient = field(init=False, repr=False)
+    _credentials: tuple[kubernetes.client.ApiClient | None, float, dict[str, str]] = field(
+        default=(None, 0.0, {}), init=False, repr=False
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,22 +99,17 @@ class Connection:
         `verb`: a word of RBAC, `create` for one. Repeated while the server is away, busy or ailing, for as long as the
         patience lasts; ApiError where it refuses, or when that is over.
         """
-        patience = self.patience_seconds if patience_seconds is None else patience_seconds
-        deadline = time.monotonic() + patience
-        wait, has_logged_in_anew = MIN_WAIT_SECONDS, False
+        retries = Retries(
+            connection=self,
+            patience_seconds=self.patience_seconds if patience_seconds is None else patience_seconds,
+        )
         while True:
             try:
                 return self._send(verb, path, query, body, content_type)
             except ApiError as error:
-                if error.status == UNAUTHORIZED and not has_logged_in_anew:
-                    has_logged_in_anew = True
-                    self.log_in_anew()
-                    continue
-                if not isinstance(error, BusyError) or time.monotonic() + wait > deadline:
-                    raise
-                self.pace.slow_down(error.retry_after)
-            time.sleep(wait * random.uniform(0.5, 1.0))
-            wait = min(2 * wait, MAX_WAIT_SECONDS)
+                if isinstance(error, BusyError):
+                    self.pace.slow_down(error.retry_after)
+                retries.wait(error)
 
     def get_object(self, path: str) -> dict[str, Any]:
         """Return one object; ApiError as `request`."""
@@ -117,10 +133,12 @@ class Connection:
             response.close()
             response.release_conn()
 
-    def log_in_anew(self) -> None:
-        """Read credentials again: tokens expire in the course of a long run."""
+    def log_in_anew(self, refused: "kubernetes.client.ApiClient | None") -> None:
+        """Read credentials again, once for all the threads whom `refused` failed: tokens expire in a long run."""
         with self._lock:
-            self._client = _log_in(self.context)
+            if self._client is refused:
+                with suppress(UserError):  # a kubeconfig that is just being written: the old login is tried again
+                    self._client = _log_in(self.context)
 
     def _send(
         self, verb: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str
@@ -142,12 +160,16 @@ class Connection:
         *,
         preload: bool,
     ) -> urllib3.BaseHTTPResponse:
-        client = self._client
-        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "benchmatrix"}
-        queries: list[tuple[str, str]] = []
-        client.update_params_for_auth(headers, queries, ["BearerToken"], path, verb, None)
-        text = urlencode([*(query or {}).items(), *queries])
-        url = f"{client.configuration.host}{path}{'?' if text else ''}{text}"
+        client, credentials = self._client, self._read_credentials()
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": content_type,
+            "User-Agent": "benchmatrix",
+            **credentials,
+        }
+        url = f"{client.configuration.host}{path}"
+        if query:
+            url += f"?{urlencode(query)}"
         self.num_requests[f"{verb} {_name_kind(path)}"] += 1
         try:
             response: urllib3.BaseHTTPResponse = client.rest_client.pool_manager.request(
@@ -159,11 +181,24 @@ class Connection:
                 retries=False,
                 preload_content=preload,
             )
+            refusal = _read_refusal(verb, response) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise _unreachable(error) from error
-        if response.status >= 400:
-            raise _read_refusal(response)
+        if refusal is not None:
+            refusal.client = client
+            raise refusal
+        self.is_known = True
         return response
+
+    def _read_credentials(self) -> dict[str, str]:
+        """Return the header that the client logs in with; whether there is a new token is looked up once a second."""
+        client, now = self._client, time.monotonic()
+        known, until, headers = self._credentials
+        if known is not client or now > until:
+            headers = {}
+            client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
+            self._credentials = (client, now + CREDENTIALS_SECONDS, headers)
+        return headers
 
 
 class BusyError(ApiError):
@@ -172,6 +207,41 @@ class BusyError(ApiError):
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None) -> None:
         super().__init__(status, reason, message)
         self.retry_after = retry_after
+
+
+@dataclass(kw_only=True)
+class Retries:
+    """Something that is tried again after what passes: with waits that double, until patience is over."""
+
+    connection: Connection
+    patience_seconds: float
+    _since: float | None = None
+    _wait_seconds: float = MIN_WAIT_SECONDS
+
+    def reset(self) -> None:
+        """It went well: the next trouble is a new one."""
+        self._since, self._wait_seconds = None, MIN_WAIT_SECONDS
+
+    def wait(self, error: ApiError, stop: threading.Event | None = None) -> None:
+        """Wait before the next try, until `stop` at most; raise `error` where there shall be none."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since + self._wait_seconds > self._find_patience(error):
+            raise error
+        if now - self._since >= TELL_SECONDS:
+            self.connection.warn(f"{error.message}; it is tried again")
+        if not isinstance(error, BusyError):
+            self.connection.log_in_anew(error.client)
+        asked = min(error.retry_after or 0.0, MAX_PAUSE_SECONDS) if isinstance(error, BusyError) else 0.0
+        (stop or threading.Event()).wait(max(asked, self._wait_seconds * random.uniform(0.5, 1.0)))
+        self._wait_seconds = min(2 * self._wait_seconds, MAX_WAIT_SECONDS)
+
+    def _find_patience(self, error: ApiError) -> float:
+        if isinstance(error, BusyError):
+            is_first = error.reason == UNREACHABLE and not self.connection.is_known
+            return min(FIRST_PATIENCE_SECONDS, self.patience_seconds) if is_first else self.patience_seconds
+        is_unknown = error.status == UNAUTHORIZED or (error.status == FORBIDDEN and ANONYMOUS in error.message)
+        return min(LOGIN_PATIENCE_SECONDS, self.patience_seconds) if is_unknown and self.connection.is_known else 0.0
 
 
 def find_context(on: str) -> str:
@@ -228,10 +298,11 @@ def _describe(error: Exception) -> str:
 
 
 def _unreachable(error: Exception) -> ApiError:
-    return BusyError(503, "Unreachable", f"the API server does not answer: {_describe(error)}", None)
+    words = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", _describe(error))
+    return BusyError(503, UNREACHABLE, f"the API server does not answer: {words}", None)
 
 
-def _read_refusal(response: urllib3.BaseHTTPResponse) -> ApiError:
+def _read_refusal(verb: str, response: urllib3.BaseHTTPResponse) -> ApiError:
     """Return the error that a Status object in the body tells, or the bare code."""
     text = response.data.decode(errors="replace")
     try:
@@ -239,7 +310,8 @@ def _read_refusal(response: urllib3.BaseHTTPResponse) -> ApiError:
         reason, message = str(status.get("reason", "")), str(status.get("message", ""))
     except (ValueError, AttributeError):
         reason, message = str(response.reason), text.strip()
-    if response.status in PASSING:
+    # A create that conflicts met another request inside the server, at a quota for one.
+    if response.status in PASSING or (verb == "create" and reason == "Conflict"):
         return BusyError(response.status, reason, message, _read_retry_after(response.headers.get("Retry-After")))
     return ApiError(response.status, reason, message or f"HTTP {response.status}")
 

@@ -7,7 +7,7 @@ manifests/job.yaml.j2. Only ends that are final come here.
 import re
 from collections.abc import Sequence
 
-from bench.exit_codes import BY_KILL, EXIT_USER_ERROR, NOT_EXECUTABLE, NOT_FOUND
+from bench.exit_codes import BY_KILL, EXIT_RESULT_IN_LOG, EXIT_USER_ERROR, NOT_EXECUTABLE, NOT_FOUND
 from bench.schema import Failure, Status
 from runner.cluster.observed import SeenJob, SeenPod
 from runner.local import BAD_ALLOC, name_signal
@@ -29,6 +29,9 @@ def explain_job(job: SeenJob, pods: Sequence[SeenPod], store_url: str) -> Ending
     if pod is not None and pod.end_reason == "OOMKilled":
         message = "killed by the kernel's OOM killer: the cell needs more memory than its container may take"
         return "oom", Failure(kind="out-of-memory", message=message, exit_code=pod.exit_code, stderr_tail=_tail(pod))
+    if job.reason == DEADLINE and pod is not None and pod.unschedulable:
+        message = f"no node took the pod until the Job's deadline: {pod.unschedulable}"
+        return "failed", Failure(kind="unschedulable", message=message)
     if DEADLINE in (job.reason, pod.end_reason if pod else ""):
         words = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
         return "timeout", Failure(kind="timeout", message=f"ended by its deadline: {words}", stderr_tail=_tail(pod))
@@ -38,8 +41,8 @@ def explain_job(job: SeenJob, pods: Sequence[SeenPod], store_url: str) -> Ending
 
 
 def choose_telling_pod(pods: Sequence[SeenPod]) -> SeenPod | None:
-    """Return the newest pod whose container ended, else the newest of all, else None."""
-    return max(pods, key=lambda pod: (pod.exit_code is not None, pod.created_at), default=None)
+    """Return the newest pod that no node took down and whose container ended, else the newest of all; None of none."""
+    return max(pods, key=lambda pod: (not pod.disruption, pod.exit_code is not None, pod.created_at), default=None)
 
 
 def _explain_exit(pod: SeenPod, code: int) -> Ending:
@@ -49,6 +52,9 @@ def _explain_exit(pod: SeenPod, code: int) -> Ending:
         return "oom", Failure(kind="out-of-memory", message=message, exit_code=code, stderr_tail=tail)
     if code == EXIT_USER_ERROR:
         return "failed", Failure(kind="bad-configuration", message=_last_error(tail), exit_code=code, stderr_tail=tail)
+    if code == EXIT_RESULT_IN_LOG:
+        message = "the record could not be stored, and the pod's log no longer has it"
+        return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)
     if code in (NOT_EXECUTABLE, NOT_FOUND) or pod.end_reason in NOT_STARTED:
         message = f"the image could not be run: {_last_line(tail) or pod.end_reason}"
         return "failed", Failure(kind="bad-image", message=message, exit_code=code, stderr_tail=tail)

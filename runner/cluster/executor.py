@@ -9,11 +9,10 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from bench.errors import UserError
 from bench.schema import Failure, Result
@@ -25,21 +24,31 @@ from runner.cluster.hindrances import find_hindrance
 from runner.cluster.observed import SeenJob, SeenPod, read_job, read_pod
 from runner.cluster.settlement import Registrar
 from runner.cluster.tasks import Task, Tasks
+from runner.cluster.workers import Workers
 from runner.job_name import select_run
 from runner.job_template import JobRenderer
 
 NUM_SUBMITTERS = 16
 NUM_REGISTRARS = 8
+MAX_HEARD = 500
+"""News that are heard before anything else is done."""
 TICK_SECONDS = 1.0
 QUOTA_PAUSE_SECONDS = 10.0
 """Before a submission that a quota refused is tried again."""
 NO_POD_SECONDS = 20.0
-"""After so long without a pod, the Job controller is asked why."""
+"""After so long without a pod, the Job controller is asked why; then after twice as long, and so on."""
+UNSEEN_SECONDS = 60.0
+"""A Job that was made and that the feed has not told of for so long is looked after."""
+GONE_SECONDS = 3.0
+"""After so long the store is looked at again for a Job that was deleted: another runner may have given it up."""
 TELL_SECONDS = 10.0
 """A pod that waits for so long, while no cell of its pool runs, is told about."""
 MAX_DISRUPTIONS = 20
 """A repeat that nodes took down so often is given up."""
-CONFLICT, FORBIDDEN = 409, 403
+TELL_AGAIN_SECONDS = 600.0
+"""Before the same warning may come again."""
+FORBIDDEN = 403
+ALREADY_EXISTS = "AlreadyExists"
 # Only these pods are followed: that a pod runs and how well it ended is told by its Job and its record.
 POD_FIELDS = "status.phase!=Running,status.phase!=Succeeded"
 STORE_PAUSE_SECONDS = 10.0
@@ -79,7 +88,10 @@ class ClusterExecutor:
     tasks: Tasks = field(init=False, repr=False)
     _inbox: "queue.SimpleQueue[Callable[[], None]]" = field(default_factory=queue.SimpleQueue, repr=False)
     _to_submit: deque[Task] = field(default_factory=deque, repr=False)
-    _warnings: set[str] = field(default_factory=set, repr=False)
+    _told_at: dict[str, float] = field(default_factory=dict, repr=False)
+    """By gist of a warning: when it was last told."""
+    _later: deque[tuple[float, Callable[[], None]]] = field(default_factory=deque, repr=False)
+    """What is to be done and when, in this order."""
     _last_progress: defaultdict[str, float] = field(default_factory=lambda: defaultdict(time.monotonic), repr=False)
     """By pool: when a cell of it last ran or ended."""
     _submit_not_before: float = 0.0
@@ -92,14 +104,13 @@ class ClusterExecutor:
         store. UserError where the cluster refuses; RunCancelled where the run was cancelled.
         """
         jobs, pods = self._make_feed("jobs", read_job), self._make_feed("pods", read_pod, POD_FIELDS)
-        self._submitters = ThreadPoolExecutor(NUM_SUBMITTERS, "submit")
-        self._registrars = ThreadPoolExecutor(NUM_REGISTRARS, "record")
+        self._submitters, self._registrars = Workers(NUM_SUBMITTERS, "submit"), Workers(NUM_REGISTRARS, "record")
+        self._list_tasks, self.tasks, self._is_begun = list_tasks, Tasks(()), False
+        self.connection.warn = self._warn_later
         try:
             self._start(jobs, self._hear_jobs)
-            hear_first_list = self._inbox.get()
-            self.tasks = list_tasks()
-            self._to_submit.extend(self.tasks)
-            hear_first_list()
+            while not self._is_begun:
+                self._hear_next()
             self._start(pods, self._hear_pods)
             while self.tasks.count("done") < len(self.tasks):
                 self._submit_more()
@@ -109,8 +120,8 @@ class ClusterExecutor:
         finally:
             jobs.stop()
             pods.stop()
-            self._submitters.shutdown(wait=False, cancel_futures=True)
-            self._registrars.shutdown(wait=False, cancel_futures=True)
+            self._submitters.stop()
+            self._registrars.stop()
 
     # Feeds
 
@@ -128,9 +139,13 @@ class ClusterExecutor:
     def _hear_next(self) -> None:
         with suppress(queue.Empty):
             self._inbox.get(timeout=TICK_SECONDS)()
+            for _ in range(MAX_HEARD):  # what has come meanwhile
+                self._inbox.get_nowait()()
         now = time.monotonic()
-        if now >= self._next_tick:
+        if now >= self._next_tick and self._is_begun:
             self._next_tick = now + TICK_SECONDS
+            while self._later and self._later[0][0] <= now:
+                self._later.popleft()[1]()
             self._look_after_waiting(now)
             self.observer.tick(self.tasks)
 
@@ -141,12 +156,19 @@ class ClusterExecutor:
             case Changed(job, is_gone):
                 self._update_job(job, is_gone)
             case Listed(jobs):
+                self._begin()
                 present = {job.name for job in jobs}
                 for task in self.tasks:
-                    if task.state == "in-flight" and task.name not in present:
-                        self._settle_gone(task)
+                    if task.name not in present:
+                        self._hear_gone(task)
                 for job in jobs:
                     self._update_job(job, is_gone=False)
+
+    def _begin(self) -> None:
+        """Learn what is to be measured: the Jobs that are there are known, later ends come through the feed."""
+        if not self._is_begun:
+            self._is_begun, self.tasks = True, self._list_tasks()
+            self._to_submit.extend(self.tasks)
 
     def _hear_pods(self, news: Listed[SeenPod] | Changed[SeenPod] | Lost) -> None:
         match news:
@@ -164,14 +186,20 @@ class ClusterExecutor:
         if job.is_cancelled:
             raise RunCancelled
         task = self.tasks.find(job.name)
-        if task is None or task.state in ("settling", "done"):
+        if task is None or task.state == "done":
             return
         if job.num_ready or job.end:
             self._last_progress[job.pool] = time.monotonic()
-        task.job = job
         if is_gone:
-            self._settle_gone(task)
-        elif job.end:
+            self._hear_gone(task)
+            return
+        task.job = job
+        if task.state != "settling":
+            self._take_up(task, job)
+
+    def _take_up(self, task: Task, job: SeenJob) -> None:
+        """Follow a Job that is there, or see to the record of one that has finished."""
+        if job.end:
             self.tasks.move(task, "settling")
             self._record(partial(self.registrar.settle_finished, task, job), partial(self._finish, task))
         else:
@@ -211,9 +239,10 @@ class ClusterExecutor:
             self.connection.request("create", f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body=body)
         except ApiError as error:
             if error.status == FORBIDDEN and "exceeded quota" in error.message:
-                self._inbox.put(partial(self._warn, f"no room for more Jobs at present: {error.message}"))
+                hint = "finished Jobs count until they are deleted: `keep_finished_seconds` of the profile"
+                self._warn_later(f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs")
                 return False
-            if error.status != CONFLICT:
+            if error.reason != ALREADY_EXISTS:
                 raise
         return True
 
@@ -223,26 +252,47 @@ class ClusterExecutor:
         if is_there:
             self.tasks.move(task, "in-flight")
         else:
-            self.tasks.move(task, "to-submit")
-            self._to_submit.appendleft(task)
+            self._submit_later(task, is_next=True)
             self._submit_not_before = time.monotonic() + QUOTA_PAUSE_SECONDS
+
+    def _submit_later(self, task: Task, *, is_next: bool) -> None:
+        self.tasks.move(task, "to-submit")
+        if is_next:
+            self._to_submit.appendleft(task)
+        else:
+            self._to_submit.append(task)
 
     # Ends
 
+    def _hear_gone(self, task: Task) -> None:
+        was_seen, task.job = task.job is not None, None
+        if task.state == "in-flight" or (task.state == "submitting" and was_seen):
+            self._settle_gone(task)
+
     def _settle_gone(self, task: Task) -> None:
-        """A Job was deleted, by its time to live or by somebody: without a record, it is made again."""
+        """A Job is not there, deleted by its time to live or by somebody: without a record, it is made again."""
         self.tasks.move(task, "settling")
+        look = partial(self.registrar.find_record, task)
 
         def decide(result: Result | None) -> None:
             if result is not None:
                 self._finish(task, result)
-                return
-            self._warn(f"Job {task.name} was deleted before it ended; it is made again")
-            task.job, task.pods, task.waiting_since = None, {}, None
-            self.tasks.move(task, "to-submit")
-            self._to_submit.append(task)
+            else:
+                self._later.append((time.monotonic() + GONE_SECONDS, partial(self._record, look, decide_for_good)))
 
-        self._record(partial(self.registrar.find_record, task), decide)
+        def decide_for_good(result: Result | None) -> None:
+            if result is not None:
+                self._finish(task, result)
+            elif task.job is not None:  # it was made meanwhile, or the list of Jobs was older than it
+                self._take_up(task, task.job)
+            else:
+                self._warn(f"Job {task.name} went before it had ended; it is made again")
+                task.pods = {}
+                task.forget_waiting()
+                task.forget_no_pod()
+                self._submit_later(task, is_next=False)
+
+        self._record(look, decide)
 
     def _give_up(self, task: Task, ending: Ending) -> None:
         self.tasks.move(task, "settling")
@@ -256,38 +306,58 @@ class ClusterExecutor:
     # What waits
 
     def _look_after_waiting(self, now: float) -> None:
-        for task in self.tasks:
-            if task.state == "in-flight" and task.job is not None:
+        in_flight = [task for task in self.tasks if task.state == "in-flight"]
+        for task in in_flight:
+            if task.job is not None and task.job.num_ready:
+                self._last_progress[task.job.pool] = now
+        for task in in_flight:
+            if task.job is not None:
                 self._look_after(task, task.job, now)
+            elif now - self._note_no_pod(task, now) >= UNSEEN_SECONDS:
+                task.forget_no_pod()
+                self._settle_gone(task)
 
     def _look_after(self, task: Task, job: SeenJob, now: float) -> None:
-        if job.num_ready or job.is_suspended:
-            task.waiting_since = None
-            return
-        hindrance = find_hindrance(task, unschedulable_seconds=self.unschedulable_seconds)
-        if hindrance is None and job.num_active:
-            task.waiting_since = None
-            return
-        task.waiting_since = task.waiting_since or now
+        if job.num_active or job.num_ready or job.is_suspended:
+            task.forget_no_pod()
+        else:
+            self._ask_why_no_pod(task, job, now)
+        is_waiting = not (job.num_ready or job.is_suspended)
+        hindrance = find_hindrance(task, unschedulable_seconds=self.unschedulable_seconds) if is_waiting else None
         if hindrance is None:
-            self._ask_why_no_pod(task, now)
+            task.forget_waiting()
             return
+        if hindrance.kind != task.waiting_for or task.waiting_since is None:
+            task.waiting_for, task.waiting_since = hindrance.kind, now
         # While others of its pool run, a pod that no node takes merely waits for its turn.
         since = max(task.waiting_since, self._last_progress[job.pool] if hindrance.kind == "unschedulable" else 0.0)
         if now - since >= min(TELL_SECONDS, hindrance.patience_seconds):
-            self._warn(f"{hindrance.to_failure().message} (waiting: {task.repeat.planned.cell.slug} for one)")
+            slug = task.repeat.planned.cell.slug
+            self._warn(f"{hindrance.to_failure().message} (waiting: {slug} for one)", hindrance.gist)
         if now - since >= hindrance.patience_seconds:
             self._give_up(task, ("failed", hindrance.to_failure()))
 
-    def _ask_why_no_pod(self, task: Task, now: float) -> None:
-        if now - (task.asked_at or task.waiting_since or now) < NO_POD_SECONDS:
-            return
-        task.asked_at = now
+    def _note_no_pod(self, task: Task, now: float) -> float:
+        """Return since when the task has no pod."""
+        task.no_pod_since = now if task.no_pod_since is None else task.no_pod_since
+        return task.no_pod_since
 
-        def hear(words: str) -> None:
+    def _ask_why_no_pod(self, task: Task, job: SeenJob, now: float) -> None:
+        if now - self._note_no_pod(task, now) < NO_POD_SECONDS * 2**task.num_asked:
+            return
+        task.num_asked += 1
+
+        def hear_no_pod(words: str) -> None:
             task.no_pod_words = words
 
-        self._work(self._registrars, partial(self.registrar.read_no_pod_words, task), hear)
+        def hear_leaving(words: str) -> None:
+            task.leaving_words = words
+
+        if job.num_terminating:
+            self._work(self._registrars, partial(self.registrar.read_leaving_words, task), hear_leaving)
+        else:
+            task.leaving_words = ""
+            self._work(self._registrars, partial(self.registrar.read_no_pod_words, task), hear_no_pod)
 
     # Threads
 
@@ -302,24 +372,38 @@ class ClusterExecutor:
                 except StoreError as error:
                     if time.monotonic() > deadline:
                         raise
-                    self._inbox.put(partial(self._warn, f"{error}; it is tried again"))
+                    self._warn_later(f"{error}; it is tried again", "store")
                     time.sleep(STORE_PAUSE_SECONDS)
 
         self._work(self._registrars, persist, then)
 
-    def _work(self, pool: ThreadPoolExecutor, work: Callable[[], T], then: Callable[[T], None]) -> None:
+    def _work(self, workers: Workers, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have a thread do `work`; the deciding thread hears what it returned, or meets what it raised."""
 
-        def hear(done: "Future[T]") -> None:
-            if not done.cancelled():
-                self._inbox.put(lambda: then(done.result()))
+        def do() -> None:
+            try:
+                result = work()
+            except Exception as error:  # noqa: BLE001  (raised where it is heard)
+                self._inbox.put(partial(_raise, error))
+            else:
+                self._inbox.put(partial(then, result))
 
-        pool.submit(work).add_done_callback(hear)
+        workers.submit(do)
 
-    def _warn(self, message: str) -> None:
-        if message not in self._warnings:
-            self._warnings.add(message)
+    def _warn_later(self, message: str, gist: str | None = None) -> None:
+        """Have the deciding thread warn."""
+        self._inbox.put(partial(self._warn, message, gist))
+
+    def _warn(self, message: str, gist: str | None = None) -> None:
+        """Tell the user, but not twice in short time what has the same gist."""
+        now, key = time.monotonic(), gist or message
+        if now - self._told_at.get(key, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
+            self._told_at[key] = now
             self.observer.warn(message)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def explain_refusal(error: ApiError, context: str) -> UserError:

@@ -4,19 +4,20 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection
 """
 
 import json
+import re
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from runner.cluster.connection import MAX_WAIT_SECONDS, MIN_WAIT_SECONDS, UNAUTHORIZED, ApiError, BusyError, Connection
+from runner.cluster.connection import ApiError, BusyError, Connection, Retries
 
 PAGE_SIZE = 500
 WATCH_SECONDS = 240
 """After so long the server is asked to end a watch; the next goes on where it ended."""
-IDLE_SECONDS = 330.0
-"""A watch that has neither event nor bookmark nor end for so long is cut: bookmarks come every minute."""
+IDLE_SECONDS = 150.0
+"""A watch that has neither event nor bookmark for so long is opened anew: bookmarks come every minute."""
 GONE = 410
 
 T = TypeVar("T")
@@ -39,9 +40,9 @@ class Changed(Generic[T]):
 
 @dataclass(frozen=True)
 class Lost:
-    """The feed has ended: the server refuses, or was away for longer than the connection's patience."""
+    """The feed has ended: the server refuses, or was away for longer than the connection's patience (ApiError)."""
 
-    error: ApiError
+    error: Exception
 
 
 @dataclass(kw_only=True)
@@ -64,7 +65,7 @@ class Feed(Generic[T]):
                 version, items = self._list()
                 tell(Listed(items))
                 self._watch(version, tell)
-        except ApiError as error:
+        except Exception as error:  # noqa: BLE001  (whoever is told raises it; a silent end would be waited for)
             tell(Lost(error))
 
     def stop(self) -> None:
@@ -74,55 +75,67 @@ class Feed(Generic[T]):
     def _list(self) -> tuple[str, tuple[T, ...]]:
         while True:
             try:
-                items: list[T] = []
-                token = ""
-                while True:
-                    page = self._list_page(token)
-                    items += [self.read(item) for item in page["items"]]
-                    token = page["metadata"].get("continue", "")
-                    if not token:
-                        self.num_lists += 1
-                        return page["metadata"]["resourceVersion"], tuple(items)
+                version, items = self._list_pages()
+                self.num_lists += 1
+                return version, items
             except ApiError as error:
                 if error.status != GONE:  # the first pages are too old for the rest: from the start
                     raise
 
-    def _list_page(self, token: str) -> Any:
+    def _list_pages(self) -> tuple[str, tuple[T, ...]]:
+        """Return version and items of all pages; while one is read, the server is at work on the next."""
+        items: list[T] = []
+        body = self._fetch_page("")
+        while True:
+            token = _find_continue(body)
+            following = self._fetch_page_meanwhile(token) if token else None
+            page = json.loads(body)
+            items += [self.read(item) for item in page["items"]]
+            if following is None:
+                return page["metadata"]["resourceVersion"], tuple(items)
+            body = following.result()
+
+    def _fetch_page_meanwhile(self, token: str) -> "Future[bytes]":
+        """Fetch a page in a thread of its own, which does not keep the process alive."""
+        future: Future[bytes] = Future()
+
+        def fetch() -> None:
+            try:
+                future.set_result(self._fetch_page(token))
+            except BaseException as error:  # handed over to whoever waits
+                future.set_exception(error)
+
+        threading.Thread(target=fetch, name="page", daemon=True).start()
+        return future
+
+    def _fetch_page(self, token: str) -> bytes:
         query = self._select() | {"limit": str(PAGE_SIZE)} | ({"continue": token} if token else {})
-        return json.loads(self.connection.request("list", self.path, query=query))
+        return self.connection.request("list", self.path, query=query)
 
     def _select(self) -> dict[str, str]:
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
 
     def _watch(self, version: str, tell: Callable[[Changed[T]], None]) -> None:
         """Tell changes since `version`; returns when the server no longer knows it."""
-        wait, deadline = MIN_WAIT_SECONDS, self._extend()
+        retries = Retries(connection=self.connection, patience_seconds=self.connection.patience_seconds)
         while not self._stop.is_set():
             try:
-                for kind, found in self._read_events(version):
-                    wait, deadline = MIN_WAIT_SECONDS, self._extend()
+                has_told = False
+                for kind, found in self._read_events(version, retries):
+                    has_told = True
                     version = found["metadata"]["resourceVersion"]
                     if kind != "BOOKMARK":
                         tell(Changed(self.read(found), is_gone=kind == "DELETED"))
                     if self._stop.is_set():
                         return
-                deadline = self._extend()
+                if not has_told:
+                    retries.wait(BusyError(503, "Ended", "the API server ended a watch at once", None), self._stop)
             except ApiError as error:
                 if error.status == GONE:
                     return
-                if error.status == UNAUTHORIZED:
-                    self.connection.log_in_anew()
-                elif not isinstance(error, BusyError):
-                    raise
-                if time.monotonic() > deadline:
-                    raise
-                self._stop.wait(wait)
-                wait = min(2 * wait, MAX_WAIT_SECONDS)
+                retries.wait(error, self._stop)
 
-    def _extend(self) -> float:
-        return time.monotonic() + self.connection.patience_seconds
-
-    def _read_events(self, version: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _read_events(self, version: str, retries: Retries) -> Iterator[tuple[str, dict[str, Any]]]:
         query = self._select() | {
             "watch": "1",
             "resourceVersion": version,
@@ -130,6 +143,7 @@ class Feed(Generic[T]):
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         with self.connection.stream(self.path, query, idle_seconds=IDLE_SECONDS) as lines:
+            retries.reset()
             for line in filter(None, lines):
                 try:
                     event = json.loads(line)
@@ -139,6 +153,13 @@ class Feed(Generic[T]):
                     status = event["object"]
                     raise _read_status(status)
                 yield event["type"], event["object"]
+
+
+def _find_continue(body: bytes) -> str:
+    """Return the token of the next page, which stands before the items; empty where this is the last."""
+    head = body.partition(b'"items"')[0]
+    match = re.search(rb'"continue":"([^"]*)"', head)
+    return match[1].decode() if match else ""
 
 
 def _read_status(status: dict[str, Any]) -> ApiError:

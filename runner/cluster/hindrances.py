@@ -1,5 +1,6 @@
 """A task whose pod does not start comes in; why, in the cluster's own words, and whether to give it up, goes out."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ WAITING_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "ImageInspectErro
 BAD_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError"})
 # In a message about an image: no later attempt ends otherwise.
 HOPELESS_WORDS = re.compile(r"not found|unauthorized|denied|forbidden|manifest unknown", re.IGNORECASE)
+_PARTICULARS = re.compile(r'pods? "?[^" ]+"?|\d+')
 
 IMAGE_SECONDS = 300.0
 """How long a registry that does not answer is waited for."""
@@ -34,11 +36,20 @@ class Hindrance:
         """Return the reason for the task's record."""
         return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.words}")
 
+    @property
+    def gist(self) -> str:
+        """The words without the names and numbers that differ from pod to pod and from moment to moment."""
+        if self.kind == "bad-image":  # its name and version matter
+            return f"{self.kind} {self.words}"
+        return f"{self.kind} {_PARTICULARS.sub('', self.words)}"
+
 
 def find_hindrance(task: Task, *, unschedulable_seconds: float) -> Hindrance | None:
     """Return why the task's pod does not start; None where it does, or no reason is known yet."""
     pending = (pod for pod in task.pods.values() if pod.phase == "Pending")
     pod = max(pending, key=lambda pod: pod.created_at, default=None)
+    if pod is None and task.leaving_words:
+        return Hindrance(kind="preempted", words=task.leaving_words, patience_seconds=math.inf)
     if pod is None:
         return _read_no_pod(task.no_pod_words, unschedulable_seconds) if task.no_pod_words else None
     if pod.unschedulable:
@@ -66,6 +77,7 @@ def _read_waiting(pod: SeenPod) -> Hindrance | None:
 
 _TITLES: dict[FailureKind, str] = {
     "unschedulable": "no node took the pod",
+    "preempted": "its node may be lost",
     "bad-image": "the image cannot be had",
     "bad-configuration": "the pod cannot be made",
 }

@@ -28,7 +28,10 @@ class SeenJob:
     message: str
     is_suspended: bool
     num_active: int
+    """Pods that wait or run."""
     num_ready: int
+    num_terminating: int
+    """Pods that are to end and have not: no other takes their place before."""
     num_failed_pods: int
     created_at: datetime
     ended_at: datetime | None
@@ -83,6 +86,7 @@ def read_job(job: dict[str, Any]) -> SeenJob:
         is_suspended=bool(job["spec"].get("suspend")),
         num_active=status.get("active", 0),
         num_ready=status.get("ready", 0),
+        num_terminating=status.get("terminating", 0),
         num_failed_pods=status.get("failed", 0),
         created_at=_read_required_time(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),

@@ -3,15 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+from pydantic import ValidationError
+
+from bench.delivery import find_marked_record
+from bench.errors import UserError
+from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Result
 from bench.store import Store, parse_result_key, result_key, results_prefix
 from runner.cluster.connection import ApiError, Connection
 from runner.cluster.endings import Ending, choose_telling_pod, explain_job
-from runner.cluster.observed import SeenJob, SeenPod, read_pod
+from runner.cluster.observed import CONTAINER, SeenJob, SeenPod, read_pod
 from runner.cluster.tasks import Task
 
 NOT_FOUND = 404
+LOG_LINES = 20
 FAILED_CREATE = "FailedCreate"
 
 
@@ -40,6 +47,9 @@ class Registrar:
         if found is not None:
             return found
         pods = self._list_pods(task)
+        logged = self._take_from_log(task, pods)
+        if logged is not None:
+            return logged
         return self._write(task, explain_job(job, pods, self.store.url), job, pods)
 
     def give_up(self, task: Task, ending: Ending) -> Result:
@@ -64,18 +74,49 @@ class Registrar:
         newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
         return str(newest.get("message", "")) if newest else ""
 
+    def read_leaving_words(self, task: Task) -> str:
+        """Return what is wrong with a pod of the Job that should have ended; empty where there is none."""
+        for pod in self._fetch_pods(task):
+            metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
+            until = metadata.get("deletionTimestamp")
+            if until and datetime.fromisoformat(until) < datetime.now(UTC):
+                return (
+                    f"pod {metadata['name']} should have ended by {until}, but node {node} does not say that it has; "
+                    f"if that machine is lost, `kubectl delete node {node}`"
+                )
+        return ""
+
     def _read(self, key: str) -> Result:
-        return Result.model_validate_json(self.store.get(key))
+        try:
+            return Result.model_validate_json(self.store.get(key))
+        except ValidationError as error:
+            raise UserError(
+                f"{self.store.url}/{key}: no record of this version ({error.errors()[0]['msg']}); do the images have "
+                "the version of this tool?"
+            ) from error
 
     def _list_pods(self, task: Task) -> list[SeenPod]:
         """Return the task's pods."""
         pods = list(task.pods.values())
-        if not any(pod.exit_code is not None for pod in pods):
-            query = {"labelSelector": f"batch.kubernetes.io/job-name={task.name}"}
-            path = f"/api/v1/namespaces/{self.namespace}/pods"
-            found = self.connection.list_items(path, **query)
-            pods = [read_pod(pod) for pod in found] or pods
+        if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the feed may lag
+            pods = [read_pod(pod) for pod in self._fetch_pods(task)] or pods
         return pods
+
+    def _take_from_log(self, task: Task, pods: Sequence[SeenPod]) -> Result | None:
+        """Store and return the record that a pod left in its log, as it could not reach the store; None of none."""
+        for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
+            query = {"container": CONTAINER, "tailLines": str(LOG_LINES)}
+            data = find_marked_record(self.connection.request("get", path, query=query).decode(errors="replace"))
+            result = None if data is None else Result.model_validate_json(data)
+            if result and (result.run_id, result.cell_id, result.repeat) == (task.key.run_id, *task.repeat.key):
+                self._put(result)
+                return result
+        return None
+
+    def _fetch_pods(self, task: Task) -> list[dict[str, Any]]:
+        query = {"labelSelector": f"batch.kubernetes.io/job-name={task.name}"}
+        return self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/pods", **query)
 
     def _write(self, task: Task, ending: Ending, job: SeenJob | None, pods: Sequence[SeenPod]) -> Result:
         """Write the record of what died before it could. Its attempt is the pod's id: two runners write the same."""
@@ -97,5 +138,8 @@ class Registrar:
             finished_at=max(started_at, finished_at),
             error=failure,
         )
-        self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json())
+        self._put(result)
         return result
+
+    def _put(self, result: Result) -> None:
+        self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json())

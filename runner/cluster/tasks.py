@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bench.schema import FailureKind
 from runner.cluster.observed import SeenJob, SeenPod
 from runner.job_name import JobKey
 from runner.plan import Repeat
@@ -20,16 +21,31 @@ class Task:
     key: JobKey
     state: TaskState = "to-submit"
     job: SeenJob | None = None
+    """The feed's latest word of it; None: none was seen, or it has gone."""
     pods: dict[str, SeenPod] = field(default_factory=dict)
     """By name: those that wait or failed."""
     disrupted: set[str] = field(default_factory=set)
     """Ids of pods that their nodes took down: preempted, evicted, lost."""
+    waiting_for: FailureKind | None = None
+    """What its pod waits for, as the kind of failure that it would become; None: for nothing that is known."""
     waiting_since: float | None = None
-    """When (time.monotonic) its pod was first seen to wait for something; None: it does not."""
-    asked_at: float | None = None
-    """When the Job controller was last asked why there is no pod."""
+    """When (time.monotonic) it was first seen to wait for that; None: it does not."""
+    no_pod_since: float | None = None
+    """When its Job was first seen to have no pod, or itself not seen; None: it has one."""
+    num_asked: int = 0
+    """How often the Job controller was asked why there is none."""
     no_pod_words: str = ""
     """What it said."""
+    leaving_words: str = ""
+    """Of a pod that should have gone and has not: its node may be lost."""
+
+    def forget_waiting(self) -> None:
+        """Nothing is known to keep it from running."""
+        self.waiting_for = self.waiting_since = None
+
+    def forget_no_pod(self) -> None:
+        """Its Job has a pod, or shall have none yet."""
+        self.no_pod_since, self.num_asked, self.no_pod_words, self.leaving_words = None, 0, "", ""
 
     @property
     def name(self) -> str:

@@ -1,11 +1,12 @@
 """A real API server for these tests: that of $KUBECONFIG_TEST, or one started from binaries of envtest."""
 
-import json
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from disruptions import LostNode, lose_node
+from runs import make_namespace
 
 from bench.store import Store
 from control_plane import ControlPlane, find_assets
@@ -43,13 +44,6 @@ def namespace(connection: Connection) -> Iterator[str]:
     connection.request("delete", f"/api/v1/namespaces/{name}")
 
 
-def make_namespace(connection: Connection, name: str) -> None:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    connection.request("create", "/api/v1/namespaces", body=json.dumps(body).encode())
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "benchmatrix-cell"}}
-    connection.request("create", f"/api/v1/namespaces/{name}/serviceaccounts", body=json.dumps(account).encode())
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store.open(f"file://{tmp_path}/store")
@@ -73,3 +67,13 @@ def start_kubelet(connection: Connection, store: Store) -> Iterator[Callable[...
         kubelet.stop()
         for name in kubelet.nodes:
             connection.request("delete", f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture(scope="session")
+def lost_node(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LostNode]:
+    """A run whose node went silent: begun by the first test that names it, so that the last need not wait."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+        connection, through = (Connection(context=control_plane.context, patience_seconds=60.0) for _ in range(2))
+    with lose_node(connection, through, tmp_path_factory.mktemp("lost")) as lost:
+        yield lost

@@ -1,6 +1,11 @@
 """A namespace, a store and cells in, a run of them by the real executor out."""
 
+import json
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +21,25 @@ from runner.profile import Profile, load_profile
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
+DEADLINE_SECONDS = 60.0
+"""Of a condition that a test waits for; only a test that fails takes so long."""
+
+
+def wait_for(condition: Callable[[], Any], what: str, deadline_seconds: float = DEADLINE_SECONDS) -> Any:
+    """Return the first true answer of `condition`; AssertionError where none comes."""
+    deadline = time.monotonic() + deadline_seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+    return answer
+
+
+def make_namespace(connection: Connection, name: str) -> None:
+    """Make a namespace with the service account of the cells."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    connection.request("create", "/api/v1/namespaces", body=json.dumps(body).encode())
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "benchmatrix-cell"}}
+    connection.request("create", f"/api/v1/namespaces/{name}/serviceaccounts", body=json.dumps(account).encode())
 
 
 def make_profile(namespace: str, base: str = "kind", **overrides: Any) -> Profile:
@@ -58,6 +82,9 @@ class Setup:
     unschedulable_seconds: float = 900.0
     max_in_flight: int = 100
     retry_failed: bool = False
+    queue: str | None = None
+    observed: Observed = field(default_factory=Observed)
+    """What the observer of the newest `measure` was told."""
 
     @classmethod
     def make(cls, connection: Connection, namespace: str, store: Store, cells: list[Cell], **options: Any) -> "Setup":
@@ -78,7 +105,7 @@ class Setup:
     def measure(self, connection: Connection | None = None) -> Observed:
         """Measure what is missing, and return what the observer was told."""
         used = connection or self.connection
-        observed = Observed()
+        observed = self.observed = Observed()
         cluster_run = self.make_cluster_run()
         ClusterExecutor(
             connection=used,
@@ -92,10 +119,23 @@ class Setup:
         ).measure(lambda: cluster_run.list_tasks(self.run))
         return observed
 
+    def start(self, connection: Connection | None = None) -> "Future[Observed]":
+        """Measure in a thread; the answer is what `measure` returns or raises."""
+        done: Future[Observed] = Future()
+
+        def measure() -> None:
+            try:
+                done.set_result(self.measure(connection))
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=measure, name="runner", daemon=True).start()
+        return done
+
     def make_cluster_run(self) -> ClusterRun:
         return ClusterRun(
             matrix="",
-            target=ClusterTarget(context=self.connection.context, profile=self.profile, queue=None),
+            target=ClusterTarget(context=self.connection.context, profile=self.profile, queue=self.queue),
             store=self.store,
             run_id=self.run.run_id,
             start_new=False,
@@ -108,6 +148,10 @@ class Setup:
         """Return how many records each repeat has in the store."""
         keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run.run_id)))
         return Counter((key.cell_id, key.repeat) for key in keys if key is not None)
+
+    def list_pods(self) -> list[dict[str, Any]]:
+        """Return the pods of the namespace."""
+        return self.connection.list_items(f"/api/v1/namespaces/{self.profile.namespace}/pods")
 
     def list_jobs(self) -> list[dict[str, Any]]:
         """Return the Jobs of the namespace."""

@@ -205,7 +205,7 @@ def test_a_misspelt_command_is_explained_too(words: list[str], call_main: CallMa
 
 
 def test_a_fault_of_the_tool_keeps_its_traceback(desk: Desk) -> None:
-    program = "import runner.cli as c; c.load_matrix = lambda name: 1 / 0; c.main()"
+    program = "import runner.cli as c, runner.render_command as r; r.load_matrix = lambda name: 1 / 0; c.main()"
 
     done = desk.call(sys.executable, "-c", program, "render", "smoke")
 

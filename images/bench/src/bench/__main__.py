@@ -2,32 +2,75 @@
 
 import os
 import sys
+import time
 
 from bench.attempt import Attempt
+from bench.delivery import Delivery
 from bench.errors import UserError
-from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.interruption import Interruption
 from bench.order import Order
 from bench.parent import die_with_parent
-from bench.store import Store, result_key
+from bench.preflight import DeviceInUseError, check_place
+from bench.schema import Result
+from bench.store import Store, StoreUnreachable, interrupted_key
+
+START_PATIENCE_SECONDS = 60.0
+"""How long a store that cannot be reached is waited for before anything is measured."""
+DELIVERY_SECONDS = 120.0
+"""How long the record is tried to be delivered where the order sets no time."""
 
 
 def main() -> int:
     """Carry out the order and return the exit code."""
+    start = time.monotonic()
     try:
         order = Order.from_variables(os.environ)
+        store = Store.open(order.store_url)
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
-        store = Store.open(order.store_url)
-        store.check_writable()  # before the work: a measurement that cannot be kept is not worth its minutes
-        result = Attempt(order).run()
-        store.put(result_key(order.run_id, result.cell_id, order.repeat, order.attempt), result.to_json())
+            store.check_writable()
+        else:
+            check_place(order)
+            _await_store(store, start + START_PATIENCE_SECONDS)
+    except (StoreUnreachable, DeviceInUseError) as error:
+        return _refuse(error, EXIT_TRY_AGAIN)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_USER_ERROR
+        return _refuse(error, EXIT_USER_ERROR)
+    result, delivery = _measure(order, store)
     if result.error is not None:
         print(f"{result.status}: {result.error.message}", file=sys.stderr)
-        return EXIT_NOT_OK
-    return EXIT_OK
+    deadline = None if order.timeout_seconds is None else start + order.timeout_seconds
+    return delivery.deliver(result, deadline=max(deadline or 0.0, time.monotonic() + DELIVERY_SECONDS))
+
+
+def _measure(order: Order, store: Store) -> tuple[Result, Delivery]:
+    attempt, delivery = Attempt(order), Delivery(store=store)
+    if order.parent_pid is None:  # in a container; elsewhere the parent sees to time and signals
+        interrupted = Delivery(
+            store=store,
+            find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
+        )
+        Interruption(
+            attempt=attempt, terminal=delivery, interrupted=interrupted, timeout_seconds=order.timeout_seconds
+        ).watch()
+    return attempt.run(), delivery
+
+
+def _await_store(store: Store, deadline: float) -> None:
+    """Return when the store takes an object; StoreUnreachable where it could not be reached until the deadline."""
+    while True:  # each try has patience of its own
+        try:
+            return store.check_writable()
+        except StoreUnreachable as error:
+            if time.monotonic() > deadline:
+                raise
+            print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
+
+
+def _refuse(error: UserError, exit_code: int) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return exit_code
 
 
 if __name__ == "__main__":

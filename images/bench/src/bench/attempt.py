@@ -9,7 +9,7 @@ from time import perf_counter
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
-from bench.harness import measure
+from bench.harness import Taken, measure
 from bench.observation import Observer
 from bench.order import Order
 from bench.out_of_memory import parse_requested_bytes
@@ -48,6 +48,9 @@ class Attempt:
         self._phases = Phases()
         self._environment: Environment | None = None
         self._framework: Framework | None = None
+        self._taken = Taken()
+        self.result: Result | None = None
+        """The record, once there is one."""
 
     def run(self) -> Result:
         """Measure the order's cell and return its record: ok, oom or failed. Only faults of this package raise."""
@@ -55,8 +58,21 @@ class Attempt:
             measured = self._measure()
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
             status, failure = self._describe_failure(error)
-            return self._make_result(status, error=failure)
-        return self._make_result("ok", measured=measured)
+            self.result = self._make_result(status, error=failure)
+        else:
+            self.result = self._make_result("ok", measured=measured)
+        return self.result
+
+    def cut_short(self, status: Status, failure: Failure) -> Result:
+        """Return the record of an attempt that is ended from outside, with what it has measured so far.
+
+        May be called in another thread, while `run` is at work.
+        """
+        warmup, steps = tuple(self._taken.warmup_steps), tuple(self._taken.steps)
+        samples = Samples(
+            warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
+        )
+        return self._make_result(status, error=failure, samples=samples if steps else None)
 
     def _measure(self) -> Measured:
         cell = self._order.cell
@@ -68,7 +84,7 @@ class Attempt:
         workload = framework.build_workload(cell)
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
         environment = self._environment = self._read_environment(framework)  # again: building decides on settings
-        self._phases, samples, cpu_use = measure(workload, cell, self._phases)
+        self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._taken)
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
         self._observer.sample_gpus(workload)
@@ -121,7 +137,14 @@ class Attempt:
             return "oom", Failure(kind="out-of-memory", message=message, bytes_requested=requested, stderr_tail=tail)
         return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
-    def _make_result(self, status: Status, *, measured: Measured | None = None, error: Failure | None = None) -> Result:
+    def _make_result(
+        self,
+        status: Status,
+        *,
+        measured: Measured | None = None,
+        samples: Samples | None = None,
+        error: Failure | None = None,
+    ) -> Result:
         cut_short = Memory(
             peak_rss_bytes=read_peak_rss_bytes(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
         )
@@ -137,7 +160,7 @@ class Attempt:
             # Not the time of day again: it may have been set back meanwhile.
             finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
-            samples=measured.samples if measured else None,
+            samples=measured.samples if measured else samples,
             memory=measured.memory if measured else cut_short,
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,

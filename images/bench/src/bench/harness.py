@@ -54,22 +54,33 @@ class Workload(Protocol):
         """Return where the last step's result lives."""
 
 
-def measure(workload: Workload, cell: Cell, phases: Phases) -> tuple[Phases, Samples, CpuUse]:
-    """Run first step, warm-up and timed window of `workload`.
+class Taken:
+    """The steps that were taken so far, for whoever ends the measurement early."""
+
+    def __init__(self) -> None:
+        self.warmup_steps: list[float] = []
+        self.steps: list[float] = []
+
+
+def measure(
+    workload: Workload, cell: Cell, phases: Phases, taken: Taken | None = None
+) -> tuple[Phases, Samples, CpuUse]:
+    """Run first step, warm-up and timed window of `workload`; `taken` is told of each step as it ends.
 
     Returns `phases` completed, the raw samples, and who used the CPUs from just before the window to just after it. All
     times are wall seconds of `time.perf_counter`.
     """
+    taken = taken or Taken()
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
-    warmup_steps, reached_steady, warmup_seconds = _warm_up(workload, cell)
+    reached_steady, warmup_seconds = _warm_up(workload, cell, taken.warmup_steps)
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
     counters = read_cpu_counters()
-    steps, events, steady_seconds = _run_window(workload, cell)
+    events, steady_seconds = _run_window(workload, cell, taken.steps)
     cpu_use = compare_cpu_counters(counters, read_cpu_counters())
     samples = Samples(
-        warmup_step_seconds=tuple(warmup_steps),
-        step_seconds=tuple(steps),
+        warmup_step_seconds=tuple(taken.warmup_steps),
+        step_seconds=tuple(taken.steps),
         device_step_seconds=_read_events(workload.device_timer, events),
         reached_steady=reached_steady,
     )
@@ -117,10 +128,9 @@ def _run_synchronized(workload: Workload) -> None:
     workload.synchronize()
 
 
-def _warm_up(workload: Workload, cell: Cell) -> tuple[list[float], bool, float]:
-    """Return the step times, whether they became steady, and the seconds that the whole warm-up took."""
+def _warm_up(workload: Workload, cell: Cell, steps: list[float]) -> tuple[bool, float]:
+    """Append the step times; return whether they became steady, and the seconds that the whole warm-up took."""
     min_seconds = min(STEADY_MIN_SECONDS, cell.max_warmup_seconds)
-    steps: list[float] = []
     start = perf_counter()
     while True:
         steps.append(_time_call(lambda: _run_synchronized(workload)))
@@ -128,14 +138,13 @@ def _warm_up(workload: Workload, cell: Cell) -> tuple[list[float], bool, float]:
         if len(steps) < cell.num_warmup_steps:
             continue
         if seconds >= min_seconds and is_steady(steps):
-            return steps, True, seconds
+            return True, seconds
         if seconds >= cell.max_warmup_seconds:
-            return steps, False, seconds
+            return False, seconds
 
 
-def _run_window(workload: Workload, cell: Cell) -> tuple[list[float], list[tuple[Any, Any]], float]:
-    """Return wall seconds and event pairs of the timed steps, and the seconds of the window around them."""
-    steps: list[float] = []
+def _run_window(workload: Workload, cell: Cell, steps: list[float]) -> tuple[list[tuple[Any, Any]], float]:
+    """Append the wall seconds of the timed steps; return their event pairs, and the seconds of the window."""
     events: list[tuple[Any, Any]] = []
     timer = workload.device_timer
     workload.synchronize()
@@ -155,7 +164,7 @@ def _run_window(workload: Workload, cell: Cell) -> tuple[list[float], list[tuple
         end = perf_counter()
         steps.append(end - start)
         if len(steps) >= cell.num_steps and end - window_start >= cell.min_seconds:
-            return steps, events, end - window_start
+            return events, end - window_start
 
 
 def _read_events(timer: DeviceTimer | None, events: list[tuple[Any, Any]]) -> tuple[float, ...] | None:

@@ -1,9 +1,10 @@
 """What one container is asked to do: its environment variables in, an Order out.
 
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
-BENCH_IMAGE, BENCH_GIT_REVISION and BENCH_PARENT_PID are not.
+BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class Order:
     store_url: str
     image: str | None = None
     git_revision: str | None = None
+    timeout_seconds: float | None = None
+    """How long the attempt may take, import included; None: somebody else sees to it."""
     parent_pid: int | None = None
     """The process to die with; None in a container, where there is no runner beside it."""
 
@@ -41,6 +44,7 @@ class Order:
             "BENCH_STORE": self.store_url,
             "BENCH_IMAGE": self.image,
             "BENCH_GIT_REVISION": self.git_revision,
+            "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
         }
         return {name: value for name, value in variables.items() if value is not None}
@@ -56,6 +60,7 @@ class Order:
             store_url=_require(variables, "BENCH_STORE"),
             image=variables.get("BENCH_IMAGE"),
             git_revision=variables.get("BENCH_GIT_REVISION"),
+            timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
         )
 
@@ -98,3 +103,16 @@ def _read_count(variables: Mapping[str, str], name: str) -> int:
     if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise UserError(f"{name}: {text!r} is no whole number from 1 to 999,999,999")
     return int(text)
+
+
+def _read_seconds(variables: Mapping[str, str], name: str) -> float | None:
+    text = variables.get(name)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise UserError(f"{name}: {text!r} is no number of seconds above 0")
+    return seconds

@@ -23,8 +23,17 @@ import obstore.store
 from obstore.exceptions import BaseError
 
 from bench.errors import UserError
-from bench.store_faults import explain_fault, explain_os_error, get_headline
-from bench.store_keys import NAME, ResultKey, check_key, parse_result_key, result_key, results_prefix, run_key
+from bench.store_faults import explain_fault, explain_os_error, get_headline, is_passing
+from bench.store_keys import (
+    NAME,
+    ResultKey,
+    check_key,
+    interrupted_key,
+    parse_result_key,
+    result_key,
+    results_prefix,
+    run_key,
+)
 
 if TYPE_CHECKING:
     import boto3
@@ -35,6 +44,8 @@ __all__ = [
     "ResultKey",
     "Store",
     "StoreError",
+    "StoreUnreachable",
+    "interrupted_key",
     "parse_result_key",
     "result_key",
     "results_prefix",
@@ -58,6 +69,10 @@ T = TypeVar("T")
 
 class StoreError(UserError):
     """The store cannot be used: the message says which one, why, and how to mend it."""
+
+
+class StoreUnreachable(StoreError):  # noqa: N818  (an answer rather than an error)
+    """The store does not answer at present, or its server ails; it may later."""
 
 
 class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
@@ -117,6 +132,12 @@ class Store:
         with self._translate_faults():
             _submit(lambda: _write(self.backend.patient, key, data)).result()
 
+    def put_briskly(self, key: str, data: bytes) -> None:
+        """Write an object as `put` does, but retry for `RETRY_SECONDS` only: for one with a deadline of their own."""
+        check_key(key)
+        with self._translate_faults():
+            _submit(lambda: _write(self.backend.brisk, key, data)).result()
+
     def get(self, key: str) -> bytes:
         """Return an object's bytes; raise KeyMissing where there is none."""
         check_key(key)
@@ -172,7 +193,8 @@ class Store:
             explanation = explain_fault(str(error), self.backend.place, self.backend.make_bucket)
             if explanation is None and key is not None and isinstance(error, FileNotFoundError):
                 raise KeyMissing(f"store {self.url}: no object '{key}'") from error
-            raise StoreError(f"store {self.url}: {explanation or get_headline(str(error))}") from error
+            kind = StoreUnreachable if is_passing(str(error)) else StoreError
+            raise kind(f"store {self.url}: {explanation or get_headline(str(error))}") from error
 
 
 def _open_directory(url: str, path: str) -> Backend:

@@ -68,6 +68,11 @@ def explain_os_error(number: int | None, place: str) -> str | None:
     return None
 
 
+def is_passing(text: str) -> bool:
+    """Whether an obstore error is of a server that cannot be reached or that ails: it may do well later."""
+    return re.search(r"HTTP error: |status code: 5[0-9][0-9]", text.partition("Debug source:")[0]) is not None
+
+
 def get_headline(text: str) -> str:
     """Return the part of an obstore error before its debug print, on one line."""
     return " ".join(text.partition("Debug source:")[0].split())[:MAX_HEADLINE_CHARS]

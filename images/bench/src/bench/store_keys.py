@@ -41,6 +41,11 @@ def result_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
     return key
 
 
+def interrupted_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
+    """Return the key of what an attempt measured before it was interrupted: beside the results, for it is no end."""
+    return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/interrupted/", 1)
+
+
 def parse_result_key(key: str) -> ResultKey | None:
     """Return the parts of a result's key; None for any other key."""
     match = RESULT_KEY.fullmatch(key)

@@ -52,6 +52,7 @@ def read_environment(
         num_threads=num_threads,
         cpu_governor=cpu.read_cpu_governor(),
         memory_total_bytes=memory.read_memory_total_bytes(),
+        memory_limit_bytes=memory.read_memory_limit_bytes(),
         versions={**framework.versions, "numpy": version("numpy")},
         settings={**framework.settings, **read_timing_variables()},
         gpus=gpu.read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),

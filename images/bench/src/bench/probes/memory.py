@@ -4,6 +4,9 @@ from pathlib import Path
 
 from bench.probes.cgroup import CGROUP_MEMBERSHIP, CGROUP_ROOT, list_cgroups
 
+LIMIT_FILES = ("memory.max", "memory.limit_in_bytes")
+NO_LIMIT_BYTES = 2**60
+"""v1 writes the largest number of whole pages where there is no limit."""
 PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")  # cgroup v2 (Linux 5.19) and v1
 
 
@@ -24,6 +27,17 @@ def read_peak_cgroup_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CG
             if (group / name).exists():
                 return int((group / name).read_text())
     return None
+
+
+def read_memory_limit_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int | None:
+    """Return the tightest memory limit of this process's cgroup and its parents; None where there is none."""
+    limits = []
+    for group in list_cgroups("memory", membership, root):
+        for name in LIMIT_FILES:
+            text = (group / name).read_text().strip() if (group / name).exists() else "max"
+            if text != "max" and int(text) < NO_LIMIT_BYTES:
+                limits.append(int(text))
+    return min(limits, default=None)
 
 
 def _read_kibibytes(path: Path, key: str) -> int:

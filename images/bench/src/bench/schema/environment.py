@@ -36,6 +36,9 @@ class Environment(Document):
     """floor(quota or visible cores), at least 1: given to every library."""
     cpu_governor: str | None
     memory_total_bytes: Bytes
+    """Of the machine."""
+    memory_limit_bytes: Bytes | None = None
+    """Of the tightest cgroup around the process; None: no limit."""
     versions: dict[str, str]
     """Package name to version, for everything that can change a time."""
     settings: dict[str, str | int | bool]

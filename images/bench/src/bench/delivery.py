@@ -1,0 +1,69 @@
+"""A Result and a store in, an exit code out: the record is in the store, or is one marked line of the log.
+
+A pod's volumes die with the pod, its log does not: the runner takes the line from there and puts it into the store.
+"""
+
+import base64
+import random
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
+from bench.schema import Result
+from bench.store import Store, StoreError, result_key
+
+MARK = "BENCH_RESULT"
+MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
+LAST_SECONDS = 5.0
+"""Left for the log before the deadline."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """Brings a record to the store, for as long as the deadline allows."""
+
+    store: Store
+    find_key: Callable[[Result], str] = lambda result: result_key(
+        result.run_id, result.cell_id, result.repeat, result.attempt
+    )
+
+    def deliver(self, result: Result, *, deadline: float) -> int:
+        """Put the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
+        key, data = self.find_key(result), result.to_json()
+        wait = MIN_WAIT_SECONDS
+        while True:
+            try:
+                self.store.put_briskly(key, data)
+                return EXIT_OK if result.status == "ok" else EXIT_NOT_OK
+            except StoreError as error:
+                if time.monotonic() + wait > deadline - LAST_SECONDS:
+                    print(f"error: {error}; the record follows in the log", file=sys.stderr, flush=True)
+                    print(mark_record(data), file=sys.stderr, flush=True)
+                    return EXIT_RESULT_IN_LOG
+                print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
+            time.sleep(wait * random.uniform(0.5, 1.0))
+            wait = min(2 * wait, MAX_WAIT_SECONDS)
+
+
+def mark_record(data: bytes) -> str:
+    """Return the line that carries a record through a log: the mark, the checksum, the compressed bytes as Base64."""
+    packed = zlib.compress(data, 9)
+    return f"{MARK} {zlib.crc32(packed):08x} {base64.b64encode(packed).decode()}"
+
+
+def find_marked_record(log: str) -> bytes | None:
+    """Return the record that a log carries; None where it carries none, or one that is damaged."""
+    for line in reversed(log.splitlines()):
+        words = line.split()
+        if len(words) != 3 or words[0] != MARK:
+            continue
+        try:
+            packed = base64.b64decode(words[2], validate=True)
+            if f"{zlib.crc32(packed):08x}" == words[1]:
+                return zlib.decompress(packed)
+        except (ValueError, zlib.error):
+            continue
+    return None

@@ -1,0 +1,92 @@
+"""SIGTERM or the end of the time in, the record of what was measured so far out, within the grace period.
+
+A thread of its own acts: the main thread may be deep in a kernel or a compilation when the signal comes. The signal
+reaches it through a pipe that the interpreter's own handler, in C, writes to at once.
+"""
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.attempt import Attempt
+from bench.delivery import Delivery
+from bench.exit_codes import EXIT_PREEMPTED
+from bench.schema import Failure, Result
+
+GRACE_SECONDS = 60.0
+"""What a pod has between SIGTERM and SIGKILL where nothing else is said."""
+MARGIN_SECONDS = 5.0
+"""Of the grace period, kept for the end of the process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interruption:
+    """Ends the process early, but not without a record."""
+
+    attempt: Attempt
+    terminal: Delivery
+    """For a record that ends the repeat: its time is over."""
+    interrupted: Delivery
+    """For one beside the results: the repeat is measured again."""
+    timeout_seconds: float | None
+    grace_seconds: float = GRACE_SECONDS
+    end: Callable[[int], None] = os._exit
+
+    def watch(self) -> None:
+        """Begin to watch for SIGTERM and the end of the time; call it in the main thread."""
+        readable, writable = os.pipe()
+        os.set_blocking(writable, False)
+        signal.signal(signal.SIGTERM, lambda number, frame: None)
+        signal.set_wakeup_fd(writable)
+        # A data loader's processes end as they always do, also in the instant in which they are made.
+        os.register_at_fork(before=_block, after_in_parent=_unblock, after_in_child=_forget)
+        threading.Thread(target=self._wait, args=(readable,), name="interruption", daemon=True).start()
+
+    def _wait(self, readable: int) -> None:
+        until = None if self.timeout_seconds is None else time.monotonic() + self.timeout_seconds
+        while True:
+            seconds = None if until is None else max(0.0, until - time.monotonic())
+            ready, _, _ = select.select([readable], [], [], seconds)
+            if not ready and self.attempt.result is not None:  # its delivery has a deadline of its own
+                until = None
+            elif not ready:
+                self._end_by_timeout()
+            elif signal.SIGTERM in os.read(readable, 1024):
+                self._end_by_signal()
+
+    def _end_by_timeout(self) -> None:
+        message = f"still running after timeout_seconds = {self.timeout_seconds:g}"
+        result = self.attempt.cut_short("timeout", Failure(kind="timeout", message=message))
+        self.end(self._deliver(self.terminal, result))
+
+    def _end_by_signal(self) -> None:
+        if self.attempt.result is not None:  # measured to the end, and on its way into the store
+            self.end(self._deliver(self.terminal, self.attempt.result))
+        message = "ended by SIGTERM in the midst of it: a drain, a preemption, or somebody deleted the pod"
+        result = self.attempt.cut_short("preempted", Failure(kind="preempted", message=message, signal="SIGTERM"))
+        self._deliver(self.interrupted, result)
+        self.end(EXIT_PREEMPTED)
+
+    def _deliver(self, delivery: Delivery, result: Result) -> int:
+        print(f"{result.status}: {result.error.message if result.error else ''}", file=sys.stderr, flush=True)
+        return delivery.deliver(result, deadline=time.monotonic() + self.grace_seconds - MARGIN_SECONDS)
+
+
+def _forget() -> None:
+    """Have a child process meet SIGTERM as if there were no handler."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _unblock()
+
+
+def _block() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,0 +1,65 @@
+"""An Order in, nothing or one sentence out: whether this container can do what is asked, before it is tried."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from bench.errors import UserError
+from bench.order import Order
+from bench.probes.gpu import read_gpu_baselines
+from bench.probes.memory import read_memory_limit_bytes
+from bench.schema import Cell
+from bench.validity import MAX_FOREIGN_BYTES
+
+# What importing the largest framework and building a small model takes; less cannot end well.
+MIN_MEMORY_BYTES = 1024**3
+# Caches of compiled kernels and of the host's peak.
+MIN_DISK_BYTES = 64 * 1024**2
+
+
+class DeviceInUseError(UserError):
+    """Somebody else uses the GPU: another try, or another node, may go well."""
+
+
+def check_place(order: Order) -> None:
+    """Raise UserError with everything that this container lacks for the order's cell; DeviceInUseError, see there."""
+    faults = [*_list_memory_faults(), *_list_disk_faults(), *_list_gpu_faults(order.cell)]
+    if faults:
+        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join(faults)}")
+    if order.cell.device == "gpu":
+        _refuse_foreign_users(order.cell)
+
+
+def _list_memory_faults() -> Iterator[str]:
+    limit = read_memory_limit_bytes()
+    if limit is not None and limit < MIN_MEMORY_BYTES:
+        yield f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB"
+
+
+def _list_disk_faults() -> Iterator[str]:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if free < MIN_DISK_BYTES:
+        yield f"disk: {folder} has {free / 1024**2:.0f} MiB left, {MIN_DISK_BYTES / 1024**2:.0f} are needed"
+
+
+def _list_gpu_faults(cell: Cell) -> Iterator[str]:
+    if cell.device != "gpu":
+        return
+    try:
+        found = len(read_gpu_baselines(cell.num_gpus))
+    except Exception as error:  # whatever NVML says: without it there is no GPU to measure
+        yield f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"
+        return
+    if found < cell.num_gpus:
+        yield f"device: {found} GPUs can be seen, the cell needs {cell.num_gpus}"
+
+
+def _refuse_foreign_users(cell: Cell) -> None:
+    for gpu in read_gpu_baselines(cell.num_gpus):
+        used, processes = gpu.memory_used_before_bytes or 0, len(gpu.foreign_processes)
+        if processes or used > MAX_FOREIGN_BYTES:
+            raise DeviceInUseError(
+                f"{cell.slug} is not measured here: GPU {gpu.uuid} is in use by others, {processes} processes seen, "
+                f"{used / 1024**2:.0f} MiB taken"
+            )

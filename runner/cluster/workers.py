@@ -1,0 +1,30 @@
+"""Work in, threads that do it out: they neither outlive the process nor keep it from ending, as a pool's would."""
+
+import queue
+import threading
+from collections.abc import Callable
+
+
+class Workers:
+    """Daemon threads that take work from one queue; it must not raise."""
+
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._num_threads = num_threads
+        self._is_stopped = False
+        for number in range(num_threads):
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Have the next free thread do `work`."""
+        self._queue.put(work)
+
+    def stop(self) -> None:
+        """Drop what has not begun, and let the threads end after what they do now; they are not waited for."""
+        self._is_stopped = True
+        for _ in range(self._num_threads):
+            self._queue.put(None)
+
+    def _work(self) -> None:
+        while (work := self._queue.get()) is not None and not self._is_stopped:
+            work()

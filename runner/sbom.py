@@ -1,0 +1,53 @@
+"""An image in, its software bill of materials out: CycloneDX JSON of the Python and Debian packages that are in it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+# Asked of the image itself: what is there counts, not what a lock says should be.
+LIST_PYTHON = (
+    "python",
+    "-c",
+    "import importlib.metadata as m, json; "
+    "print(json.dumps(sorted({(d.metadata['Name'], d.version) for d in m.distributions()})))",
+)
+LIST_DEBIAN = ("dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture}\\n")
+DISTRIBUTION = "debian-12"
+
+
+def write_bom(image: str, digest: str, python_packages: str, debian_packages: str) -> str:
+    """Return the bill of materials of `image` as JSON.
+
+    `digest`: the image's id. `python_packages`, `debian_packages`: what LIST_PYTHON and LIST_DEBIAN print in it.
+    """
+    name, _, tag = image.rpartition(":")
+    bom = Bom(components=[*_read_python(python_packages), *_read_debian(debian_packages)])
+    root = bom.metadata.component = Component(
+        name=name,
+        version=tag,
+        type=ComponentType.CONTAINER,
+        purl=PackageURL("oci", name=name.rpartition("/")[2], version=digest, qualifiers={"tag": tag}),
+    )
+    bom.register_dependency(root, bom.components)
+    document: dict[str, Any] = json.loads(JsonV1Dot6(bom).output_as_string())
+    return json.dumps(document, indent=1)
+
+
+def _read_python(text: str) -> Iterator[Component]:
+    found: Sequence[tuple[str, str]] = json.loads(text)
+    for name, version in found:
+        purl = PackageURL("pypi", name=name.lower().replace("_", "-"), version=version)
+        yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))
+
+
+def _read_debian(text: str) -> Iterator[Component]:
+    for line in text.splitlines():
+        name, version, architecture = line.split()
+        qualifiers = {"arch": architecture, "distro": DISTRIBUTION}
+        purl = PackageURL("deb", "debian", name, version, qualifiers=qualifiers)
+        yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))

@@ -1,0 +1,83 @@
+"""A cell that hangs until somebody takes it down comes in, and what is to be true of its run afterwards goes out."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runs import Observed, Setup, make_cells, make_namespace, make_profile, wait_for
+
+from bench.store import Store
+from fake_kubelet import FakeKubelet, Pod
+from runner.cluster.connection import Connection
+from runner.profile import Toleration
+
+
+@dataclass
+class FirstHangs:
+    """Decides that the first pods hang until somebody ends them, and the later ones end well."""
+
+    number: int = 1
+    pods: list[Pod] = field(default_factory=list)
+
+    def __call__(self, pod: Pod) -> str:
+        self.pods.append(pod)
+        return "hang" if len(self.pods) <= self.number else "ok"
+
+    def await_running(self, setup: Setup) -> Pod:
+        """Return the first pod once its Job says that it runs."""
+        wait_for(lambda: any(job["status"].get("ready") for job in setup.list_jobs()), "a pod that runs")
+        return self.pods[0]
+
+
+def check_measured_again(setup: Setup, kubelet: FakeKubelet, num_disrupted: int = 1) -> None:
+    assert ["ok"] == [result.status for result in setup.observed.results]
+    assert {1} == set(setup.count_records().values())
+    assert [1] == list(kubelet.measured.values())
+    assert num_disrupted == setup.observed.disrupted.total()
+    assert 0 == sum(job["status"].get("failed", 0) for job in setup.list_jobs())  # none counts towards backoffLimit
+
+
+@dataclass(kw_only=True)
+class LostNode:
+    """A run of one cell whose node went silent: on nodes of its own, since the controllers take a minute over it."""
+
+    setup: Setup
+    kubelet: FakeKubelet
+    node: str
+    running: "Future[Observed]"
+
+
+@contextmanager
+def lose_node(connection: Connection, through: Connection, folder: Path) -> Iterator[LostNode]:
+    """Begin such a run, `through` the second connection; the node is deleted as soon as there is a word about it."""
+    namespace, store = f"lost-{uuid.uuid4().hex[:6]}", Store.open(f"file://{folder}")
+    make_namespace(connection, namespace)
+    decide = FirstHangs()
+    kubelet = FakeKubelet(connection=connection, store=store, decide=decide)
+    for number in range(3):  # were most nodes silent, the controllers would rather doubt the network
+        taint = {"key": namespace, "effect": "NoSchedule"}
+        kubelet.add_node(f"{namespace}-{number}", labels={namespace: ""}, taints=[taint])
+    kubelet.start()
+    profile = make_profile(namespace, grace_seconds=1)
+    pool = profile.pools["cpu"].model_copy(
+        update={"node_selector": {namespace: ""}, "tolerations": (Toleration(key=namespace, operator="Exists"),)}
+    )
+    profile = profile.model_copy(update={"pools": {"cpu": pool}})
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
+    running = setup.start(through)
+    node = decide.await_running(setup)["spec"]["nodeName"]
+    kubelet.forget_node(node)
+
+    def delete_when_told() -> None:
+        wait_for(lambda: setup.observed.warnings, "a word about the node")
+        connection.request("delete", f"/api/v1/nodes/{node}")
+
+    threading.Thread(target=delete_when_told, daemon=True).start()
+    yield LostNode(setup=setup, kubelet=kubelet, node=node, running=running)
+    kubelet.stop()
+    for name in kubelet.nodes:
+        connection.request("delete", f"/api/v1/nodes/{name}")

@@ -1,0 +1,283 @@
+"""Faults of nodes and of the API server under a run: each repeat is measured once to its end and has one record."""
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disruptions import FirstHangs, check_measured_again
+from runs import Setup, make_cells, make_namespace, make_profile, wait_for
+
+from bench.store import Store
+from control_plane import ADMIN_TOKEN, ControlPlane, find_assets
+from fake_kubelet import FakeKubelet, Pod
+from faulty_server import Fault, FaultyServer
+from runner.cluster.connection import Connection
+
+StartKubelet = Callable[..., FakeKubelet]
+
+
+def create(connection: Connection, path: str, **body: Any) -> None:
+    connection.request("create", path, body=json.dumps(body).encode())
+
+
+# Nodes
+
+
+@pytest.mark.usefixtures("lost_node")
+def test_a_cell_that_a_pod_of_higher_priority_displaces_is_measured_again(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    decide = FirstHangs()
+    kubelet = start_kubelet(decide, num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    node = decide.await_running(setup)["spec"]["nodeName"]
+    name = f"urgent-{uuid.uuid4().hex[:6]}"
+    create(
+        connection, "/apis/scheduling.k8s.io/v1/priorityclasses", kind="PriorityClass", metadata={"name": name}, value=9
+    )
+    urgent = {
+        "priorityClassName": name,
+        "containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "4"}}}],
+        "nodeSelector": {"kubernetes.io/hostname": node},
+    }
+    create(connection, f"/api/v1/namespaces/{namespace}/pods", kind="Pod", metadata={"name": name}, spec=urgent)
+    wait_for(lambda: connection.get_object(f"/api/v1/namespaces/{namespace}/pods/{name}")["spec"].get("nodeName"), name)
+    connection.request("delete", f"/api/v1/namespaces/{namespace}/pods/{name}", query={"gracePeriodSeconds": "0"})
+
+    running.result(60)
+
+    check_measured_again(setup, kubelet)
+
+
+def test_a_cell_that_the_eviction_api_takes_down_is_measured_again(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    decide = FirstHangs()
+    kubelet = start_kubelet(decide, num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    name = decide.await_running(setup)["metadata"]["name"]
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    create(connection, path, apiVersion="policy/v1", kind="Eviction", metadata={"name": name})
+
+    running.result(60)
+
+    check_measured_again(setup, kubelet)
+
+
+def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    refused: list[Pod] = []
+
+    def refuse(pod: Pod) -> str:
+        refused.append(pod)
+        return "refused"
+
+    start_kubelet(refuse, num_nodes=1)
+    profile = make_profile(namespace, max_infrastructure_failures=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
+
+    setup.measure()
+
+    assert 2 == len(refused)
+    (result,) = setup.observed.results
+    assert result.error is not None
+    assert ("failed", "infrastructure") == (result.status, result.error.kind)
+    assert "BackoffLimitExceeded" in result.error.message
+    assert "UnexpectedAdmissionError Allocate failed: no device" in result.error.message
+    assert {1} == set(setup.count_records().values())
+
+
+def test_a_job_that_passes_its_deadline_leaves_a_timeout(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    decide = FirstHangs()
+    start_kubelet(decide, num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    decide.await_running(setup)
+    job = setup.list_jobs()[0]["metadata"]["name"]
+    connection.request(
+        "patch",
+        f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}",
+        body=b'{"spec": {"activeDeadlineSeconds": 1}}',
+        content_type="application/merge-patch+json",
+    )
+
+    running.result(60)
+
+    (result,) = setup.observed.results
+    assert result.error is not None
+    assert ("timeout", "timeout") == (result.status, result.error.kind)
+    assert "Job was active longer than specified deadline" in result.error.message
+    assert {1} == set(setup.count_records().values())
+
+
+# API server
+
+
+@pytest.fixture
+def faulty(control_plane: ControlPlane) -> Iterator[FaultyServer]:
+    """A server in front of the API server; its faults are the test's."""
+    server = FaultyServer(port=control_plane.port)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def connect_through(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[FaultyServer], Connection]:
+    """Return a connection that goes through a faulty server."""
+
+    def connect(faulty: FaultyServer) -> Connection:
+        path = tmp_path / "kubeconfig"
+        control_plane.write_kubeconfig(path, server=faulty.start())
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        return Connection(context=control_plane.context, patience_seconds=60.0)
+
+    return connect
+
+
+ConnectThrough = Callable[[FaultyServer], Connection]
+
+
+def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
+    assert {"ok": number} == {status: number for status in {result.status for result in setup.observed.results}}
+    assert number == len(setup.observed.results) == len(setup.count_records())
+    assert {1} == set(setup.count_records().values())
+    assert [1] * number == list(kubelet.measured.values())
+
+
+def test_a_run_goes_on_when_its_watches_are_cut(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    faulty: FaultyServer,
+    connect_through: ConnectThrough,
+) -> None:
+    kubelet = start_kubelet(num_nodes=4, run_seconds=0.3)
+    setup = Setup.make(connection, namespace, store, make_cells(12))
+    through = connect_through(faulty)
+    running = setup.start(through)
+    for number in range(1, 6):
+        wait_for(lambda number=number: len(setup.observed.results) >= 2 * number or running.done(), "records")  # type: ignore[misc]
+        faulty.cut_watches()
+
+    running.result(60)
+
+    check_all_once(setup, kubelet, 12)
+    assert faulty.num_cut_watches >= 5
+    assert 1 == through.num_requests["list jobs"]  # what was missed came with the next watch
+
+
+def test_a_server_that_is_busy_is_given_time_and_lost_answers_make_no_second_job(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    faulty: FaultyServer,
+    connect_through: ConnectThrough,
+) -> None:
+    kubelet = start_kubelet(num_nodes=4)
+    setup = Setup.make(connection, namespace, store, make_cells(20))
+    faults: list[Fault] = ["too-many-requests", "lost-answer", "cut-off"]
+    lock = threading.Lock()
+
+    def choose_fault(method: str, path: str) -> Fault | None:
+        with lock:
+            return faults[faulty.num_faults % 3] if method == "POST" and faulty.num_faults < 24 else None
+
+    faulty.choose_fault = choose_fault
+    through = connect_through(faulty)
+
+    setup.measure(through)
+
+    check_all_once(setup, kubelet, 20)
+    assert 24 <= faulty.num_faults
+    assert through.pace.num_allowed < 32
+
+
+EXEC_PLUGIN = """
+printf '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "%s"}}' \\
+  "$(cat "$0")"
+"""
+
+
+@pytest.mark.parametrize("source", ["token file", "exec plugin"])
+def test_an_expired_token_is_read_again(
+    control_plane: ControlPlane,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    faulty: FaultyServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+) -> None:
+    token, path = tmp_path / "token", tmp_path / "kubeconfig"
+    token.write_text("first")
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", EXEC_PLUGIN, str(token)]}
+    user: dict[str, Any] = {"tokenFile": str(token)} if source == "token file" else {"exec": plugin}
+    control_plane.write_kubeconfig(path, server=faulty.start(), user=user)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    faulty.tokens = {"first": ADMIN_TOKEN}
+    kubelet = start_kubelet(num_nodes=2, run_seconds=0.2)
+    setup = Setup.make(connection, namespace, store, make_cells(8), max_in_flight=2)
+    running = setup.start(Connection(context=control_plane.context, patience_seconds=60.0))
+    wait_for(lambda: setup.observed.results, "a record")
+
+    faulty.tokens = {"second": ADMIN_TOKEN}
+    faulty.cut_watches()
+    wait_for(lambda: faulty.num_unauthorized >= 3, "requests that are refused")  # the new token comes a little late
+    token.write_text("second")
+    running.result(60)
+
+    check_all_once(setup, kubelet, 8)
+
+
+def test_a_run_outlives_an_api_server_that_is_killed_and_started_again(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.cluster.connection.TELL_SECONDS", 1.0)
+    assets = find_assets()
+    if assets is None:
+        pytest.skip("no kube-apiserver")
+    plane = ControlPlane(folder=tmp_path / "plane", assets=assets)
+    try:
+        plane.start()
+        monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+        connection = Connection(context=plane.context, patience_seconds=60.0)
+        make_namespace(connection, "outage")
+        kubelet = FakeKubelet(connection=connection, store=store, run_seconds=0.5)
+        for number in range(2):
+            kubelet.add_node(f"node-{number}")
+        kubelet.start()
+        setup = Setup.make(connection, "outage", store, make_cells(12), max_in_flight=6)
+        through = Connection(context=plane.context, patience_seconds=60.0)
+        running = setup.start(through)
+        for number in (2, 5):
+            wait_for(lambda number=number: len(setup.observed.results) >= number, "records")  # type: ignore[misc]
+            plane.stop_api_server()
+            num_warnings = len(setup.observed.warnings)
+            if number == 2:
+                wait_for(lambda num=num_warnings: len(setup.observed.warnings) > num, "a warning")  # type: ignore[misc]
+            plane.start_api_server()
+
+        running.result(120)
+
+        check_all_once(setup, kubelet, 12)
+        assert 1 == len(setup.observed.warnings)
+        assert setup.observed.warnings[0].startswith("the API server does not answer: ")
+        assert through.num_requests["list jobs"] >= 2  # a new server does not know the old versions: 410 Gone
+        kubelet.stop()
+    finally:
+        plane.stop()

@@ -1,0 +1,181 @@
+"""`benchmatrix render --manifests`: files that the API server takes as the runner's own requests."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from commands import CallMain, create, make_call
+
+from control_plane import ControlPlane
+from runner.cluster.connection import Connection
+from runner.cluster.setup import find_path
+from runner.job_name import JobKey
+from runner.job_template import JobRenderer
+from runner.matrix import load_matrix
+from runner.plan import order_repeats
+from runner.profile import load_profile
+from runner.setup_template import dump_yaml
+
+HOSTILE = [
+    "y",
+    "no",
+    "1e3",
+    "0x1f",
+    "null",
+    "",
+    " a ",
+    "a: b",
+    "# c",
+    "{{ x }}",
+    "*a",
+    "&a b",
+    'q"q',
+    "l1\nl2\n",
+    "é\u2028😀",
+]
+STORE = "s3://bucket/prefix"
+MATRIX = """
+name: mine
+axes: {framework: [pytorch, tensorflow], device: [cpu, gpu]}
+defaults: {model: conv6, phase: train, batch_size: 4, num_steps: 2, repeats: 2}
+"""
+PROFILE = """
+extends: gke
+gpu: {request: claim}
+environment: {WORDS: 'yes: "no" # $(HOME) {{ x }} 😀'}
+images:
+  pytorch: {cpu: r.example/p:1, gpu: r.example/p:1}
+  tensorflow: {cpu: r.example/t:1, gpu: r.example/t:1}
+"""
+
+
+@pytest.fixture
+def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
+    return make_call(monkeypatch, capfd)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a matrix and a profile, and no kubeconfig."""
+    (tmp_path / "mine.yaml").write_text(PROFILE)
+    (tmp_path / "matrix.yaml").write_text(MATRIX)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    return tmp_path
+
+
+def read_manifests(folder: Path) -> list[dict[str, Any]]:
+    """Return all documents of the files of a folder, in the order of their names."""
+    return [found for path in sorted(folder.glob("*.yaml")) for found in yaml.safe_load_all(path.read_text())]
+
+
+def test_each_file_is_the_job_that_the_runner_would_submit(desk: Path, call_main: CallMain) -> None:
+    code, out, _ = call_main(
+        "render", "matrix.yaml", "--manifests", "out", "--profile", "mine.yaml", "--store", STORE, "--queue", "team"
+    )
+
+    assert 0 == code
+    assert "8 Jobs of run mine in out, set-up in out/setup" == out.splitlines()[0]
+    renderer = JobRenderer(
+        profile=load_profile("mine.yaml"), store_url=STORE, git_revision=find_revision(desk), queue="team"
+    )
+    expected = {}
+    for repeat in order_repeats(load_matrix("matrix.yaml").cells):
+        key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, round_number=0)
+        expected[f"{key.job_name}.yaml"] = json.loads(renderer.render(repeat.planned, key))
+    assert expected == {path.name: yaml.safe_load(path.read_text()) for path in (desk / "out").glob("*.yaml")}
+
+
+def find_revision(desk: Path) -> str | None:
+    """Return the revision that the first Job names: the checkout's, of which other tests take care."""
+    job = read_manifests(desk / "out")[0]
+    variables = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    return next((entry["value"] for entry in variables if entry["name"] == "BENCH_GIT_REVISION"), None)
+
+
+def test_the_api_server_takes_every_file(
+    desk: Path, call_main: CallMain, connection: Connection, namespace: str
+) -> None:
+    words = ("--profile", "mine.yaml", "--store", STORE, "--namespace", namespace)
+    assert 0 == call_main("render", "matrix.yaml", "--manifests", "out", *words)[0]
+    manifests = read_manifests(desk / "out" / "setup") + read_manifests(desk / "out")
+    kinds = [manifest["kind"] for manifest in manifests]
+    assert ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding"] == kinds[:5]
+    assert ["ResourceClaimTemplate"] * 4 + ["Job"] * 8 == kinds[5:]
+
+    for manifest in manifests:
+        if manifest["kind"] == "Job":
+            path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+            create(connection, path, manifest, dryRun="All")
+            continue
+        query = {"fieldManager": "test", "force": "true", "dryRun": "All"}
+        body, patch = json.dumps(manifest).encode(), "application/apply-patch+yaml"
+        connection.request("patch", find_path(manifest), query=query, body=body, content_type=patch)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
+def test_kubectl_reads_the_files_as_they_were_meant(
+    desk: Path, call_main: CallMain, connection: Connection, control_plane: ControlPlane, namespace: str
+) -> None:
+    words = ("--profile", "mine.yaml", "--store", STORE, "--namespace", namespace)
+    call_main("render", "matrix.yaml", "--manifests", "out", *words)
+    data = {"data": {str(number): text for number, text in enumerate(HOSTILE)}}
+    names = {"metadata": {"name": "x", "namespace": namespace}}
+    (desk / "out" / "hostile.yaml").write_text(dump_yaml([{"apiVersion": "v1", "kind": "ConfigMap"} | names | data]))
+    command = ["kubectl", "--kubeconfig", control_plane.kubeconfig, "apply", "--dry-run=server", "-o", "json"]
+
+    done = subprocess.run([*command, "-f", "out"], capture_output=True, text=True, check=True)
+
+    found = {item["metadata"]["name"]: item for item in json.loads(done.stdout)["items"]}
+    assert 9 == len(found)
+    assert data["data"] == found["x"]["data"]
+    values = {
+        entry["value"]
+        for item in found.values()
+        if item["kind"] == "Job"
+        for entry in item["spec"]["template"]["spec"]["containers"][0]["env"]
+        if entry["name"] == "WORDS"
+    }
+    assert {'yes: "no" # $$(HOME) {{ x }} 😀'} == values  # as Kubernetes wants a dollar that is one
+
+
+def test_files_of_another_run_are_not_mixed_with_these(desk: Path, call_main: CallMain) -> None:
+    words = ("render", "matrix.yaml", "--manifests", "out", "--profile", "mine.yaml", "--store", STORE)
+    assert 0 == call_main(*words)[0]
+    assert 0 == call_main(*words)[0]
+
+    code, _, err = call_main(*words, "--run-id", "another")
+
+    assert 2 == code
+    assert "error: --manifests out: holds other manifests, conv6-" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--manifests", "out", "--store", STORE), "--manifests: needs to know the cluster; add --profile"),
+        (("--manifests", "out", "--profile", "kind"), "--store: the Jobs need to know where their results go"),
+        (("--manifests", "out", "--profile", "kind", "--store", "file://x"), "--store file://x: the Jobs need to know"),
+        (("--store", STORE), "--store: is for --manifests DIR"),
+        (("--manifests", "out", "--profile", "gke", "--store", STORE), "images"),
+        (("--manifests", "mine.yaml", "--profile", "kind", "--store", STORE), "--manifests mine.yaml: "),
+    ],
+)
+def test_what_is_missing_is_one_message(desk: Path, call_main: CallMain, words: tuple[str, ...], message: str) -> None:
+    (desk / "cpu.yaml").write_text(MATRIX.replace("[cpu, gpu]", "[cpu]"))
+
+    code, _, err = call_main("render", "cpu.yaml", *words)
+
+    assert 2 == code
+    assert message in err
+    assert err.startswith("error: ")
+
+
+def test_texts_come_back_from_yaml_as_they_were() -> None:
+    manifest = {"data": {str(number): text for number, text in enumerate(HOSTILE)}}
+
+    assert manifest == yaml.safe_load(dump_yaml([manifest]))

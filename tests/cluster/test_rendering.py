@@ -1,0 +1,238 @@
+"""Rendered Jobs on a real API server: it reads what was meant, and admits the pods, Guaranteed, under `restricted`."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import make_profile
+
+from bench.errors import UserError
+from bench.schema import PlannedCell
+from factories import make_cell
+from hostile_texts import HOSTILE_TEXTS
+from runner.cluster.cluster_run import ClusterTarget
+from runner.cluster.connection import ApiError, Connection
+from runner.job_name import JobKey
+from runner.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
+from runner.kubernetes_syntax import MAX_ENVIRONMENT_BYTES
+from runner.profile import Profile, load_profile
+
+STORE = "s3://bucket/prefix"
+KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
+RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
+
+
+def render_hostile_yaml(namespace: str) -> str:
+    """Return a Job as YAML with every hostile text in a variable, in the store's URL and in the image."""
+    environment = {f"TEXT_{number}": text for number, text in enumerate(HOSTILE_TEXTS)}
+    profile = make_profile(namespace, "kind", environment=environment)
+    whole = "".join(HOSTILE_TEXTS)
+    planned = PlannedCell(cell=make_cell(data_dir=whole), repeats=1, timeout_seconds=600.0)
+    renderer = JobRenderer(profile=profile, store_url=whole, git_revision=whole)
+    slots = {"job_name": "hostile", "run_id": "mine", "cell_id": "cell-12345678", "repeat": "1"}
+    slots["cell_json"] = escape_variable(planned.cell.model_dump_json())
+    values = renderer.collect_values(planned) | {"image": f"x{whole}x"}  # the API server refuses outer spaces
+    return render_manifest("job.yaml.j2", **values, slot=slots)
+
+
+def list_given(want: Any, got: Any, path: str = "") -> list[str]:
+    """Return the paths at which `got` lacks what `want` has; what an API server adds to it does not count."""
+    if isinstance(want, dict) and isinstance(got, dict):
+        return [
+            found
+            for key, value in want.items()
+            for found in (list_given(value, got[key], f"{path}.{key}") if key in got else [f"{path}.{key}"])
+        ]
+    if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
+        return [
+            found
+            for number, (one, other) in enumerate(zip(want, got, strict=True))
+            for found in list_given(one, other, f"{path}[{number}]")
+        ]
+    return [] if want == got else [path]
+
+
+def test_the_api_server_reads_the_yaml_as_pyyaml_does(connection: Connection, namespace: str) -> None:
+    text = render_hostile_yaml(namespace)
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+
+    body = connection.request(
+        "create", path, query={"dryRun": "All"}, body=text.encode(), content_type="application/yaml"
+    )
+
+    want, got = read_manifest(text), json.loads(body)
+    assert [] == list_given(want, got)
+    variables = {item["name"]: item.get("value") for item in want["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert [escape_variable(found) for found in HOSTILE_TEXTS] == [
+        variables[f"TEXT_{number}"] for number in range(len(HOSTILE_TEXTS))
+    ]
+
+
+@pytest.mark.parametrize(("base", "device"), KINDS)
+def test_kubectl_accepts_every_built_in_job(
+    connection: Connection, namespace: str, tmp_path: Path, base: str, device: str
+) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    path = tmp_path / "job.json"
+    path.write_bytes(render(make_profile(namespace, base), device))
+
+    done = subprocess.run(
+        ["kubectl", "apply", "--dry-run=server", "--validate=strict", "--context", connection.context, "-f", str(path)],
+        capture_output=True,
+        text=True,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "created (server dry run)" in done.stdout
+
+
+def test_kubectl_reads_the_yaml_as_pyyaml_does(connection: Connection, namespace: str, tmp_path: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    path = tmp_path / "job.yaml"
+    path.write_text(render_hostile_yaml(namespace))
+
+    done = subprocess.run(
+        ["kubectl", "apply", "--dry-run=server", "--context", connection.context, "-f", str(path), "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert [] == list_given(read_manifest(path.read_text()), json.loads(done.stdout))
+
+
+def render(profile: Profile, device: str) -> bytes:
+    cell = make_cell(device=device)
+    planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
+    renderer = JobRenderer(profile=profile, store_url=STORE, git_revision=None)
+    return renderer.render(planned, JobKey(run_id="mine", cell_id=cell.cell_id, number=1, round_number=0))
+
+
+def create(connection: Connection, path: str, body: bytes) -> tuple[dict[str, Any], list[str]]:
+    """Create an object, and return it with the warnings of the API server."""
+    response = connection._open("create", path, None, body, "application/json", 30.0, preload=True)
+    return json.loads(response.data), response.headers.getlist("Warning")
+
+
+def restrict(connection: Connection, namespace: str) -> None:
+    body = json.dumps({"metadata": {"labels": RESTRICTED}}).encode()
+    connection.request(
+        "patch", f"/api/v1/namespaces/{namespace}", body=body, content_type="application/merge-patch+json"
+    )
+
+
+@pytest.mark.parametrize(("base", "device"), KINDS)
+def test_a_pod_is_admitted_under_restricted_without_a_warning_and_guaranteed(
+    connection: Connection, namespace: str, base: str, device: str
+) -> None:
+    restrict(connection, namespace)
+    manifest = json.loads(render(make_profile(namespace, base), device))
+
+    _, warnings = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", json.dumps(manifest).encode())
+    pod = manifest["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"] |= {"name": "cell"}
+    created, pod_warnings = create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
+
+    assert ([], []) == (warnings, pod_warnings)
+    assert "Guaranteed" == created["status"]["qosClass"]
+    mounts = {mount["mountPath"] for mount in created["spec"]["containers"][0]["volumeMounts"]}
+    assert {"/tmp", "/dev/shm"} == mounts  # no token was added
+
+
+def test_a_pod_that_may_run_as_root_is_not_admitted_there(connection: Connection, namespace: str) -> None:
+    restrict(connection, namespace)
+    template = json.loads(render(make_profile(namespace), "cpu"))["spec"]["template"]
+    pod = template | {"apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"] |= {"name": "cell"}
+    del pod["spec"]["securityContext"]
+    with pytest.raises(ApiError, match="violates PodSecurity"):
+        create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
+
+
+def test_a_job_whose_values_are_as_long_as_they_may_be_is_taken(connection: Connection, namespace: str) -> None:
+    environment = {f"V{number}": "\x01" * (MAX_ENVIRONMENT_BYTES // 8 - 3) for number in range(8)}
+    document = make_profile(namespace, "kind").model_dump(mode="json") | {"environment": environment}
+    body = render(Profile.model_validate_json(json.dumps(document)), "cpu")
+    created, warnings = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
+    assert [] == list_given(json.loads(body), created)
+    assert [] == warnings
+
+
+# Texts at the edges of what Kubernetes takes as a name, a label, an amount, an image or a path.
+CANDIDATES = (
+    *("a", "A", "1", "", " ", "é", "a b", "a\n", "a.b", "a..b", ".a", "a.", "a-b", "-a", "a-", "a_b", "_a", "a--b"),
+    *("a" * 63, "a" * 64, "a" * 253, "a" * 254, f"{'a.' * 126}a", "Tesla-T4", "yes", "null", "12", "1.5"),
+    *("a/b", "a/b/c", "/a", "a/", "a.b/c", "A.b/c", "a.b/C_d.e", f"a.b/{'c' * 63}", f"a.b/{'c' * 64}", "a..b/c"),
+    *(f"{'a.' * 126}a/b", f"{'a' * 254}/b", f"{'a' * 244}/b", f"{'a' * 245}/b"),
+    *("kubernetes.io/a", "x.kubernetes.io/a", "kubernetes.io.x/a", "requests.a.b/c", "nvidia.com/gpu.shared", "cpu"),
+    *("1Gi", "1G", "1k", "1K", "1B", "4GB", "0", "0Gi", "-1Gi", "1e3", "0.5Gi", "100m", "1Pi", f"{'9' * 15}Ti"),
+    *("A_B", "4A", "A=", "A-B", "A.B", "BENCH_CELL", "PATH"),
+    *("a:1", "a:b:c", "a@sha256:", f"a@sha256:{'0' * 64}", "localhost:5000/a/b:c", "https://a", "a:", " a", "a/B"),
+    *("/data", "data", "/data/", "/", "/tmp", "/dev/shm", "/a:b", "/a/../b", "//a", "/a b", "/é", f"/{'a' * 4095}"),
+)
+RULE = {"key": "zone", "operator": "In", "values": ["a"]}
+# By the key of a profile: what that is with a text in it.
+PLACES: dict[str, Any] = {
+    "service_account": lambda text: {"service_account": text},
+    "data.mount_path": lambda text: {"data": {"claim": "data", "mount_path": text}},
+    "environment": lambda text: {"environment": {text: "x"}},
+    "images": lambda text: {"images": {"pytorch": {"gpu": text}}},
+    "tmp_size": lambda text: {"tmp_size": text},
+    "gpu.resource": lambda text: {"gpu": {"resource": text}},
+    "node_selector key": lambda text: {"pools": {"gpu": {"node_selector": {text: "x"}}}},
+    "node_selector value": lambda text: {"pools": {"gpu": {"node_selector": {"zone": text}}}},
+    "rule key": lambda text: {"pools": {"gpu": {"nodes": [[RULE | {"key": text}]]}}},
+    "rule value": lambda text: {"pools": {"gpu": {"nodes": [[RULE | {"values": [text]}]]}}},
+    "toleration key": lambda text: {"pools": {"gpu": {"tolerations": [{"key": text, "operator": "Exists"}]}}},
+    "toleration value": lambda text: {
+        "pools": {"gpu": {"tolerations": [{"key": "a", "operator": "Equal", "value": text}]}}
+    },
+}
+# What is refused here the API server refuses as well; of the other places, no kubelet or no process could use it.
+EXACT = ("node_selector key", "node_selector value", "rule key", "rule value", "toleration value")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_api_server_takes_what_a_profile_may_say_and_refuses_what_it_may_not(
+    connection: Connection, namespace: str, tmp_path: Path, place: str
+) -> None:
+    def render_with(text: str) -> bytes:
+        path = tmp_path / "mine.yaml"  # JSON is YAML
+        path.write_text(json.dumps({"extends": "gke", "images": {"pytorch": {"gpu": "a"}}} | PLACES[place](text)))
+        return render(load_profile(str(path)).in_namespace(namespace), "gpu")
+
+    def create_dry(body: bytes) -> None:
+        jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        connection.request("create", jobs, query={"dryRun": "All"}, body=body)
+
+    refused = []
+    for text in CANDIDATES:
+        try:
+            body = render_with(text)
+        except UserError:
+            refused.append(text)
+        else:
+            create_dry(body)
+    assert 0 < len(refused) < len(CANDIDATES)
+    if place in EXACT:
+        harmless = render_with("harmless").decode()
+        for text in refused:
+            with pytest.raises(ApiError, match="must"):
+                create_dry(harmless.replace('"harmless"', json.dumps(text)).encode())
+
+
+@pytest.mark.parametrize(
+    ("namespace_option", "queue", "option"),
+    [("../kube-system", None, "--namespace"), ("a/b", None, "--namespace"), ("", None, "--namespace")]
+    + [(None, "", "--queue"), (None, "a b", "--queue"), (None, "a\n", "--queue")],
+)
+def test_a_namespace_or_queue_of_the_command_line_is_checked_before_anything_is_sent(
+    connection: Connection, namespace_option: str | None, queue: str | None, option: str
+) -> None:
+    with pytest.raises(UserError, match=f"^{option}: found .* expected a name of a-z"):
+        ClusterTarget.find(connection.context, "kind", namespace_option, queue)

@@ -1,0 +1,273 @@
+"""A run that is killed, interrupted, or whose Jobs or store go away under it: the same command brings it to its end."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from runs import IMAGES, Setup, make_cells, make_profile, wait_for
+
+from bench.schema import Run
+from bench.store import Store, run_key
+from control_plane import ControlPlane
+from fake_kubelet import FakeKubelet, Pod
+from runner.cluster.connection import Connection
+from runner.cluster.executor import RunCancelled
+from runner.cluster.observed import CANCELLED
+from s3_server import S3Server
+
+StartKubelet = Callable[..., FakeKubelet]
+MATRIX = """
+name: tiny
+axes:
+  seed: [1, 2, 3, 4, 5, 6, 7, 8]
+defaults: {model: conv6, framework: pytorch, device: cpu, phase: train, batch_size: 4, num_steps: 1, repeats: 3}
+"""
+RUN_ID = "killed-often"
+
+
+@dataclass(kw_only=True)
+class CommandLine:
+    """`benchmatrix run` as a process of its own, always with the same words."""
+
+    folder: Path
+    store: Store
+    kubeconfig: Path
+    context: str
+    namespace: str
+
+    processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        self.write_files()
+        command = [sys.executable, "-m", "runner.cli", "run", str(self.folder / "tiny.yaml"), "--on", self.context]
+        options = {"profile": self.folder / "mine.yaml", "store": self.store.url, "run-id": RUN_ID}
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        environment = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
+        with self.output_path.open("wb") as output:
+            process = subprocess.Popen(
+                [*command, *words, "--no-report"], env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+        self.processes.append(process)
+        return process
+
+    @property
+    def output_path(self) -> Path:
+        """Where the newest process writes what it says."""
+        return self.folder / "output.txt"
+
+    def check_end(self, process: "subprocess.Popen[bytes]", exit_code: int, timeout_seconds: float) -> str:
+        """Wait for a process, check its exit code, and return what it said."""
+        code = process.wait(timeout_seconds)
+        output = self.output_path.read_text()
+        assert exit_code == code, output
+        assert "Traceback" not in output
+        return output
+
+    def write_files(self) -> None:
+        (self.folder / "tiny.yaml").write_text(MATRIX)
+        profile = {"extends": "kind", "namespace": self.namespace, "images": IMAGES}
+        (self.folder / "mine.yaml").write_text(json.dumps(profile))
+
+    def read_run(self) -> Run:
+        return Run.model_validate_json(self.store.get(run_key(RUN_ID)))
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> Store:
+    return Store.open(f"s3://{s3_server.bucket}/mine")
+
+
+@pytest.fixture
+def command_line(tmp_path: Path, bucket: Store, control_plane: ControlPlane, namespace: str) -> Iterator[CommandLine]:
+    line = CommandLine(
+        folder=tmp_path,
+        store=bucket,
+        kubeconfig=control_plane.kubeconfig,
+        context=control_plane.context,
+        namespace=namespace,
+    )
+    yield line
+    for process in line.processes:
+        process.kill()
+        process.wait()
+
+
+def start_kubelet_of(bucket: Store, start_kubelet: StartKubelet, *, num_nodes: int, run_seconds: float) -> FakeKubelet:
+    kubelet = start_kubelet(num_nodes=num_nodes, run_seconds=run_seconds)
+    kubelet.store = bucket
+    return kubelet
+
+
+def view(command_line: CommandLine, connection: Connection) -> Setup:
+    """Return what tells about the command line's run."""
+    profile = make_profile(command_line.namespace)
+    return Setup(connection=connection, profile=profile, store=command_line.store, run=command_line.read_run())
+
+
+def test_a_runner_that_is_killed_ten_times_measures_everything_once(
+    command_line: CommandLine, connection: Connection, bucket: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=2, run_seconds=1.5)
+    moments = random.Random(4)
+
+    num_kills = 0
+    while num_kills < 10:
+        process = command_line.start()
+        try:
+            process.wait(moments.uniform(0.2, 2.5))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            num_kills += 1
+        process.wait()
+        assert process.returncode in (-signal.SIGKILL, 0)
+        if process.returncode == 0:
+            break
+
+    command_line.check_end(command_line.start(), 0, 120)
+
+    assert 24 == command_line.read_run().num_repeats
+    setup = view(command_line, connection)
+    assert 24 == len(setup.count_records())
+    assert {1} == set(setup.count_records().values())
+    assert [1] * 24 == list(kubelet.measured.values())
+    assert 10 == num_kills, "the run ended too soon for ten kills"
+
+
+def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
+    command_line: CommandLine, connection: Connection, bucket: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=4, run_seconds=0.5)
+    process = command_line.start()
+    wait_for(lambda: kubelet.measured or process.poll() is not None, "a repeat that was measured")
+    process.send_signal(signal.SIGINT)
+
+    output = command_line.check_end(process, 130, 20)
+    assert "interrupted; Jobs that were submitted go on." in output
+    setup = view(command_line, connection)
+    assert setup.list_jobs()
+
+    command_line.check_end(command_line.start(), 0, 120)
+
+    assert {1} == set(setup.count_records().values())
+    assert [1] * 24 == list(kubelet.measured.values())
+
+
+def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
+    command_line: CommandLine, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    command_line.kubeconfig = tmp_path / "kubeconfig"
+    control_plane.write_kubeconfig(command_line.kubeconfig, server="http://127.0.0.1:1")
+    process = command_line.start()
+    wait_for(lambda: "does not answer" in command_line.output_path.read_text(), "a word about the API server")
+    process.send_signal(signal.SIGINT)
+
+    command_line.check_end(process, 130, 10)
+
+
+def test_a_job_that_somebody_deletes_is_made_again(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    pods: list[Pod] = []
+
+    def decide(pod: Pod) -> str:
+        pods.append(pod)
+        return "hang" if len(pods) == 1 else "ok"
+
+    kubelet = start_kubelet(decide, num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    job = wait_for(lambda: [job for job in setup.list_jobs() if job["status"].get("ready")], "a Job that runs")[0]
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
+    connection.request("delete", path, query={"propagationPolicy": "Background"})
+
+    running.result(60)
+
+    assert ["ok"] == [result.status for result in setup.observed.results]
+    assert [f"Job {job['metadata']['name']} went before it had ended; it is made again"] == setup.observed.warnings
+    assert [1] == list(kubelet.measured.values())
+    assert {1} == set(setup.count_records().values())
+
+
+def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=4)
+    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup.profile = setup.profile.model_copy(update={"keep_finished_seconds": 1})
+    setup.measure()
+    wait_for(lambda: not setup.list_jobs(), "Jobs that are gone")
+
+    again = setup.measure()
+
+    assert [] == again.results
+    assert [1] * 3 == list(kubelet.measured.values())
+
+
+def test_a_cancelled_run_ends(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(lambda pod: "hang", num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    job = wait_for(setup.list_jobs, "a Job")[0]
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
+    body = json.dumps({"metadata": {"annotations": {CANCELLED: "now"}}}).encode()
+    connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+
+    with pytest.raises(RunCancelled):
+        running.result(60)
+
+    assert not setup.count_records()
+
+
+def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    endings = iter(["failed-record", "ok", "crash", "ok"])
+    kubelet = start_kubelet(lambda pod: next(endings), num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(2), max_in_flight=1)
+
+    first = setup.measure()
+    setup.retry_failed = True
+    second, third, fourth = (setup.measure() for _ in range(3))
+
+    assert ["failed", "ok"] == [result.status for result in first.results]
+    assert ["failed"] == [result.status for result in second.results]
+    assert ["ok"] == [result.status for result in third.results]
+    assert [] == fourth.results
+    assert [3, 1] == sorted(setup.count_records().values(), reverse=True)
+    assert [3, 1] == sorted(kubelet.measured.values(), reverse=True)
+    assert 4 == len({job["metadata"]["name"] for job in setup.list_jobs()})
+
+
+def test_a_store_that_is_away_is_waited_for_and_told_about(
+    connection: Connection,
+    namespace: str,
+    bucket: Store,
+    s3_server: S3Server,
+    start_kubelet: StartKubelet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runner.cluster.executor.STORE_PAUSE_SECONDS", 1.0)
+    kubelet = start_kubelet(lambda pod: "crash", num_nodes=1)
+    setup = Setup.make(connection, namespace, bucket, make_cells(3), max_in_flight=1)
+    running = setup.start()
+    wait_for(lambda: setup.observed.results, "a record")
+    s3_server.stop()
+    wait_for(lambda: setup.observed.warnings, "a word about the store")
+    s3_server.start()
+
+    running.result(60)
+
+    assert 1 == len(setup.observed.warnings)
+    assert setup.observed.warnings[0].endswith("it is tried again")
+    assert ["failed"] * 3 == [result.status for result in setup.observed.results]
+    assert {1} == set(setup.count_records().values())
+    assert [1] * 3 == list(kubelet.measured.values())

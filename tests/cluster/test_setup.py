@@ -1,0 +1,245 @@
+"""runner.cluster.setup on a real API server: what `benchmatrix setup` applies is enough for a run, and not more."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import CallMain, create, make_call
+from runs import Setup, make_cells, wait_for
+
+from bench.errors import UserError
+from bench.store import Store, StoreError
+from control_plane import USER, ControlPlane
+from fake_kubelet import FakeKubelet
+from runner.checkout import ROOT
+from runner.cluster.connection import ApiError, Connection
+from runner.cluster.housekeeping import Housekeeper
+from runner.job_template import MANIFESTS
+from runner.profile import load_profile
+from runner.setup_template import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
+from s3_server import find_free_port
+
+
+@pytest.fixture
+def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
+    return make_call(monkeypatch, capfd)
+
+
+@pytest.fixture
+def new_namespace(connection: Connection) -> Iterator[str]:
+    """The name of a namespace that is not there yet; gone afterwards."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    yield name
+    if connection.list_items("/api/v1/namespaces", fieldSelector=f"metadata.name={name}"):
+        connection.request("delete", f"/api/v1/namespaces/{name}")
+
+
+def test_a_user_named_at_setup_can_run_cancel_and_clean_and_see_no_secret(
+    connection: Connection,
+    control_plane: ControlPlane,
+    new_namespace: str,
+    store: Store,
+    start_kubelet: Callable[..., FakeKubelet],
+    call_main: CallMain,
+) -> None:
+    code, out, _ = call_main(
+        "setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--user", USER, "--no-s3"
+    )
+    assert 0 == code
+    assert "RoleBinding benchmatrix-runner applied" in out
+    start_kubelet(num_nodes=2)
+    user = Connection(context=f"{control_plane.context}-user", patience_seconds=20.0)
+
+    observed = Setup.make(connection, new_namespace, store, make_cells(2)).measure(user)
+
+    assert ["ok", "ok"] == [result.status for result in observed.results]
+    keeper = Housekeeper(connection=user, namespace=new_namespace, run_id=new_namespace)
+    assert 2 == keeper.cancel().num_left
+    assert 2 == keeper.clean(force=True).num_deleted
+    with pytest.raises(ApiError, match="secrets is forbidden"):
+        user.list_items(f"/api/v1/namespaces/{new_namespace}/secrets")
+
+
+def test_the_namespace_takes_cells_and_no_privileged_pod(
+    connection: Connection, new_namespace: str, call_main: CallMain
+) -> None:
+    call_main("setup", "--on", "current", "--profile", "gke", "--namespace", new_namespace)
+    path = f"/api/v1/namespaces/{new_namespace}"
+    account = connection.get_object(f"{path}/serviceaccounts/benchmatrix-cell")
+    assert account["automountServiceAccountToken"] is False
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+    with pytest.raises(ApiError, match='violates PodSecurity "restricted:latest"'):
+        create(connection, f"{path}/pods", pod)
+
+
+def test_a_namespace_of_others_keeps_its_labels(connection: Connection, namespace: str, call_main: CallMain) -> None:
+    code, out, _ = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace)
+
+    assert 0 == code
+    assert f"Namespace {namespace} was there before, made by somebody else: left as it is" in out
+    labels = connection.get_object(f"/api/v1/namespaces/{namespace}")["metadata"]["labels"]
+    assert not any(key.startswith("pod-security") for key in labels)
+
+
+def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
+    connection: Connection, new_namespace: str, call_main: CallMain
+) -> None:
+    words = ("setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace)
+    code, out, _ = call_main(*words)
+    assert 0 == code
+    path = f"/api/v1/namespaces/{new_namespace}"
+    secret = connection.get_object(f"{path}/secrets/benchmatrix-store")
+    assert secret["data"]["AWS_SECRET_ACCESS_KEY"] not in out
+
+    labels = "app.kubernetes.io/name=benchmatrix-store"
+    pods = wait_for(lambda: connection.list_items(f"{path}/pods", labelSelector=labels), "the pod of the S3 server")
+    status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}  # as its kubelet would say
+    connection.request(
+        "patch",
+        f"{path}/pods/{pods[0]['metadata']['name']}/status",
+        body=json.dumps(status).encode(),
+        content_type="application/strategic-merge-patch+json",
+    )
+    code, out, err = call_main(*words, "--exports")
+
+    assert 0 == code
+    assert "Secret benchmatrix-store is there already and is kept" in err
+    assert secret["data"] == connection.get_object(f"{path}/secrets/benchmatrix-store")["data"]
+    shell = subprocess.run(
+        ["bash", "-c", f"{out}\nenv"], capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}
+    )
+    assert "AWS_ENDPOINT_URL=http://127.0.0.1:30900" in shell.stdout.splitlines()
+    assert re.search(r"^AWS_ACCESS_KEY_ID=[0-9A-F]{20}$", shell.stdout, re.MULTILINE)
+
+
+def test_rclone_serves_the_bucket_as_the_manifest_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = SetupTemplate(profile=load_profile("kind"), has_store=True)
+    container = template.render()["s3"][0]["spec"]["template"]["spec"]["containers"][0]
+    secret = template.render_store_secret("AKIAOTHER", "another-key")["stringData"]
+    variables: dict[str, str] = {}
+    for entry in container["env"]:  # as a kubelet makes them
+        value = entry.get("value", secret.get(entry["name"], ""))
+        variables[entry["name"]] = re.sub(r"\$\((\w+)\)", lambda found: variables[found[1]], value)
+    mount = next(mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "bucket")
+    (tmp_path / Path(mount).name).mkdir()
+    port = find_free_port()
+    words = {"/data": str(tmp_path), ":9000": f"127.0.0.1:{port}"}
+    rclone = Path(sys.executable).parent / "rclone"
+    process = subprocess.Popen([rclone, *(words.get(word, word) for word in container["args"])], env=variables)
+    try:
+        for name, value in (secret | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}).items():
+            monkeypatch.setenv(name, value)
+        wait_for(lambda: _is_listening(port), "rclone")
+        Store.open(f"s3://{STORE_BUCKET}/runs").check_writable()
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        with pytest.raises(StoreError, match="does not accept the credentials"):
+            Store.open(f"s3://{STORE_BUCKET}/runs").check_writable()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_setup_by_a_user_without_rights_is_one_message(
+    control_plane: ControlPlane, connection: Connection, new_namespace: str, call_main: CallMain
+) -> None:
+    code, out, err = call_main(
+        "setup", "--on", f"{control_plane.context}-user", "--profile", "gke", "--namespace", new_namespace
+    )
+
+    assert (2, "") == (code, out)
+    assert f"error: --on {control_plane.context}-user: Namespace {new_namespace}: namespaces" in err
+    assert "have an administrator of the cluster run `benchmatrix setup`" in err
+
+
+def test_dry_run_prints_what_the_api_server_would_take_and_applies_nothing(
+    connection: Connection, new_namespace: str, call_main: CallMain
+) -> None:
+    code, out, _ = call_main("setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--dry-run")
+
+    assert 0 == code
+    kinds = [manifest["kind"] for manifest in yaml.safe_load_all(out) if manifest]
+    assert ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"] == kinds
+    with pytest.raises(ApiError, match="not found"):
+        connection.get_object(f"/api/v1/namespaces/{new_namespace}")
+
+
+def test_claims_have_a_template_for_each_number_of_gpus(
+    connection: Connection, new_namespace: str, call_main: CallMain, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("extends: gke\ngpu: {request: claim}\n")
+
+    code, _, _ = call_main(
+        "setup", "--on", "current", "--profile", tmp_path / "mine.yaml", "--namespace", new_namespace
+    )
+
+    assert 0 == code
+    path = f"/apis/resource.k8s.io/v1/namespaces/{new_namespace}/resourceclaimtemplates"
+    counts = {
+        item["metadata"]["name"]: item["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"]
+        for item in connection.list_items(path)
+    }
+    assert {f"benchmatrix-{number}-gpu": number for number in (1, 2, 3, 4)} == counts
+
+
+def test_an_s3_server_needs_the_name_of_its_secret() -> None:
+    with pytest.raises(UserError, match="store_secret: is null"):
+        SetupTemplate(profile=load_profile("gke"), has_store=True)
+
+
+def test_the_port_of_the_kind_cluster_leads_to_the_s3_server() -> None:
+    kind = yaml.safe_load((MANIFESTS / "kind.yaml").read_text())
+    service = SetupTemplate(profile=load_profile("kind"), has_store=True).render()["s3"][1]
+
+    (mapping,) = kind["nodes"][0]["extraPortMappings"]
+    assert service["spec"]["ports"][0]["nodePort"] == mapping["containerPort"] == mapping["hostPort"] == STORE_NODE_PORT
+    assert "127.0.0.1" == mapping["listenAddress"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "command"),
+    [
+        ((), "benchmatrix run smoke "),
+        (("CLUSTER=gke", "STORE=s3://b/c"), "benchmatrix run smoke --on current --profile gke --store s3://b/c "),
+        (
+            ("CLUSTER=my.yaml", "STORE=s3://b", "CONTEXT=x"),
+            "benchmatrix run smoke --on x --profile my.yaml --store s3://b ",
+        ),
+        (("CLUSTER=kind", "STORE=s3://b"), "benchmatrix run smoke --on current --profile kind --store s3://b "),
+        (("CLUSTER=kind",), "benchmatrix run smoke --on current --profile kind --store s3://benchmatrix/runs "),
+    ],
+)
+def test_make_matrix_runs_on_the_cluster_that_it_is_given(variables: tuple[str, ...], command: str) -> None:
+    done = call_make("--dry-run", *variables)
+
+    assert done.stdout.strip("\n").endswith(f"/{command}")
+    assert ("CLUSTER=kind" in variables) == ("benchmatrix setup --on current --profile kind" in done.stdout)
+    assert (("CLUSTER=kind",) == variables) == ("--exports" in done.stdout)
+
+
+def test_make_matrix_asks_for_a_store() -> None:
+    done = call_make("CLUSTER=eks")
+
+    assert 2 == done.returncode
+    message = "error: STORE is not set; say where the results go: make matrix CLUSTER=eks STORE=s3://BUCKET/PREFIX\n"
+    assert done.stderr.startswith(message)
+
+
+def call_make(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Call `make matrix` as if the tool was installed, without what the environment says of clusters."""
+    environment = {"PATH": os.environ["PATH"]}
+    command = ["make", "--silent", "--old-file=.venv/tool", "matrix", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def _is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

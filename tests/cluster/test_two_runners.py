@@ -1,0 +1,69 @@
+"""Two runners of one run at once, by mistake: no Job is made twice, each repeat has one record, both end well."""
+
+from collections.abc import Callable
+
+import pytest
+from runs import Setup, make_cells
+
+from bench.store import Store
+from fake_kubelet import FakeKubelet, Pod
+from runner.cluster.connection import Connection
+
+StartKubelet = Callable[..., FakeKubelet]
+
+
+@pytest.fixture
+def other_connection(connection: Connection) -> Connection:
+    """Of the second runner."""
+    return Connection(context=connection.context, patience_seconds=60.0)
+
+
+def make_twins(connection: Connection, namespace: str, store: Store, number: int, **options: object) -> list[Setup]:
+    """Return two runners of the same run."""
+    return [Setup.make(connection, namespace, store, make_cells(number), **options) for _ in range(2)]
+
+
+def test_two_runners_share_a_run(
+    connection: Connection,
+    other_connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+) -> None:
+    def decide(pod: Pod) -> str:
+        return "crash" if '"seed":3' in str(pod["spec"]) else "ok"
+
+    kubelet = start_kubelet(decide, num_nodes=6)
+    twins = make_twins(connection, namespace, store, 30)
+
+    running = [twin.start(used) for twin, used in zip(twins, (connection, other_connection), strict=True)]
+    ends = [done.result(120) for done in running]
+
+    for observed in ends:
+        assert {"ok", "failed"} == {result.status for result in observed.results}
+        assert [] == observed.warnings
+    assert 30 == len(twins[0].count_records())
+    assert {1} == set(twins[0].count_records().values())
+    assert [1] * 30 == list(kubelet.measured.values())
+    assert 30 == len(twins[0].list_jobs())
+
+
+def test_what_one_runner_gives_up_the_other_does_not_take_up(
+    connection: Connection,
+    other_connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+) -> None:
+    kubelet = start_kubelet()
+    kubelet.add_node(f"small-{namespace}", capacity={"cpu": "500m"})
+    hasty, patient = make_twins(connection, namespace, store, 3)
+    hasty.unschedulable_seconds = 2
+
+    running = [hasty.start(), patient.start(other_connection)]
+    ends = [done.result(60) for done in running]
+
+    for observed in ends:
+        assert ["unschedulable"] * 3 == [result.error.kind for result in observed.results if result.error]
+    assert {1} == set(hasty.count_records().values())
+    assert [] == hasty.list_jobs()

@@ -1,0 +1,33 @@
+"""Jobs and pods as an API server of Kubernetes 1.36 gave them, trimmed; what a kubelet wrote in them, fake_kubelet did.
+
+Names say how they are: `job-complete`, `pod-preempted`, ...; see cluster_objects.json beside the runner's tests.
+"""
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from runner.cluster.observed import SeenJob, SeenPod, read_job, read_pod
+
+_FILE = Path(__file__).parent / "unit" / "runner" / "cluster_objects.json"
+
+
+def load_object(name: str) -> Any:
+    """Return a copy of an object, to be changed at will."""
+    return copy.deepcopy(_load()[name])
+
+
+def load_job(state: str) -> SeenJob:
+    return read_job(load_object(f"job-{state}"))
+
+
+def load_pod(state: str) -> SeenPod:
+    return read_pod(load_object(f"pod-{state}"))
+
+
+@cache
+def _load() -> dict[str, Any]:
+    objects: dict[str, Any] = json.loads(_FILE.read_text())
+    return objects

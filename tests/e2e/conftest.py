@@ -1,0 +1,77 @@
+"""A cluster whose nodes run pods, from the environment, for these tests; they skip with a reason where there is none.
+
+E2E_KUBECONFIG  kubeconfig of the cluster; its current context is used
+E2E_LOAD        command that brings a local image to the nodes; the image's name is put behind it
+E2E_HOST        this machine's address as pods see it; left out: its first one
+E2E_BUILD       options of `benchmatrix images build`, `--base NAME --network host` for one
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "runner.cli")
+
+
+@pytest.fixture(scope="session")
+def docker() -> str:
+    """The Docker client, with an engine behind it."""
+    found = shutil.which("docker")
+    if found is None or subprocess.run([found, "version"], capture_output=True).returncode:
+        pytest.skip("no Docker engine: install docker.io and start dockerd")
+    return found
+
+
+@pytest.fixture(scope="session")
+def build_image(docker: str) -> Callable[[str], str]:
+    """Build an image of this checkout, and return its name."""
+    options = shlex.split(os.environ.get("E2E_BUILD", ""))
+
+    def build(name: str) -> str:
+        done = subprocess.run(
+            [*PROGRAM, "images", "build", name, *options], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert 0 == done.returncode, done.stdout + done.stderr
+        return next(word for word in done.stdout.split() if word.startswith("benchmatrix/")).rstrip(":")
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def kubeconfig() -> str:
+    path = os.environ.get("E2E_KUBECONFIG")
+    if not path:
+        pytest.skip(
+            "no node that runs pods: set E2E_KUBECONFIG and E2E_LOAD (see tests/e2e/conftest.py), or `make e2e`"
+        )
+    return path
+
+
+@pytest.fixture(scope="session")
+def load_image(kubeconfig: str) -> Callable[[str], None]:
+    """Bring an image to the nodes."""
+    command = shlex.split(os.environ.get("E2E_LOAD", ""))
+    if not command:
+        pytest.skip("no way to bring images to the nodes: set E2E_LOAD, `kind load docker-image` for one")
+
+    def load(name: str) -> None:
+        subprocess.run([*command, name], check=True, capture_output=True)
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def host() -> str:
+    """This machine's address as pods see it."""
+    known = os.environ.get("E2E_HOST")
+    if known:
+        return known
+    done = subprocess.run(["hostname", "-I"], check=True, capture_output=True, text=True)
+    return done.stdout.split()[0]

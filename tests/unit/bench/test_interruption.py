@@ -1,0 +1,124 @@
+"""bench.interruption: a measurement that is ended from outside leaves what it has, as a real process would."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.exit_codes import EXIT_NOT_OK, EXIT_PREEMPTED
+from bench.order import Order
+from bench.schema import Cell, Framework, Result
+from factories import make_cell
+
+ROOT = Path(__file__).parents[3]
+HANG_GUARD_SECONDS = 120.0
+# So long that it is never over: ended it must be.
+ENDLESS = make_cell(batch_size=2, num_warmup_steps=1, max_warmup_seconds=0.1, num_steps=10**9, min_seconds=0.0)
+
+
+def start_bench(
+    python: Path, cell: Cell, folder: Path, timeout_seconds: float | None = None
+) -> "subprocess.Popen[str]":
+    order = Order(
+        cell=cell,
+        run_id="test-1",
+        repeat=1,
+        attempt="a1",
+        store_url=f"file://{folder}/store",
+        timeout_seconds=timeout_seconds,
+    )
+    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "XDG_CACHE_HOME": str(folder)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    return subprocess.Popen(
+        [str(python), "-m", "bench"],
+        env=inherited | path | order.to_variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+    )
+
+
+def wait_for_steps(process: "subprocess.Popen[str]") -> None:
+    """Return when the process has used the CPU for long enough to be in the midst of its steps."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    deadline = time.monotonic() + HANG_GUARD_SECONDS
+    is_importing = True
+    while is_importing and time.monotonic() < deadline:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        is_importing = (int(fields[11]) + int(fields[12])) / ticks < 12.0
+        time.sleep(0.2)
+
+
+def read_record(folder: Path, kind: str) -> Result:
+    (path,) = (folder / "store" / "runs" / "test-1" / kind).glob("*/*.json")
+    return Result.model_validate_json(path.read_bytes())
+
+
+def test_sigterm_leaves_what_was_measured_beside_the_results(
+    tmp_path: Path, interpreters: dict[Framework, Path]
+) -> None:
+    process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path)
+    wait_for_steps(process)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
+
+    assert EXIT_PREEMPTED == process.returncode, output
+    result = read_record(tmp_path, "interrupted")
+    assert ("preempted", "bench") == (result.status, result.written_by)
+    assert result.error is not None
+    assert "SIGTERM" == result.error.signal
+    assert result.phases.build_seconds is not None
+    assert result.samples is not None
+    assert len(result.samples.step_seconds) > 1
+    assert not list((tmp_path / "store" / "runs" / "test-1").glob("results/*/*.json"))
+
+
+def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
+    process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path, timeout_seconds=1.5)
+    output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
+
+    assert EXIT_NOT_OK == process.returncode, output
+    result = read_record(tmp_path, "results")
+    assert "timeout" == result.status
+    assert result.error is not None
+    assert "still running after timeout_seconds = 1.5" == result.error.message
+
+
+def test_a_child_of_the_process_dies_of_sigterm_and_the_process_does_not_hear_of_it(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys, time
+from pathlib import Path
+from bench.attempt import Attempt
+from bench.delivery import Delivery
+from bench.interruption import Interruption
+from bench.order import Order
+from bench.store import Store
+order = Order.from_variables(os.environ)
+store = Store.open(order.store_url)
+delivery = Delivery(store=store)
+Interruption(attempt=Attempt(order), terminal=delivery, interrupted=delivery, timeout_seconds=None).watch()
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+os.kill(child, signal.SIGTERM)
+_, status = os.waitpid(child, 0)
+time.sleep(0.5)
+print(os.WTERMSIG(status), "alive")
+"""
+    order = Order(cell=make_cell(), run_id="test-1", repeat=1, attempt="a1", store_url=f"file://{tmp_path}/store")
+    environment = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (0, "15 alive\n") == (done.returncode, done.stdout), done.stderr
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
+def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
+    variables = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="file:///x").to_variables()
+    with pytest.raises(Exception, match="BENCH_TIMEOUT_SECONDS: "):
+        Order.from_variables(variables | {"BENCH_TIMEOUT_SECONDS": text})
