@@ -22,13 +22,13 @@ from s3_server import S3Server
 PROGRAM = (sys.executable, "-m", "runner.cli")
 NAMESPACE = "benchmatrix-e2e"
 RUN_ID = "e2e-1"
-GUARD_SECONDS = 900.0
+GUARD_SECONDS = 300.0
 S3_AWAY_SECONDS = 30.0
 MATRIX = """
 name: e2e
-axes: {phase: [train, infer]}
+axes: {model: [conv6], phase: [train, infer]}
 defaults:
-  {model: conv6, framework: jax, device: cpu, batch_size: 8, num_warmup_steps: 2, num_steps: 10, min_seconds: 5,
+  {framework: jax, device: cpu, batch_size: 8, num_warmup_steps: 2, num_steps: 10, min_seconds: 5,
    repeats: 2, timeout_seconds: 120}
 include:
   # Three matrices of 2.3 GB each: more than the 3 GiB of a cell.
