@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import require_checkout
+from runner.images import Flavour
 from runner.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
 
-Flavour = Literal["cpu", "cuda"]
 Report = Callable[[str], None]
 
 TAIL_LINES = 12

@@ -13,9 +13,10 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, run_key
-from runner.environments import Flavour, prepare_environments
+from runner.environments import prepare_environments
 from runner.hardware import find_gpu
 from runner.host_lock import hold_host_lock
+from runner.images import Flavour
 from runner.local import LocalExecutor
 from runner.matrix import load_matrix
 from runner.plan import (

@@ -58,6 +58,11 @@ class FaultyServer:
         self._server.server_close()
         self.cut_watches()
 
+    @property
+    def num_open_watches(self) -> int:
+        with self._lock:
+            return len(self._watches)
+
     def cut_watches(self) -> None:
         """Break all watches that are open, in the middle of what they tell."""
         with self._lock:

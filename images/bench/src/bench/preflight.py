@@ -8,7 +8,7 @@ from bench.errors import UserError
 from bench.order import Order
 from bench.probes.gpu import read_gpu_baselines
 from bench.probes.memory import read_memory_limit_bytes
-from bench.schema import Cell
+from bench.schema import Cell, GpuUse
 from bench.validity import MAX_FOREIGN_BYTES
 
 # What importing the largest framework and building a small model takes; less cannot end well.
@@ -23,11 +23,11 @@ class DeviceInUseError(UserError):
 
 def check_place(order: Order) -> None:
     """Raise UserError with everything that this container lacks for the order's cell; DeviceInUseError, see there."""
-    faults = [*_list_memory_faults(), *_list_disk_faults(), *_list_gpu_faults(order.cell)]
+    gpus, gpu_faults = _look_at_gpus(order.cell)
+    faults = [*_list_memory_faults(), *_list_disk_faults(), *gpu_faults]
     if faults:
         raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join(faults)}")
-    if order.cell.device == "gpu":
-        _refuse_foreign_users(order.cell)
+    _refuse_foreign_users(order.cell, gpus)
 
 
 def _list_memory_faults() -> Iterator[str]:
@@ -43,20 +43,21 @@ def _list_disk_faults() -> Iterator[str]:
         yield f"disk: {folder} has {free / 1024**2:.0f} MiB left, {MIN_DISK_BYTES / 1024**2:.0f} are needed"
 
 
-def _list_gpu_faults(cell: Cell) -> Iterator[str]:
+def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str]]:
+    """Return what the cell's GPUs do at present, and what is missing; neither for a cell on a CPU."""
     if cell.device != "gpu":
-        return
+        return (), []
     try:
-        found = len(read_gpu_baselines(cell.num_gpus))
+        gpus = read_gpu_baselines(cell.num_gpus)
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        yield f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"
-        return
-    if found < cell.num_gpus:
-        yield f"device: {found} GPUs can be seen, the cell needs {cell.num_gpus}"
+        return (), [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
+    if len(gpus) < cell.num_gpus:
+        return gpus, [f"device: {len(gpus)} GPUs can be seen, the cell needs {cell.num_gpus}"]
+    return gpus, []
 
 
-def _refuse_foreign_users(cell: Cell) -> None:
-    for gpu in read_gpu_baselines(cell.num_gpus):
+def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:
+    for gpu in gpus:
         used, processes = gpu.memory_used_before_bytes or 0, len(gpu.foreign_processes)
         if processes or used > MAX_FOREIGN_BYTES:
             raise DeviceInUseError(
