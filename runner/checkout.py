@@ -1,24 +1,37 @@
 """The checkout that the tool runs from: nothing in, its root folder and git revision out."""
 
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
 
 from bench.errors import UserError
 
+REVISION_VARIABLE = "BENCHMATRIX_REVISION"
+"""Set by images/benchmatrix/Dockerfile."""
 ROOT = Path(__file__).parents[1]
+
+
+def has_checkout() -> bool:
+    """Tell whether the tool runs from a checkout, or was installed without it, as in its image."""
+    return (ROOT / "images" / "bench" / "pyproject.toml").is_file()
 
 
 def require_checkout() -> Path:
     """Return the root of the checkout; UserError where the tool was installed without it."""
-    if not (ROOT / "images" / "bench" / "pyproject.toml").is_file():
+    if not has_checkout():
         raise UserError(f"{ROOT}: no images/ here; run benchmatrix from a git checkout, or use --python")
     return ROOT
 
 
 @cache
 def read_git_revision() -> str | None:
-    """Return the checkout's commit, with `-dirty` behind it where tracked files differ from it; None outside git."""
+    """Return the checkout's commit, with `-dirty` behind it where tracked files differ from it; None outside git.
+
+    In the image, which has no checkout: the commit that it was built from.
+    """
+    if built_from := os.environ.get(REVISION_VARIABLE):
+        return built_from
     try:
         commit = _ask_git("rev-parse", "HEAD")
         return f"{commit}-dirty" if _ask_git("status", "--porcelain", "--untracked-files=no") else commit

@@ -36,6 +36,14 @@ RunArgument = Annotated[str, typer.Argument(help="Id of a run.", show_default=Fa
 CheckedStoreOption = Annotated[
     str | None, typer.Option("--store", help="Where the results of the runs go: s3://BUCKET/PREFIX.")
 ]
+MarkedStoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        help="Where the results of the run go. A mark is left there that stops the runner even if its connection to "
+        "the cluster is down at present; without it, such a runner makes the deleted Jobs again.",
+    ),
+]
 
 
 def setup(
@@ -124,7 +132,7 @@ def cancel(
     on: ContextOption,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
-    store: CheckedStoreOption = None,
+    store: MarkedStoreOption = None,
 ) -> None:
     """End a run on a cluster: its runner stops, its unfinished Jobs are deleted; what is finished is kept."""
     keeper = _open_run(run_id, on, profile, namespace, store)
@@ -141,7 +149,7 @@ def clean(
     on: ContextOption,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
-    store: CheckedStoreOption = None,
+    store: MarkedStoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Cancel the run first if it is not over.")] = False,
 ) -> None:
     """Delete all Jobs of a run that is over; its results stay in the store."""
@@ -178,8 +186,9 @@ def _open_run(run_id: str, on: str, profile: str | None, namespace: str | None, 
     from runner.cluster.housekeeping import Housekeeper
 
     context = find_context(on)
-    found = find_namespace(run_id, context, profile, namespace, None if store is None else Store.open(store))
-    return Housekeeper(connection=Connection(context=context), namespace=found, run_id=run_id)
+    opened = None if store is None else Store.open(store)
+    found = find_namespace(run_id, context, profile, namespace, opened)
+    return Housekeeper(connection=Connection(context=context), namespace=found, run_id=run_id, store=opened)
 
 
 def _find_target(on: str, profile: str | None, namespace: str | None) -> tuple[str, Profile]:

@@ -1,4 +1,4 @@
-"""`benchmatrix images`: names in; images built and pushed with Docker, and the lines for a profile, out."""
+"""`benchmatrix images`: names in; images built and pushed with Docker, and the lines for profile and chart, out."""
 
 import shutil
 import subprocess
@@ -54,18 +54,26 @@ def push(
     base: BaseOption = DEFAULT_BASE,
     cpu_index: IndexOption = "",
 ) -> None:
-    """Push built images to a registry; prints the lines for your profile, by digest."""
+    """Push built images to a registry; prints the lines for your profile and for the chart's values, by digest."""
     references: dict[str, dict[str, str]] = {}
+    control = None
     arguments = make_arguments(base, cpu_index)
     for image in choose_images(only):
         local, remote = (name_image(place, image, arguments) for place in (LOCAL_REGISTRY, registry))
         _require_built(local, image)
         _run_docker("tag", local, remote)
         _run_docker("push", "--quiet", remote)
-        device = "gpu" if image.flavour == "cuda" else "cpu"
-        references.setdefault(image.name, {})[device] = _read_digest(remote)
-    CONSOLE.print("for your profile, by digest:")
-    typer.echo(yaml.safe_dump({"images": {name: refs for name, refs in references.items() if name != CONTROL}}))
+        if image.name == CONTROL:
+            control = _read_digest(remote)
+        else:
+            device = "gpu" if image.flavour == "cuda" else "cpu"
+            references.setdefault(image.name, {})[device] = _read_digest(remote)
+    if references:
+        CONSOLE.print("for your profile, by digest:")
+        typer.echo(yaml.safe_dump({"images": references}))
+    if control is not None:
+        CONSOLE.print("for the chart's values, by digest:")
+        typer.echo(yaml.safe_dump(_make_chart_values(control, references), sort_keys=False))
 
 
 @app.command()
@@ -112,6 +120,12 @@ def make_arguments(base: str, cpu_index: str) -> dict[str, str]:
     """Return the arguments of a build; those that are as in the Dockerfile change no tag."""
     given = {"BASE": "" if base == DEFAULT_BASE else base, "CPU_INDEX": cpu_index}
     return {name: value for name, value in given.items() if value}
+
+
+def _make_chart_values(control: str, references: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+    repository, _, digest = control.partition("@")
+    values: dict[str, object] = {"image": {"repository": repository, "digest": digest}}
+    return values | ({"profile": {"images": references}} if references else {})
 
 
 def _list_build_words(image: Image, name: str, arguments: Mapping[str, str], network: str) -> list[str]:

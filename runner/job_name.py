@@ -11,6 +11,19 @@ RUN_LABEL = "benchmatrix/run-id"
 CELL_LABEL = "benchmatrix/cell-id"
 REPEAT_LABEL = "benchmatrix/repeat"
 POOL_LABEL = "benchmatrix/pool"
+OWN_LABELS = frozenset(
+    {
+        RUN_LABEL,
+        CELL_LABEL,
+        REPEAT_LABEL,
+        POOL_LABEL,
+        "app.kubernetes.io/name",
+        "app.kubernetes.io/component",
+        "app.kubernetes.io/managed-by",
+        "kueue.x-k8s.io/queue-name",
+    }
+)
+"""Keys in manifests/job.yaml.j2 that a profile's labels must not replace."""
 COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import jinja2
 import yaml
@@ -22,7 +23,7 @@ from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell
 from runner.checkout import ROOT
 from runner.job_name import JobKey
-from runner.kubernetes_syntax import check_option, check_queue, check_variable_value
+from runner.kubernetes_syntax import check_object_name, check_option, check_queue, check_variable_value
 from runner.manifest_check import check_manifest
 from runner.profile import Profile
 
@@ -30,6 +31,26 @@ MANIFESTS = ROOT / "manifests"
 SLOTS = ("job_name", "run_id", "cell_id", "repeat", "cell_json")
 # What a YAML reader may fold, refuse or take for something else inside a double-quoted string.
 _UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOwner:
+    """A Job in the same namespace, with whose end in the cluster the Jobs of the cells are deleted.
+
+    https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents
+    """
+
+    name: str
+    uid: str
+
+    @classmethod
+    def parse(cls, text: str) -> "JobOwner":
+        """Return the Job that `NAME/UID` names; UserError where that is none."""
+        name, _, uid = text.partition("/")
+        try:
+            return cls(name=check_option("--owner", name, check_object_name), uid=str(UUID(uid)))
+        except ValueError as error:
+            raise UserError(f"--owner {text}: found no NAME/UID of a Job; leave it out when you run by hand") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +62,8 @@ class JobRenderer:
     git_revision: str | None
     queue: str | None = None
     """Kueue's LocalQueue: the Jobs are made suspended, and Kueue starts them. None: they start at once."""
+    owner: JobOwner | None = None
+    """Whose end takes the Jobs along. None: they stay until their time to live is over."""
     _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -77,10 +100,11 @@ class JobRenderer:
             "pool": pool,
             "image": profile.find_image(cell),
             "queue": self.queue,
+            "owner": self.owner,
             "store_url": self.store_url,
             "git_revision": self.git_revision,
             "gpu_resource": gpus.resource if gpus and gpus.request == "limit" else None,
-            "claim_template": name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
+            "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
             "interrupted_exit_codes": sorted(INTERRUPTED_EXIT_CODES),
             "final_exit_codes": sorted(FINAL_EXIT_CODES),
             "timeout_seconds": f"{planned.timeout_seconds:g}",
@@ -122,11 +146,6 @@ class JobShape:
         """Return the JSON with a value in every slot."""
         quoted = {name: json.dumps(value) for name, value in values.items()}
         return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
-
-
-def name_claim_template(num_gpus: int) -> str:
-    """Return the name of the ResourceClaimTemplate for so many GPUs."""
-    return f"benchmatrix-{num_gpus}-gpu"
 
 
 def render_manifest(template: str, **values: object) -> str:

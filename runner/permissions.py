@@ -1,4 +1,4 @@
-"""What the runner asks the API server for: the one list that its Role is rendered from and `doctor` asks about."""
+"""What the runner asks the API server for: the one list that its Roles are rendered from and `doctor` asks about."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ class Permission:
     """What the runner does with them."""
 
 
-RUNNER_PERMISSIONS = (
+RUN_PERMISSIONS = (
     Permission(
         group="batch",
         resource="jobs",
-        verbs=("create", "list", "watch", "patch", "delete", "deletecollection"),
-        purpose="submit the cells, follow them, cancel and clean a run",
+        verbs=("create", "list", "watch", "delete"),
+        purpose="submit the cells, follow them, give up those that cannot start",
     ),
     Permission(group="", resource="pods", verbs=("list", "watch"), purpose="tell why a cell waits or how it died"),
     Permission(
@@ -31,3 +31,13 @@ RUNNER_PERMISSIONS = (
     ),
     Permission(group="", resource="events", verbs=("list",), purpose="tell why a Job has no pod"),
 )
+"""Of a run, and of nothing else: what the chart's nights have."""
+HOUSEKEEPING_PERMISSIONS = (
+    Permission(
+        group="batch",
+        resource="jobs",
+        verbs=("patch", "deletecollection"),
+        purpose="cancel and clean a run",
+    ),
+)
+"""Of `benchmatrix cancel` and `clean`, on top of those of a run."""

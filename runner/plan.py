@@ -78,7 +78,7 @@ def plan_run(
         executor="local" if cluster is None else "kubernetes",
         cluster=cluster,
         hostname=socket.gethostname(),
-        user=_read_user(),
+        user=read_user_name(),
         tool_version=__version__,
         git_revision=read_git_revision(),
         cells=tuple(planned for planned, obstacle in looked_at if obstacle is None),
@@ -230,7 +230,8 @@ def _shorten_name(matrix_name: str) -> str:
     return matrix_name[:40].rstrip("-")
 
 
-def _read_user() -> str:
+def read_user_name() -> str:
+    """Return the name of who runs this process, or the number of one without a name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in many containers

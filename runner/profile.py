@@ -16,7 +16,9 @@ from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, Device, Framework
 from bench.schema.document import Count, Document
+from runner.checkout import has_checkout
 from runner.images import find_image, name_image
+from runner.job_name import OWN_LABELS
 from runner.kubernetes_syntax import (
     MAX_ENVIRONMENT_BYTES,
     AnnotationValue,
@@ -112,6 +114,12 @@ class Gpus(Document):
     """What the device plugin calls a GPU; `nvidia.com/gpu.shared` for a share of one."""
     device_class: ObjectName = "gpu.nvidia.com"
     """Of a claim."""
+    claim_prefix: DnsLabel = "benchmatrix"
+    """What the names of the ResourceClaimTemplates begin with."""
+
+    def name_claim_template(self, num_gpus: int) -> str:
+        """Return the name of the ResourceClaimTemplate for so many GPUs."""
+        return f"{self.claim_prefix}-{num_gpus}-gpu"
 
 
 class Data(Document):
@@ -129,6 +137,8 @@ class Profile(Document):
     name: str
     description: str = ""
     namespace: DnsLabel = "benchmatrix"
+    labels: dict[LabelKey, LabelValue] = {}
+    """Put on Jobs and pods besides the tool's own, for bills and policies."""
     service_account: ObjectName = "benchmatrix-cell"
     """Whose cloud identity the cells have; its token is not mounted."""
     service_account_annotations: dict[LabelKey, AnnotationValue] = {}
@@ -177,6 +187,13 @@ class Profile(Document):
         return self
 
     @model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        own = sorted(OWN_LABELS & self.labels.keys())
+        if own:
+            raise ValueError(f"labels: {own[0]} is set by the tool; take another key")
+        return self
+
+    @model_validator(mode="after")
     def _check_environment(self) -> Self:
         num_bytes = sum(len(f"{name}={value}".encode()) for name, value in self.environment.items())
         if num_bytes > MAX_ENVIRONMENT_BYTES:
@@ -217,15 +234,20 @@ class Profile(Document):
     def find_image(self, cell: Cell) -> str:
         """Return the image for a cell; UserError where the profile names none."""
         image = self.images.get(cell.framework, {}).get(cell.device)
-        if image is None and self.registry is not None:
-            return name_image(self.registry, find_image(cell.framework, cell.device))
-        if image is None:
+        if image is not None:
+            return image
+        place = f"profile {self.name}: images.{cell.framework}.{cell.device}"
+        if self.registry is None:
             raise UserError(
-                f"profile {self.name}: images.{cell.framework}.{cell.device}: is missing; name the image for "
-                f"{cell.framework} cells on a {cell.device}, or the `registry` of all images, in a profile of yours "
-                f"that has `extends: {self.name}`"
+                f"{place}: is missing; name the image for {cell.framework} cells on a {cell.device}, or the `registry` "
+                f"of all images, in a profile of yours that has `extends: {self.name}`"
             )
-        return image
+        if not has_checkout():
+            raise UserError(
+                f"{place}: is missing; there is no checkout here to tell the tags in {self.registry}, so name the "
+                "image: `benchmatrix images push` prints the lines"
+            )
+        return name_image(self.registry, find_image(cell.framework, cell.device))
 
 
 def find_profile(name: str | None, context: str) -> Profile:

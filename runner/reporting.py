@@ -15,10 +15,11 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Run
-from bench.store import Store
+from bench.store import LATEST_RUN_KEY, Store
 from runner.command_line import CONSOLE, EXIT_NOT_OK, NamespaceOption, OutputOption, StoreOption
 from runner.kubernetes_syntax import check_dns_label, check_option
 from runner.plan import find_newest_run
+from runner.publication import RepeatState, describe_ending, publish_report
 from runner.terminal_table import print_table
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -132,8 +133,19 @@ def forecast(
         CONSOLE.print(str(plot), soft_wrap=True)
 
 
-def finish_run(store: Store, run: Run, output: Path | None, *, with_report: bool, console: Console = CONSOLE) -> None:
-    """Collect and report a run, print its table, and exit with 1 where a repeat did not end well."""
+def finish_run(
+    store: Store,
+    run: Run,
+    output: Path | None,
+    *,
+    with_report: bool,
+    is_published: bool = False,
+    console: Console = CONSOLE,
+) -> None:
+    """Collect and report a run, print its table, and exit with 1 where a repeat did not end well.
+
+    `is_published`: the report is put into the store as well.
+    """
     from collector.export import write_collection
     from collector.presentation import summarize_for_terminal
 
@@ -147,11 +159,22 @@ def finish_run(store: Store, run: Run, output: Path | None, *, with_report: bool
             write_collection(collection, directory)
         path = _write_report(collection, directory, _fit_forecast(None, None))
         console.print(f"report: {path}", soft_wrap=True)
+        if is_published:
+            _publish(store, collection, path, console)
     bad = collection.results[collection.results["status"] != "ok"]
     if len(bad):
         counts = ", ".join(f"{number} {state}" for state, number in Counter(bad["status"]).most_common())
         console.print(f"{len(bad)} of {len(collection.results)} repeats did not end well: {counts}", style="red")
         raise typer.Exit(EXIT_NOT_OK)
+
+
+def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:
+    rows = collection.results[list(RepeatState._fields)].to_numpy().tolist()
+    ending = describe_ending(RepeatState(*row) for row in rows)
+    keys = publish_report(store, collection.run, path.read_bytes(), ending)
+    console.print(f"published: {', '.join(f'{store.url}/{key}' for key in keys)}", soft_wrap=True)
+    if LATEST_RUN_KEY not in keys:
+        console.print("latest/ is of a newer run and was left", soft_wrap=True)
 
 
 def _open_existing(url: str) -> Store:

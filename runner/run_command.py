@@ -3,6 +3,8 @@
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -58,14 +60,34 @@ def run(
     metrics_port: Annotated[
         int | None, typer.Option(min=1, max=65_535, help="On a cluster: serve the runner's Prometheus metrics here.")
     ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(min=1, help="On a cluster: seconds after the run's beginning when unfinished Jobs are deleted."),
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="NAME/UID of the Job that this runner is a pod of: the cells' Jobs go with it.")
+    ] = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
     report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Put the report into the store too: runs/RUN_ID/report.html and latest/.")
+    ] = False,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
+    if publish and not report:
+        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
+    finish = partial(finish_run, output=output, with_report=report, is_published=publish)
     opened = Store.open(store)
     if on == LOCAL:
-        refuse_cluster_options(profile=profile, namespace=namespace, queue=queue, metrics_port=metrics_port)
+        refuse_cluster_options(
+            profile=profile,
+            namespace=namespace,
+            queue=queue,
+            metrics_port=metrics_port,
+            deadline=deadline,
+            owner=owner,
+        )
         local = LocalRun(
             matrix=matrix,
             store=opened,
@@ -74,9 +96,10 @@ def run(
             retry_failed=retry_failed,
             interpreters=parse_interpreters(python or [], get_args(Framework)),
         )
-        _measure_here(local, output, with_report=report)
+        _measure_here(local, finish)
         return
     from runner.cluster.cluster_run import ClusterRun, ClusterTarget
+    from runner.job_template import JobOwner
 
     if python:
         raise UserError("--python: is for runs on this machine; on a cluster the profile's images are used")
@@ -89,8 +112,10 @@ def run(
         retry_failed=retry_failed,
         max_in_flight=max_in_flight,
         unschedulable_seconds=give_up_after,
+        deadline_seconds=deadline,
+        owner=None if owner is None else JobOwner.parse(owner),
     )
-    _measure_there(there, output, with_report=report, as_json=as_json, metrics_port=metrics_port)
+    _measure_there(there, finish, as_json=as_json, metrics_port=metrics_port)
 
 
 def refuse_cluster_options(**options: object) -> None:
@@ -100,13 +125,13 @@ def refuse_cluster_options(**options: object) -> None:
             raise UserError(f"--{name.replace('_', '-')}: is for runs on a cluster; add --on CONTEXT, or leave it out")
 
 
-def _measure_here(local: LocalRun, output: Path | None, *, with_report: bool) -> None:
+def _measure_here(local: LocalRun, finish: Callable[..., None]) -> None:
     chosen: Run | None = None
     try:
         with end_like_interrupt():
             chosen = local.choose_run()
             local.measure(chosen, CONSOLE, resume_command=format_resume_command(chosen))
-            finish_run(local.store, chosen, output, with_report=with_report)
+            finish(local.store, chosen)
     except KeyboardInterrupt:
         how = f"; what is finished is kept. To go on:\n  {format_resume_command(chosen)}" if chosen else ""
         CONSOLE.print(f"interrupted{how}", soft_wrap=True)
@@ -114,7 +139,7 @@ def _measure_here(local: LocalRun, output: Path | None, *, with_report: bool) ->
 
 
 def _measure_there(
-    there: "ClusterRun", output: Path | None, *, with_report: bool, as_json: bool, metrics_port: int | None
+    there: "ClusterRun", finish: Callable[..., None], *, as_json: bool, metrics_port: int | None
 ) -> None:
     from runner.cluster.connection import Connection
     from runner.cluster.executor import RunCancelled
@@ -131,7 +156,7 @@ def _measure_there(
             with ClusterProgress(CONSOLE, as_json=as_json) as progress:
                 observer = observe_with_metrics(progress, connection, metrics_port)
                 there.measure(chosen, connection, observer, words)
-            finish_run(there.store, chosen, output, with_report=with_report, console=words)
+            finish(there.store, chosen, console=words)
     except RunCancelled:
         words.print("the run was cancelled; what is finished is kept")
         raise typer.Exit(EXIT_CANCELLED) from None
@@ -139,7 +164,7 @@ def _measure_there(
         how = (
             f"; Jobs that were submitted go on. To follow them:\n  {format_resume_command(chosen)}\n"
             f"To end them:\n  benchmatrix cancel {chosen.run_id} --on {there.target.context} "
-            f"--namespace {there.target.profile.namespace}"
+            f"--namespace {there.target.profile.namespace} --store {there.store.url}"
             if chosen
             else ""
         )

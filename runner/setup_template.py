@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from bench.errors import UserError
-from runner.job_template import name_claim_template, render_manifest
+from runner.job_template import render_manifest
 from runner.manifest_check import check_manifest
-from runner.permissions import RUNNER_PERMISSIONS
+from runner.permissions import HOUSEKEEPING_PERMISSIONS, RUN_PERMISSIONS
 from runner.profile import Profile
 
 RUNNER_ACCOUNT = "benchmatrix-runner"
@@ -55,7 +55,7 @@ class SetupTemplate:
                 "rbac.yaml.j2",
                 profile=self.profile,
                 runner_account=RUNNER_ACCOUNT,
-                permissions=RUNNER_PERMISSIONS,
+                permissions=(*RUN_PERMISSIONS, *HOUSEKEEPING_PERMISSIONS),
                 users=self.users,
             ),
             "claim-templates": list(self._render_claim_templates()),
@@ -81,7 +81,7 @@ class SetupTemplate:
         gpu = self.profile.gpu
         if gpu is not None and gpu.request == "claim":
             for num_gpus in range(1, gpu.max_per_node + 1):
-                name = name_claim_template(num_gpus)
+                name = gpu.name_claim_template(num_gpus)
                 yield from _render("claim-template.yaml.j2", profile=self.profile, name=name, num_gpus=num_gpus)
 
 

@@ -25,6 +25,13 @@ START_DEADLINE_SECONDS = 60.0
 STOP_DEADLINE_SECONDS = 20.0
 ADMIN_TOKEN, USER_TOKEN = "admin-of-the-tests", "user-of-the-tests"
 USER = "runner-of-the-tests"
+AUDITED_NAMESPACE = "nights"
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "userGroups": [f"system:serviceaccounts:{AUDITED_NAMESPACE}"]}],
+}
 
 
 def find_assets() -> Path | None:
@@ -54,8 +61,6 @@ class ControlPlane:
 
     folder: Path
     assets: Path
-    audit_policy: str | None = None
-    """YAML of an audit policy; its log is `audit_log`."""
     port: int = field(default_factory=find_free_port)
     etcd_port: int = field(default_factory=find_free_port)
     processes: "dict[str, subprocess.Popen[bytes]]" = field(default_factory=dict)
@@ -67,6 +72,7 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
+        """Requests of the service accounts of AUDITED_NAMESPACE, a JSON document per line."""
         return self.folder / "audit.log"
 
     def start(self) -> None:
@@ -140,9 +146,7 @@ class ControlPlane:
         ]
 
     def _list_audit_flags(self) -> list[str]:
-        if self.audit_policy is None:
-            return []
-        (self.folder / "audit.yaml").write_text(self.audit_policy)
+        (self.folder / "audit.yaml").write_text(json.dumps(AUDIT_POLICY))
         return ["--audit-policy-file=audit.yaml", f"--audit-log-path={self.audit_log}"]
 
     def _make_keys(self) -> None:

@@ -14,19 +14,23 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal
 
+from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
 from bench.store import Store, result_key
 from factories import make_failed_result, make_result
 from runner.cluster.connection import ApiError, Connection
 
 NUM_THREADS = 8
-Ending = Literal["ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused"]
+Ending = Literal[
+    "ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused", "in-log"
+]
 Pod = dict[str, Any]
 # How a container ends that leaves no record: exit code, reason, the log's tail.
 ENDINGS: dict[str, tuple[int, str, str]] = {
     "no-record": (0, "Completed", ""),
     "oom": (137, "OOMKilled", "out of memory"),
     "user-error": (2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
+    "in-log": (EXIT_RESULT_IN_LOG, "Error", "BENCH_RESULT ..."),
     "crash": (139, "Error", "Segmentation fault"),
 }
 WAITING: dict[str, tuple[str, str]] = {

@@ -13,8 +13,9 @@ from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 
-Fault = Literal["too-many-requests", "lost-answer", "cut-off"]
-"""429 with Retry-After; carried out and answered with 500; the connection ends without an answer."""
+Fault = Literal["too-many-requests", "lost-answer", "cut-off", "gone"]
+"""429 with Retry-After; carried out and answered with 500; the connection ends without an answer; 410, as a server
+answers a watch from a version that it has forgotten."""
 TIMEOUT_SECONDS = 300.0
 
 
@@ -79,7 +80,9 @@ class FaultyServer:
         handler.close_connection = fault == "cut-off"
         if fault == "too-many-requests":
             _send(handler, 429, b'{"reason": "TooManyRequests", "message": "slow down"}', {"Retry-After": "1"})
-        if fault in ("too-many-requests", "cut-off"):
+        if fault == "gone":
+            _send(handler, 410, b'{"reason": "Expired", "message": "too old resource version"}', {})
+        if fault in ("too-many-requests", "cut-off", "gone"):
             return
         headers = {name.lower(): value for name, value in handler.headers.items() if name.lower() != "host"}
         if self.tokens is not None:
@@ -105,6 +108,8 @@ class FaultyServer:
         except (OSError, HTTPException):
             handler.close_connection = True
         finally:
+            with self._lock:
+                self._watches.discard(connection)  # its reader may have gone first
             connection.close()
 
     def _pass_on(self, handler: BaseHTTPRequestHandler, connection: HTTPSConnection, response: HTTPResponse) -> None:

@@ -8,7 +8,7 @@ from bench.store import Store, StoreError
 from runner.cluster.connection import UNAUTHORIZED, ApiError
 from runner.cluster.findings import FORBIDDEN, NOT_FOUND, Finding, FindingState, explain_unchecked, find_object
 from runner.cluster.site import Site
-from runner.permissions import RUNNER_PERMISSIONS, Permission
+from runner.permissions import HOUSEKEEPING_PERMISSIONS, RUN_PERMISSIONS, Permission
 
 API_SERVER, CLOCK = "API server", "clock"
 MIN_VERSION = (1, 29)
@@ -62,16 +62,12 @@ def judge_clock(server_time: datetime, *, before: datetime, after: datetime) -> 
 
 
 def check_permissions(site: Site) -> Iterator[Finding]:
-    """Find whether we may do what the runner does."""
-    for permission in RUNNER_PERMISSIONS:
-        refused = [verb for verb in permission.verbs if not _may(site, permission, verb)]
-        check = f"permission: {permission.resource}"
-        if refused:
-            message = f"you may not {', '.join(refused)} {permission.resource} in namespace {site.namespace}"
-            hint = f"needed to {permission.purpose}; `benchmatrix setup --user NAME` by an administrator grants it"
-            yield Finding(check=check, state="failed", message=message, hint=hint)
-        else:
-            yield Finding(check=check, state="ok", message=", ".join(permission.verbs))
+    """Find whether we may do what the runner does; a run needs no housekeeping, so that is a warning at most."""
+    for permission in RUN_PERMISSIONS:
+        yield _check_permission(site, permission, f"permission: {permission.resource}", if_refused="failed")
+    for permission in HOUSEKEEPING_PERMISSIONS:
+        check = f"permission: {permission.resource}, to cancel and clean"
+        yield _check_permission(site, permission, check, if_refused="warning")
 
 
 def check_namespace(site: Site) -> Finding:
@@ -171,6 +167,15 @@ def check_store(url: str | None) -> Finding:
         message, _, hint = str(error).partition("; ")
         return Finding(check="store", state="failed", message=message, hint=hint)
     return Finding(check="store", state="ok", message=f"{url} can be written from here; cells have their own identity")
+
+
+def _check_permission(site: Site, permission: Permission, check: str, if_refused: FindingState) -> Finding:
+    refused = [verb for verb in permission.verbs if not _may(site, permission, verb)]
+    if not refused:
+        return Finding(check=check, state="ok", message=", ".join(permission.verbs))
+    message = f"you may not {', '.join(refused)} {permission.resource} in namespace {site.namespace}"
+    hint = f"needed to {permission.purpose}; `benchmatrix setup --user NAME` by an administrator grants it"
+    return Finding(check=check, state=if_refused, message=message, hint=hint)
 
 
 def _check_object(site: Site, check: str, path: str, name: str, hint: str) -> Finding:

@@ -11,7 +11,6 @@ from runner.cluster.connection import ApiError, Connection
 from runner.cluster.findings import FORBIDDEN, Finding, FindingState, find_object
 from runner.cluster.nodes import SeenNode, count_daemon_requests, fit_pod, list_label_misfits, read_node
 from runner.cluster.site import CellKind, Site
-from runner.job_template import name_claim_template
 from runner.profile import Gpus
 
 # Labels of GPU feature discovery, newer name first:
@@ -86,7 +85,7 @@ def check_claims(site: Site) -> Iterator[Finding]:
         yield Finding(check="device class", state="ok", message=f"{gpus.device_class} is there")
     yield _check_slices(site)
     for num_gpus in sorted({kind.cell.num_gpus for kind in site.kinds if kind.cell.device == "gpu"}):
-        name = name_claim_template(num_gpus)
+        name = gpus.name_claim_template(num_gpus)
         path = f"{DRA}/namespaces/{site.namespace}/resourceclaimtemplates/{name}"
         if find_object(site.connection, path) is None:
             hint = "`benchmatrix setup` makes it"

@@ -1,6 +1,7 @@
 """A whole run on a cluster: a matrix, a context and a store in, every missing repeat measured; the finished Run out."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from rich.console import Console
 
@@ -9,11 +10,12 @@ from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store, run_key
 from runner.cluster.connection import Connection, find_context
-from runner.cluster.executor import ClusterExecutor, ClusterObserver
+from runner.cluster.executor import ClusterExecutor, ClusterObserver, DeadlinePassed
+from runner.cluster.housekeeping import Housekeeper
 from runner.cluster.settlement import Registrar
 from runner.cluster.tasks import Task, Tasks
 from runner.job_name import JobKey
-from runner.job_template import JobRenderer
+from runner.job_template import JobOwner, JobRenderer
 from runner.kubernetes_syntax import check_option, check_queue
 from runner.matrix import load_matrix
 from runner.plan import (
@@ -71,6 +73,10 @@ class ClusterRun:
     retry_failed: bool
     max_in_flight: int
     unschedulable_seconds: float
+    deadline_seconds: float | None = None
+    """After the run's beginning. None: it takes as long as it takes."""
+    owner: JobOwner | None = None
+    """The Job that the runner itself belongs to."""
 
     def choose_run(self) -> Run:
         """Return the run to go on with, or a new one, which is not stored yet."""
@@ -100,13 +106,17 @@ class ClusterRun:
             store_url=self.store.url,
             git_revision=run.git_revision,
             queue=self.target.queue,
+            owner=self.owner,
         )
         for planned in run.cells:
             renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, round_number=0))
         return renderer
 
     def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
-        """Have every repeat of the run measured that is missing. UserError where the cluster or the store refuses."""
+        """Have every repeat of the run measured that is missing, until the deadline where there is one.
+
+        UserError where the cluster or the store refuses.
+        """
         renderer = self.make_renderer(run)
         if read_run(self.store, run.run_id):
             console.print(f"run {run.run_id} is taken up again (--new starts another)")
@@ -118,7 +128,7 @@ class ClusterRun:
         if not missing:
             return
         namespace = self.target.profile.namespace
-        ClusterExecutor(
+        executor = ClusterExecutor(
             connection=connection,
             namespace=namespace,
             run_id=run.run_id,
@@ -127,7 +137,17 @@ class ClusterRun:
             observer=observer,
             max_in_flight=self.max_in_flight,
             unschedulable_seconds=self.unschedulable_seconds,
-        ).measure(lambda: self.list_tasks(run))
+            deadline=self.find_deadline(run),
+        )
+        try:
+            executor.measure(lambda: self.list_tasks(run))
+        except DeadlinePassed:
+            num_deleted = Housekeeper(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
+            console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+
+    def find_deadline(self, run: Run) -> datetime | None:
+        """Return when the run has to end, whenever this runner began; None: never."""
+        return None if self.deadline_seconds is None else run.created_at + timedelta(seconds=self.deadline_seconds)
 
     def list_tasks(self, run: Run) -> Tasks:
         """Return a task for every repeat that is missing in the store now, in the order to measure them."""

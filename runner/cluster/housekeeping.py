@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bench.errors import UserError
+from bench.store import Store
+from runner.cluster.cancellation import leave_mark
 from runner.cluster.connection import ApiError, Connection
 from runner.cluster.executor import explain_refusal
 from runner.cluster.observed import CANCELLED, SeenJob, read_job
@@ -35,14 +37,26 @@ class Housekeeper:
     connection: Connection
     namespace: str
     run_id: str
+    store: Store | None = None
+    """Where a cancellation leaves its mark, for a runner that does not see its Jobs at present; None: nowhere."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
 
-        UserError where the API server refuses, or a runner goes on to submit.
+        UserError where the API server or the store refuses, or a runner goes on to submit.
         """
         try:
             return self._cancel()
+        except ApiError as error:
+            raise explain_refusal(error, self.connection.context) from error
+
+    def end_unfinished(self) -> int:
+        """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
+
+        UserError where the API server refuses.
+        """
+        try:
+            return self._delete_unfinished(with_mark=False).num_deleted
         except ApiError as error:
             raise explain_refusal(error, self.connection.context) from error
 
@@ -79,14 +93,20 @@ class Housekeeper:
         return [read_job(job) for job in found if "deletionTimestamp" not in job["metadata"]]
 
     def _cancel(self) -> Counts:
+        if self.store is not None:
+            self._check_access()
+            leave_mark(self.store, self.run_id)  # before a Job is touched: who finds one gone finds the mark
+        return self._delete_unfinished(with_mark=True)
+
+    def _delete_unfinished(self, *, with_mark: bool) -> Counts:
         num_deleted = 0
         for _ in range(MAX_ROUNDS):
             jobs = self._list()
             unfinished = [job for job in jobs if job.end is None]
             if not unfinished:
                 return Counts(num_deleted=num_deleted, num_left=len(jobs))
-            # All are marked before the first is gone: a runner that saw one gone unmarked would make it again.
-            self._for_each(unfinished, self._mark)
+            if with_mark:  # all of them before the first is gone: who saw one gone unmarked would make it again
+                self._for_each(unfinished, self._mark)
             self._for_each(unfinished, self._delete)
             num_deleted += len(unfinished)
             time.sleep(ROUND_SECONDS)
@@ -94,6 +114,10 @@ class Housekeeper:
             f"run {self.run_id}: its runner goes on to submit Jobs, {num_deleted} were deleted so far; end the runner "
             "with Ctrl-C, then give this command again"
         )
+
+    def _check_access(self) -> None:
+        """Raise ApiError where the Jobs cannot be listed: no mark is to stop the runner of a run that goes on."""
+        self.connection.request("list", self._path, query=self._select | {"limit": "1"})
 
     def _for_each(self, jobs: Sequence[SeenJob], act: Callable[[SeenJob], None]) -> None:
         with ThreadPoolExecutor(NUM_THREADS, "cancel") as pool:

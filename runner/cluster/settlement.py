@@ -17,8 +17,10 @@ from runner.cluster.endings import Ending, choose_telling_pod, explain_job
 from runner.cluster.observed import CONTAINER, SeenJob, SeenPod, read_pod
 from runner.cluster.tasks import Task
 
-NOT_FOUND = 404
+FORBIDDEN, NOT_FOUND = 403, 404
 LOG_LINES = 20
+LOG_PATIENCE_SECONDS = 60.0
+"""How long a log is asked for again that a node does not hand out: the node may be gone for good."""
 FAILED_CREATE = "FailedCreate"
 
 
@@ -107,7 +109,13 @@ class Registrar:
         for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
             path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
             query = {"container": CONTAINER, "tailLines": str(LOG_LINES)}
-            data = find_marked_record(self.connection.request("get", path, query=query).decode(errors="replace"))
+            try:
+                log = self.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
+            except ApiError as error:
+                if error.status == FORBIDDEN:
+                    raise
+                continue  # its node cannot be asked: the record is lost, as its Job's ending tells
+            data = find_marked_record(log.decode(errors="replace"))
             result = None if data is None else Result.model_validate_json(data)
             if result and (result.run_id, result.cell_id, result.repeat) == (task.key.run_id, *task.repeat.key):
                 self._put(result)

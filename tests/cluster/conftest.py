@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from disruptions import LostNode, lose_node
@@ -11,6 +12,7 @@ from runs import make_namespace
 from bench.store import Store
 from control_plane import ControlPlane, find_assets
 from fake_kubelet import FakeKubelet, Pod
+from faulty_server import FaultyServer
 from runner.cluster.connection import Connection
 
 
@@ -55,7 +57,8 @@ def start_kubelet(connection: Connection, store: Store) -> Iterator[Callable[...
     started: list[FakeKubelet] = []
 
     def start(decide: Callable[[Pod], str] = lambda pod: "ok", *, num_nodes: int = 0, **options: object) -> FakeKubelet:
-        kubelet = FakeKubelet(connection=connection, store=store, decide=decide, **options)  # type: ignore[arg-type]
+        given: dict[str, Any] = {"connection": connection, "store": store, "decide": decide} | options
+        kubelet = FakeKubelet(**given)
         for number in range(num_nodes):
             kubelet.add_node(f"node-{uuid.uuid4().hex[:6]}-{number}")
         kubelet.start()
@@ -67,6 +70,29 @@ def start_kubelet(connection: Connection, store: Store) -> Iterator[Callable[...
         kubelet.stop()
         for name in kubelet.nodes:
             connection.request("delete", f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture
+def faulty(control_plane: ControlPlane) -> Iterator[FaultyServer]:
+    """A server in front of the API server; its faults are the test's."""
+    server = FaultyServer(port=control_plane.port)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def connect_through(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[FaultyServer], Connection]:
+    """Return a connection that goes through a faulty server."""
+
+    def connect(faulty: FaultyServer) -> Connection:
+        path = tmp_path / "kubeconfig"
+        control_plane.write_kubeconfig(path, server=faulty.start())
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        return Connection(context=control_plane.context, patience_seconds=60.0)
+
+    return connect
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A cell that hangs until somebody takes it down comes in, and what is to be true of its run afterwards goes out."""
+"""A cell that hangs or a server whose watches end comes in, and what is to be true of the run afterwards goes out."""
 
 import threading
 import uuid
@@ -7,11 +7,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from runs import Observed, Setup, make_cells, make_namespace, make_profile, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
+from faulty_server import Fault, FaultyServer
 from runner.cluster.connection import Connection
 from runner.profile import Toleration
 
@@ -39,6 +41,32 @@ def check_measured_again(setup: Setup, kubelet: FakeKubelet, num_disrupted: int 
     assert [1] == list(kubelet.measured.values())
     assert num_disrupted == setup.observed.disrupted.total()
     assert 0 == sum(job["status"].get("failed", 0) for job in setup.list_jobs())  # none counts towards backoffLimit
+
+
+def keep_watches_shut(faulty: FaultyServer) -> None:
+    """Cut the watches of Jobs and pods, and let none be opened: a runner behind the server sees nothing."""
+    wait_for(lambda: faulty.num_open_watches == 2, "both watches")
+    faulty.choose_fault = refuse_watches
+    faulty.cut_watches()
+    wait_for(lambda: faulty.num_faults, "a watch that is refused")
+
+
+def refuse_watches(method: str, path: str) -> Fault | None:
+    return "cut-off" if "watch=1" in path else None
+
+
+def forget_watches(faulty: FaultyServer) -> None:
+    """Let watches be opened again, each after a new list: the server does not know any more where they were."""
+    forgotten = {"jobs", "pods"}
+
+    def choose_fault(method: str, path: str) -> Fault | None:
+        kind = urlsplit(path).path.rpartition("/")[2]
+        if "watch=1" not in path or kind not in forgotten:
+            return None
+        forgotten.remove(kind)
+        return "gone"
+
+    faulty.choose_fault = choose_fault
 
 
 @dataclass(kw_only=True)

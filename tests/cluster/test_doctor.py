@@ -124,10 +124,16 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     code, findings = examine(on=f"{control_plane.context}-user")
 
     assert 1 == code
-    verbs = "create, list, watch, patch, delete, deletecollection"
-    assert findings["permission: jobs"]["message"].startswith(f"you may not {verbs} jobs in namespace ")
-    assert "benchmatrix setup --user" in findings["permission: jobs"]["hint"]
+    needed = findings["permission: jobs"]
+    assert needed["message"].startswith("you may not create, list, watch, delete jobs in namespace ")
+    assert "benchmatrix setup --user" in needed["hint"]
+    housekeeping = findings["permission: jobs, to cancel and clean"]
+    assert ("warning", True) == (
+        housekeeping["state"],
+        housekeeping["message"].startswith("you may not patch, deletecollection jobs in namespace "),
+    )
     states = list_states(findings)
+    assert "failed" == states["permission: jobs"]
     assert "failed" == states["permission: pods"] == states["permission: events"]
     assert "warning" == states["nodes"] == states["namespace"] == states["service account"]
     assert findings["nodes"]["message"].startswith("not checked: you may not look: nodes is forbidden")

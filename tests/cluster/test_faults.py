@@ -3,7 +3,7 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,29 +120,6 @@ def test_a_job_that_passes_its_deadline_leaves_a_timeout(
 
 
 # API server
-
-
-@pytest.fixture
-def faulty(control_plane: ControlPlane) -> Iterator[FaultyServer]:
-    """A server in front of the API server; its faults are the test's."""
-    server = FaultyServer(port=control_plane.port)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def connect_through(
-    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[FaultyServer], Connection]:
-    """Return a connection that goes through a faulty server."""
-
-    def connect(faulty: FaultyServer) -> Connection:
-        path = tmp_path / "kubeconfig"
-        control_plane.write_kubeconfig(path, server=faulty.start())
-        monkeypatch.setenv("KUBECONFIG", str(path))
-        return Connection(context=control_plane.context, patience_seconds=60.0)
-
-    return connect
 
 
 ConnectThrough = Callable[[FaultyServer], Connection]

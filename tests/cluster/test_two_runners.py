@@ -3,11 +3,15 @@
 from collections.abc import Callable
 
 import pytest
-from runs import Setup, make_cells
+from disruptions import forget_watches, keep_watches_shut
+from runs import Setup, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
+from faulty_server import FaultyServer
 from runner.cluster.connection import Connection
+from runner.cluster.executor import RunCancelled
+from runner.cluster.housekeeping import Counts, Housekeeper
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -67,3 +71,31 @@ def test_what_one_runner_gives_up_the_other_does_not_take_up(
         assert ["unschedulable"] * 3 == [result.error.kind for result in observed.results if result.error]
     assert {1} == set(hasty.count_records().values())
     assert [] == hasty.list_jobs()
+
+
+def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    faulty: FaultyServer,
+    connect_through: Callable[[FaultyServer], Connection],
+) -> None:
+    start_kubelet(lambda pod: "hang", num_nodes=3)
+    twins = make_twins(connection, namespace, store, 12, max_in_flight=3)
+    through = connect_through(faulty)
+    seeing, blind = (twin.start(used) for twin, used in zip(twins, (connection, through), strict=True))
+    wait_for(lambda: sum(job["status"].get("ready", 0) for job in twins[0].list_jobs()) == 3, "cells that run")
+    keep_watches_shut(faulty)
+    num_before = through.num_requests["create jobs"]
+
+    counts = Housekeeper(connection=connection, namespace=namespace, run_id=namespace, store=store).cancel()
+    forget_watches(faulty)
+
+    for running in (seeing, blind):
+        with pytest.raises(RunCancelled):
+            running.result(60)
+    assert counts.num_deleted >= 3
+    assert Counts(num_deleted=counts.num_deleted, num_left=0) == counts
+    assert num_before == through.num_requests["create jobs"]
+    assert [] == twins[0].list_jobs()

@@ -21,8 +21,8 @@ StartKubelet = Callable[..., FakeKubelet]
 @pytest.fixture(autouse=True)
 def tell_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the executor ask, tell and try again after a second rather than ten."""
-    for name in ("QUOTA_PAUSE_SECONDS", "NO_POD_SECONDS", "TELL_SECONDS"):
-        monkeypatch.setattr(f"runner.cluster.executor.{name}", 1.0)
+    for name in ("submission.QUOTA_PAUSE_SECONDS", "waiting.NO_POD_SECONDS", "waiting.TELL_SECONDS"):
+        monkeypatch.setattr(f"runner.cluster.{name}", 1.0)
 
 
 def set_quota(connection: Connection, namespace: str, **hard: str) -> None:

@@ -10,16 +10,16 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ground import PROGRAM, ROOT, Ground, delete_namespace
 
+from runner.cluster.connection import CURRENT, Connection, find_context
 from runner.images import DEFAULT_BASE
-
-ROOT = Path(__file__).parents[2]
-PROGRAM = (sys.executable, "-m", "runner.cli")
+from s3_server import S3Server
 
 
 @pytest.fixture(scope="session")
@@ -32,15 +32,21 @@ def docker() -> str:
 
 
 @pytest.fixture(scope="session")
-def build_image(docker: str) -> Callable[[str], str]:
-    """Build an image of this checkout, and return its name."""
+def build_options(docker: str) -> list[str]:
+    """Options of `benchmatrix images build`."""
     options = shlex.split(os.environ.get("E2E_BUILD", ""))
     if not options and subprocess.run([docker, "image", "inspect", DEFAULT_BASE], capture_output=True).returncode:
         pytest.skip(f"no base image: `docker pull {DEFAULT_BASE}`, or name one in E2E_BUILD")
+    return options
+
+
+@pytest.fixture(scope="session")
+def build_image(build_options: list[str]) -> Callable[[str], str]:
+    """Build an image of this checkout, and return its name."""
 
     def build(name: str) -> str:
         done = subprocess.run(
-            [*PROGRAM, "images", "build", name, *options], cwd=ROOT, capture_output=True, text=True, check=False
+            [*PROGRAM, "images", "build", name, *build_options], cwd=ROOT, capture_output=True, text=True, check=False
         )
         assert 0 == done.returncode, done.stdout + done.stderr
         return next(word for word in done.stdout.split() if word.startswith("benchmatrix/")).rstrip(":")
@@ -65,10 +71,26 @@ def load_image(kubeconfig: str) -> Callable[[str], None]:
     if not command:
         pytest.skip("no way to bring images to the nodes: set E2E_LOAD, `kind load docker-image` for one")
 
+    loaded: set[str] = set()
+
     def load(name: str) -> None:
-        subprocess.run([*command, name], check=True, capture_output=True)
+        if name not in loaded:
+            subprocess.run([*command, name], check=True, capture_output=True)
+            loaded.add(name)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def provide_image(build_image: Callable[[str], str], load_image: Callable[[str], None]) -> Callable[[str], str]:
+    """Build an image of this checkout, bring it to the nodes, and return its name."""
+
+    def provide(name: str) -> str:
+        image = build_image(name)
+        load_image(image)
+        return image
+
+    return provide
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +101,29 @@ def host() -> str:
         return known
     done = subprocess.run(["hostname", "-I"], check=True, capture_output=True, text=True)
     return done.stdout.split()[0]
+
+
+@pytest.fixture
+def connection(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    monkeypatch.setenv("KUBECONFIG", kubeconfig)
+    return Connection(context=find_context(CURRENT))
+
+
+@pytest.fixture
+def s3(tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """A real S3 server that pods reach."""
+    server = S3Server(root=tmp_path / "s3" / "root", host=host)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_PROXY", host)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def ground(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterator[Ground]:
+    """A namespace of its own for a test; gone afterwards."""
+    found = Ground(connection=connection, namespace=f"benchmatrix-e2e-{uuid.uuid4().hex[:6]}", s3=s3, folder=tmp_path)
+    yield found
+    delete_namespace(connection, found.namespace)

@@ -1,28 +1,17 @@
-"""A matrix as real pods under the restricted Pod Security level, with what goes wrong in earnest, to its report."""
+"""Matrices as real pods under the restricted Pod Security level, with what goes wrong in earnest, to their reports."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ground import Ground, is_running_for, read_exit_code
 
-from bench.schema import Result
-from bench.store import Store, parse_result_key, results_prefix
-from runner.cluster.connection import CURRENT, Connection, find_context
-from s3_server import S3Server
+from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.store import parse_result_key, results_prefix
 
-PROGRAM = (sys.executable, "-m", "runner.cli")
-NAMESPACE = "benchmatrix-e2e"
 RUN_ID = "e2e-1"
-GUARD_SECONDS = 300.0
 S3_AWAY_SECONDS = 30.0
 MATRIX = """
 name: e2e
@@ -34,134 +23,88 @@ include:
   # Three matrices of 2.3 GB each: more than the 3 GiB of a cell.
   - {model: matmul, phase: infer, batch_size: 1, input_size: 24000, num_classes: null, repeats: 1}
 """
+ONE_CELL = """
+name: one
+axes: {model: [conv6], phase: [train]}
+defaults:
+  {framework: FRAMEWORK, device: cpu, batch_size: 8, num_warmup_steps: 2, num_steps: 10, min_seconds: 5,
+   repeats: 1, timeout_seconds: 150}
+"""
 
 
-@pytest.fixture
-def s3(tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """A real S3 server that pods reach."""
-    server = S3Server(root=tmp_path / "s3" / "root", host=host)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("NO_PROXY", host)
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def connection(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setenv("KUBECONFIG", kubeconfig)
-    found = Connection(context=find_context(CURRENT))
-    yield found
-    found.request("delete", f"/api/v1/namespaces/{NAMESPACE}")
-
-
-def list_pods(connection: Connection) -> list[dict[str, Any]]:
-    return connection.list_items(f"/api/v1/namespaces/{NAMESPACE}/pods")
-
-
-def wait_for_pod(connection: Connection, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Return the first pod that is wanted, as soon as there is one."""
-    deadline = time.monotonic() + GUARD_SECONDS
-    while time.monotonic() < deadline:
-        for pod in list_pods(connection):
-            if is_wanted(pod):
-                return pod
-        time.sleep(0.2)
-    raise AssertionError("no such pod")
-
-
-def is_running_for(pod: dict[str, Any], phase: str, seconds: float) -> bool:
-    """Whether the pod of a cell of this phase has been running for a while."""
-    state = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {})
-    if f"-{phase}-" not in pod["metadata"]["name"] or "running" not in state:
-        return False
-    started = time.strptime(state["running"]["startedAt"], "%Y-%m-%dT%H:%M:%SZ")
-    return time.time() - (time.mktime(started) - time.timezone) > seconds
-
-
-def start_run(folder: Path, s3: S3Server) -> "subprocess.Popen[str]":
-    words = [
-        "run",
-        "e2e.yaml",
-        "--on",
-        CURRENT,
-        "--profile",
-        "profile.yaml",
-        "--store",
-        f"s3://{s3.bucket}/runs-of-e2e",
-    ]
-    return subprocess.Popen(
-        [*PROGRAM, *words, "--run-id", RUN_ID],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def set_up(folder: Path, connection: Connection, image: str, s3: S3Server) -> None:
-    profile = {
-        "extends": "kind",
-        "namespace": NAMESPACE,
-        "images": {"jax": {"cpu": image}},
-        "environment": {"AWS_ENDPOINT_URL": s3.endpoint_url, "AWS_DEFAULT_REGION": "us-east-1"},
-    }
-    (folder / "profile.yaml").write_text(json.dumps(profile))
-    (folder / "e2e.yaml").write_text(MATRIX)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    words = ["setup", "--on", CURRENT, "--profile", "profile.yaml", "--no-s3"]
-    subprocess.run([*PROGRAM, *words], cwd=folder, env=environment, check=True)
-    keys = {"AWS_ACCESS_KEY_ID": s3.access_key, "AWS_SECRET_ACCESS_KEY": s3.secret_key}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "benchmatrix-store"}, "stringData": keys}
-    connection.request("create", f"/api/v1/namespaces/{NAMESPACE}/secrets", body=json.dumps(secret).encode())
-
-
-def disturb(connection: Connection, s3: S3Server) -> dict[str, Any]:
+def disturb(ground: Ground) -> dict[str, Any]:
     """Delete a pod in mid-measurement, then cut the store off while another measures; return the deleted pod."""
-    deleted = wait_for_pod(connection, lambda pod: is_running_for(pod, "train", 4.0))
-    connection.request("delete", f"/api/v1/namespaces/{NAMESPACE}/pods/{deleted['metadata']['name']}")
-    wait_for_pod(connection, lambda pod: is_running_for(pod, "infer", 3.0))
-    s3.stop()
+    deleted = ground.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 4.0))
+    ground.connection.request("delete", f"/api/v1/namespaces/{ground.namespace}/pods/{deleted['metadata']['name']}")
+    ground.wait_for_pod(lambda pod: is_running_for(pod, "-infer-", 3.0))
+    ground.s3.stop()
     time.sleep(S3_AWAY_SECONDS)
-    s3.start()
+    ground.s3.start()
     return deleted
 
 
 def test_every_planned_repeat_has_its_terminal_record_whatever_happens(
-    tmp_path: Path,
-    connection: Connection,
-    s3: S3Server,
-    build_image: Callable[[str], str],
-    load_image: Callable[[str], None],
+    ground: Ground, provide_image: Callable[[str], str]
 ) -> None:
-    image = build_image("jax:cpu")
-    load_image(image)
-    set_up(tmp_path, connection, image, s3)
-    process = start_run(tmp_path, s3)
-    guard = threading.Timer(GUARD_SECONDS, process.send_signal, (signal.SIGKILL,))
-    guard.start()
+    ground.set_up({"jax": provide_image("jax:cpu")})
+    process = ground.start_run(MATRIX, RUN_ID)
 
-    deleted = disturb(connection, s3)
+    deleted = disturb(ground)
     output, _ = process.communicate()
-    guard.cancel()
     print(output)
 
-    store = Store.open(f"s3://{s3.bucket}/runs-of-e2e")
-    keys = list(store.list_keys(results_prefix(RUN_ID)))
-    results = [Result.model_validate_json(data) for _, data in store.get_many(keys)]
+    keys = list(ground.store.list_keys(results_prefix(RUN_ID)))
+    results = ground.read_results(RUN_ID)
     assert 5 == len({(key.cell_id, key.repeat) for key in map(parse_result_key, keys) if key})
     assert 5 == len(keys), keys
     assert Counter({"ok": 4, "oom": 1}) == Counter(result.status for result in results), output
     (lost,) = [result for result in results if result.status == "oom"]
     assert "matmul" == lost.cell.model
-    interrupted = list(store.list_keys(f"runs/{RUN_ID}/interrupted"))
+    interrupted = list(ground.store.list_keys(f"runs/{RUN_ID}/interrupted"))
     assert [deleted["metadata"]["uid"]] == [
         key.rpartition("/")[2].partition("-")[2].removesuffix(".json") for key in interrupted
     ]
     assert 1 == process.returncode  # one repeat did not end well
-    report = tmp_path / "reports" / RUN_ID / "report.html"
+    report = ground.folder / "reports" / RUN_ID / "report.html"
     assert "4 of 5 planned repeats ended ok" in report.read_text()
-    for pod in list_pods(connection):
+    for pod in ground.list_pods():
         assert pod["status"]["qosClass"] == "Guaranteed"
+
+
+@pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "jax"])
+def test_the_image_of_each_framework_measures_as_a_pod(
+    ground: Ground, provide_image: Callable[[str], str], framework: str
+) -> None:
+    image = provide_image(f"{framework}:cpu")
+    ground.set_up({framework: image})
+
+    output, _ = ground.start_run(ONE_CELL.replace("FRAMEWORK", framework), "one").communicate()
+
+    print(output)
+    (result,) = ground.read_results("one")
+    assert ("ok", framework) == (result.status, result.cell.framework), output
+    assert result.environment is not None
+    assert image == result.environment.image
+    print(framework, result.phases)
+
+
+def test_a_record_that_could_not_reach_the_store_is_taken_from_the_log(
+    ground: Ground, provide_image: Callable[[str], str]
+) -> None:
+    ground.set_up({"jax": provide_image("jax:cpu")})
+    process = ground.start_run(ONE_CELL.replace("FRAMEWORK", "jax"), "logged")
+
+    ground.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 5.0))
+    ground.s3.stop()
+    pod = ground.wait_for_pod(lambda pod: read_exit_code(pod) is not None)
+    ground.s3.start()
+    output, _ = process.communicate()
+
+    print(output)
+    assert EXIT_RESULT_IN_LOG == read_exit_code(pod)
+    (result,) = ground.read_results("logged")
+    assert ("ok", "bench", pod["metadata"]["uid"]) == (result.status, result.written_by, result.attempt)
+    assert result.samples is not None
+    assert 10 <= len(result.samples.step_seconds)
+    assert 0 == process.returncode
+    assert "report: " in output

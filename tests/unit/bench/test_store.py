@@ -20,6 +20,8 @@ from bench.store import (
     ResultKey,
     Store,
     StoreError,
+    cancelled_key,
+    cancelled_prefix,
     parse_result_key,
     result_key,
     results_prefix,
@@ -501,6 +503,7 @@ def test_a_bucket_in_another_region_is_named(answers: list[tuple[int, str]], ans
 def test_keys_follow_the_layout() -> None:
     assert "runs/smoke-1/run.json" == run_key("smoke-1")
     assert "runs/smoke-1/results/" == results_prefix("smoke-1")
+    assert "runs/smoke-1/cancelled/ab12.json" == cancelled_key("smoke-1", "ab12")
     assert f"runs/smoke-1/results/{CELL_ID}/3-ab12.json" == result_key("smoke-1", CELL_ID, 3, "ab12")
 
 
@@ -546,7 +549,7 @@ def test_result_keys_of_hostile_parts_are_refused(run_id: str, cell_id: str, rep
 
 @pytest.mark.parametrize("run_id", ["", "..", "a/b", "A", "a b"])
 def test_run_keys_of_hostile_names_are_refused(run_id: str) -> None:
-    for make_key in (run_key, results_prefix):
+    for make_key in (run_key, results_prefix, cancelled_prefix):
         with pytest.raises(ValueError, match="is no run id"):
             make_key(run_id)
 

@@ -65,6 +65,21 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, desk: Desk) -> 
     assert "run mine: all 4 repeats are there, nothing is measured" in out
 
 
+def test_a_published_report_lies_in_the_store(call_main: CallMain, desk: Desk) -> None:
+    code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--publish")
+
+    assert 0 == code
+    assert "published: file://results/runs/mine/report.html, file://results/latest/report.html" in out
+    report = (desk.folder / "reports" / "mine" / "report.html").read_bytes()
+    assert report == (desk.folder / "results" / "latest" / "report.html").read_bytes()
+    latest = json.loads((desk.folder / "results" / "latest" / "run.json").read_text())
+    assert ("mine", {"ok": 4}, []) == (
+        latest["run_id"],
+        latest["ending"]["num_repeats"],
+        latest["ending"]["missing"],
+    )
+
+
 def test_the_claims_are_answered_from_several_runs_on_one_page(call_main: CallMain, desk: Desk) -> None:
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
@@ -167,6 +182,9 @@ def test_words_in_brackets_are_no_markup(call_main: CallMain, desk: Desk) -> Non
         (["run", "quick.yaml", "--store", "file://quick.yaml"], "error: store file://quick.yaml: "),
         (["run", "quick.yaml", "--python", "/no/python"], "error: --python /no/python: "),
         (["run", "quick.yaml", "--run-id", "My Run"], "error: --run-id My Run: it takes up to 63 of a-z, 0-9 and '-'"),
+        (["run", "quick.yaml", "--owner", "a/b"], "error: --owner: is for runs on a cluster"),
+        (["run", "quick.yaml", "--deadline", "60"], "error: --deadline: is for runs on a cluster"),
+        (["run", "quick.yaml", "--publish", "--no-report"], "error: --publish: there is nothing to publish without"),
         (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: no NVIDIA GPU is visible on this machine"),
         (["render", "nope.yaml"], "error: nope.yaml"),
         (["status"], "error: store file://results: there is no directory "),

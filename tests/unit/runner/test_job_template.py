@@ -17,9 +17,18 @@ from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS, texts
 from runner.job_name import JobKey
-from runner.job_template import JobRenderer, JobShape, escape_variable, quote_yaml, read_manifest, render_manifest
+from runner.job_template import (
+    JobOwner,
+    JobRenderer,
+    JobShape,
+    escape_variable,
+    quote_yaml,
+    read_manifest,
+    render_manifest,
+)
 from runner.profile import Data, Gpus, NodeRule, Pool, Profile, Toleration, load_profile
 
+OWNER = JobOwner(name="night-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
 IMAGE = "registry.example/benchmatrix:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
@@ -41,6 +50,7 @@ def make_full_profile() -> Profile:
     return Profile(
         name="full",
         namespace="space",
+        labels={"team": "a"},
         service_account="account",
         pools={"cpu": pool, "gpu": pool},
         gpu=Gpus(name="Tesla T4", compute_capability=(7, 5), max_per_node=4),
@@ -185,6 +195,14 @@ PLACES: dict[str, tuple[Callable[[Values, str], Values], list[str]]] = {
         put_in_pool(lambda pool, text: {"tolerations": (pool.tolerations[0].model_copy(update={"value": text}),)}),
         [f"{POD}.tolerations.0.value"],
     ),
+    "label": (
+        put_in_profile(lambda profile, text: {"labels": {"team": text}}),
+        ["metadata.labels.team", "spec.template.metadata.labels.team"],
+    ),
+    "owner's name": (
+        lambda values, text: values | {"owner": JobOwner(name=text, uid=OWNER.uid)},
+        ["metadata.ownerReferences.0.name"],
+    ),
     "device claim": (put("claim_template"), [f"{POD}.resourceClaims.0.resourceClaimTemplateName"]),
 }
 SLOT_PLACES: dict[str, list[str]] = {
@@ -204,7 +222,7 @@ def expect(harmless: dict[str, object], paths: list[str], text: str) -> dict[str
     }
 
 
-FULL = make_renderer(make_full_profile(), queue="team").collect_values(plan(make_cell()))
+FULL = make_renderer(make_full_profile(), queue="team", owner=OWNER).collect_values(plan(make_cell()))
 SHAPE = JobShape.render(FULL)
 
 
@@ -398,6 +416,14 @@ def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
     assert "annotations" not in moved
 
 
+def test_a_job_goes_with_its_owner() -> None:
+    owned, free = (
+        render(load("kind"), owner=owner)["metadata"] for owner in (JobOwner.parse(f"night-1/{OWNER.uid}"), None)
+    )
+    assert [{"apiVersion": "batch/v1", "kind": "Job", "name": "night-1", "uid": OWNER.uid}] == owned["ownerReferences"]
+    assert "ownerReferences" not in free
+
+
 # Faults
 
 
@@ -426,6 +452,14 @@ def test_a_cell_that_may_take_longer_than_its_job_is_refused(seconds: float) -> 
 @pytest.mark.parametrize("queue", ["", "a b", "-a", "a\nb", "x" * 64, "A"])
 def test_a_queue_that_no_label_can_name_is_refused(queue: str) -> None:
     assert read_fault(load("kind"), queue=queue).startswith("--queue: found ")
+
+
+@pytest.mark.parametrize(
+    "owner", ["", "night", "night/", "/x", "night/1", "Night/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"]
+)
+def test_an_owner_that_is_no_job_is_refused(owner: str) -> None:
+    with pytest.raises(UserError, match="^--owner"):
+        JobOwner.parse(owner)
 
 
 @pytest.mark.parametrize("store", ["s3://b/\0", "s3://b/\udc80", "s3://b/" + "x" * 40_000])

@@ -168,6 +168,8 @@ FAULTS = [
     (f"extends: gke\nstart_seconds: {'9' * 400}", 2, "start_seconds", "expected a whole number, at most 1000000000"),
     ("extends: gke\nmax_infrastructure_failures: 21", 2, "max_infrastructure_failures", "at most 20"),
     ("extends: gke\nevict_never: 'no'", 2, "evict_never", "found the text 'no', expected true or false"),
+    ("extends: gke\nlabels: {benchmatrix/pool: x}", 2, "labels", "benchmatrix/pool is set by the tool"),
+    ("extends: gke\nlabels: {team: a b}", 2, "labels.team", "expected a label's value"),
     ("extends: gke\nenvironment: {A: 4}", 2, "environment.A", "found the number 4, expected a text; put it in quotes"),
     ("extends: gke\nenvironment: {A: on}", 2, "environment.A", "expected a text; put it in quotes"),
     ("extends: gke\nenvironment: {A: {b: c}}", 2, "environment.A", "found a mapping, expected a text"),

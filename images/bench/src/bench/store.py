@@ -25,11 +25,16 @@ from obstore.exceptions import BaseError
 from bench.errors import UserError
 from bench.store_faults import explain_fault, explain_os_error, get_headline, is_passing
 from bench.store_keys import (
+    LATEST_REPORT_KEY,
+    LATEST_RUN_KEY,
     NAME,
     ResultKey,
+    cancelled_key,
+    cancelled_prefix,
     check_key,
     interrupted_key,
     parse_result_key,
+    report_key,
     result_key,
     results_prefix,
     run_key,
@@ -40,13 +45,18 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
 
 __all__ = [
+    "LATEST_REPORT_KEY",
+    "LATEST_RUN_KEY",
     "KeyMissing",
     "ResultKey",
     "Store",
     "StoreError",
     "StoreUnreachable",
+    "cancelled_key",
+    "cancelled_prefix",
     "interrupted_key",
     "parse_result_key",
+    "report_key",
     "result_key",
     "results_prefix",
     "run_key",

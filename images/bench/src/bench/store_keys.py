@@ -8,6 +8,9 @@ RESULT_KEY = re.compile(
     rf"runs/(?P<run_id>{NAME})/results/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
     rf"(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
 )
+# Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
+LATEST_REPORT_KEY = "latest/report.html"
+LATEST_RUN_KEY = "latest/run.json"
 # Refused in keys: what leaves the store, what file systems or S3 take for something else, and names like those of
 # obstore's staging files (`x.json#1`).
 HOSTILE_PART = re.compile(r"|\.|\.\.|.*[\x00-\x1f\x7f\\].*|.*#[0-9]+", re.DOTALL)
@@ -41,9 +44,24 @@ def result_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
     return key
 
 
+def report_key(run_id: str) -> str:
+    """Return the key of the run's report; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/report.html"
+
+
 def interrupted_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
     """Return the key of what an attempt measured before it was interrupted: beside the results, for it is no end."""
     return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/interrupted/", 1)
+
+
+def cancelled_prefix(run_id: str) -> str:
+    """Return the folder of the run's marks of cancellation; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/cancelled/"
+
+
+def cancelled_key(run_id: str, cancellation: str) -> str:
+    """Return the key of the mark that one cancellation of the run leaves; ValueError where a part is no name."""
+    return f"{cancelled_prefix(run_id)}{_check_name(cancellation)}.json"
 
 
 def parse_result_key(key: str) -> ResultKey | None:

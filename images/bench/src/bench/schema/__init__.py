@@ -22,7 +22,7 @@ from bench.schema.measurement import (
     Verdict,
 )
 from bench.schema.result import Failure, FailureKind, Result, Status
-from bench.schema.run import Cluster, LeftOutCell, PlannedCell, Run
+from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
 __all__ = [
     "MODES",
@@ -32,6 +32,7 @@ __all__ = [
     "CpuUse",
     "Device",
     "Document",
+    "Ending",
     "Environment",
     "Failure",
     "FailureKind",
@@ -41,6 +42,7 @@ __all__ = [
     "GpuUse",
     "LeftOutCell",
     "Memory",
+    "MissingRepeat",
     "Mode",
     "Name",
     "Phase",

@@ -6,7 +6,17 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from bench.schema.cell import Cell
-from bench.schema.document import SCHEMA_VERSION, Count, Document, Name, PositiveSeconds, Version, hash_text
+from bench.schema.document import (
+    SCHEMA_VERSION,
+    CellId,
+    Count,
+    Document,
+    Name,
+    Number,
+    PositiveSeconds,
+    Version,
+    hash_text,
+)
 
 
 class PlannedCell(Document):
@@ -36,6 +46,23 @@ class Cluster(Document):
     """Kueue's LocalQueue that the Jobs were handed to."""
 
 
+class MissingRepeat(Document):
+    """A planned repeat that has no terminal record."""
+
+    cell_id: CellId
+    repeat: Count
+
+
+class Ending(Document):
+    """How far a run was when its report was published."""
+
+    published_at: AwareDatetime
+    num_repeats: dict[str, Number]
+    """Planned repeats by the status of their newest record; `missing`: without one."""
+    missing: tuple[MissingRepeat, ...]
+    """Those without a record: the run's deadline passed before they were measured. Empty: the run is complete."""
+
+
 class Run(Document):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
@@ -52,6 +79,8 @@ class Run(Document):
     git_revision: str | None
     cells: tuple[PlannedCell, ...]
     left_out: tuple[LeftOutCell, ...]
+    ending: Ending | None = None
+    """Only in `latest/run.json`: a run's own document is written before anything is measured."""
 
     @property
     def plan_id(self) -> str:

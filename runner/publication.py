@@ -1,0 +1,58 @@
+"""A run that is over and its report in; both in the store out: beside the run's results, and under `latest/`.
+
+`latest/` is what a page or a dashboard points at: it changes once a run, after everything else is written.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from bench.schema import Ending, MissingRepeat, Run
+from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
+
+MISSING = "missing"
+
+
+class RepeatState(NamedTuple):
+    """A planned repeat and the status of its newest record, `missing` where it has none."""
+
+    cell_id: str
+    repeat: int
+    status: str
+
+
+def describe_ending(states: Iterable[RepeatState]) -> Ending:
+    """Return how far a run is, from one state for each planned repeat."""
+    states = list(states)
+    return Ending(
+        published_at=datetime.now(UTC),
+        num_repeats=dict(Counter(state.status for state in states)),
+        missing=tuple(
+            MissingRepeat(cell_id=state.cell_id, repeat=state.repeat) for state in states if state.status == MISSING
+        ),
+    )
+
+
+def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> list[str]:
+    """Put the report beside the run and under `latest/`, and return the keys that were written, in their order.
+
+    `latest/run.json` is written last: it names the run that `latest/report.html` is of. Where `latest/` holds a newer
+    run's already, it is left. StoreError where the store cannot be used.
+    """
+    store.put(report_key(run.run_id), report)
+    if _is_newer_there(store, run):
+        return [report_key(run.run_id)]
+    store.put(LATEST_REPORT_KEY, report)
+    store.put(LATEST_RUN_KEY, run.model_copy(update={"ending": ending}).to_json())
+    return [report_key(run.run_id), LATEST_REPORT_KEY, LATEST_RUN_KEY]
+
+
+def _is_newer_there(store: Store, run: Run) -> bool:
+    try:
+        latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
+    except (KeyMissing, ValidationError):  # none yet, or one of another version of this tool
+        return False
+    return latest.created_at > run.created_at

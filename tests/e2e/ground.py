@@ -1,0 +1,134 @@
+"""A cluster whose nodes run pods, a store and a matrix in; a set-up, a started run, and what its pods do out."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.schema import Result
+from bench.store import Store, results_prefix
+from runner.cluster.connection import CURRENT, ApiError, Connection
+from s3_server import S3Server
+
+PROGRAM = (sys.executable, "-m", "runner.cli")
+ROOT = Path(__file__).parents[2]
+GUARD_SECONDS = 300.0
+"""A run, or a condition, that takes longer has failed."""
+NOT_FOUND = 404
+
+
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = GUARD_SECONDS) -> Any:
+    """Return the first true answer of `condition`; AssertionError where none comes."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.2)
+    return answer
+
+
+def delete_namespace(connection: Connection, name: str) -> None:
+    """Delete a namespace, if it is there, and return when it is gone."""
+
+    def is_gone() -> bool:
+        return not connection.list_items("/api/v1/namespaces", fieldSelector=f"metadata.name={name}")
+
+    try:
+        connection.request("delete", f"/api/v1/namespaces/{name}")
+    except ApiError as error:
+        if error.status != NOT_FOUND:
+            raise
+    wait_for(is_gone, f"the end of namespace {name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """A namespace of a cluster whose nodes run pods, and a real S3 server that they reach."""
+
+    connection: Connection
+    namespace: str
+    s3: S3Server
+    folder: Path
+    """Where the command line runs."""
+
+    @property
+    def store_url(self) -> str:
+        return f"s3://{self.s3.bucket}/{self.namespace}"
+
+    @property
+    def store(self) -> Store:
+        return Store.open(self.store_url)
+
+    def set_up(self, images: Mapping[str, str]) -> None:
+        """Write a profile with these images (by framework), and apply what a run needs, with the store's keys."""
+        profile = {
+            "extends": "kind",
+            "namespace": self.namespace,
+            "images": {framework: {"cpu": image} for framework, image in images.items()},
+            "environment": {"AWS_ENDPOINT_URL": self.s3.endpoint_url, "AWS_DEFAULT_REGION": "us-east-1"},
+        }
+        (self.folder / "profile.yaml").write_text(json.dumps(profile))
+        self._start("setup", "--on", CURRENT, "--profile", "profile.yaml", "--no-s3").communicate()
+        self.make_store_secret()
+
+    def make_store_secret(self) -> None:
+        """Make the Secret with the store's keys that profiles for kind name."""
+        keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "benchmatrix-store"}, "stringData": keys}
+        path = f"/api/v1/namespaces/{self.namespace}/secrets"
+        self.connection.request("create", path, body=json.dumps(secret).encode())
+
+    def start_run(self, matrix: str, run_id: str) -> "subprocess.Popen[str]":
+        """Start `benchmatrix run` with a matrix (YAML); it is killed where it takes too long."""
+        (self.folder / "matrix.yaml").write_text(matrix)
+        where = ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url, "--run-id", run_id)
+        process = self._start("run", "matrix.yaml", *where)
+        guard = threading.Timer(GUARD_SECONDS, process.kill)
+        guard.daemon = True
+        guard.start()
+        return process
+
+    def list_pods(self) -> list[dict[str, Any]]:
+        return self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/pods")
+
+    def wait_for_pod(self, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Return the first pod that is wanted, as soon as there is one."""
+        found: dict[str, Any] = wait_for(lambda: next(filter(is_wanted, self.list_pods()), None), "a pod")
+        return found
+
+    def read_results(self, run_id: str) -> list[Result]:
+        """Return all terminal records of a run."""
+        store = self.store
+        keys = list(store.list_keys(results_prefix(run_id)))
+        return [Result.model_validate_json(data) for _, data in store.get_many(keys)]
+
+    def _start(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+def is_running_for(pod: dict[str, Any], words: str, seconds: float) -> bool:
+    """Whether a pod with these words in its name has been running for a while."""
+    state = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {})
+    if words not in pod["metadata"]["name"] or "running" not in state:
+        return False
+    started = time.strptime(state["running"]["startedAt"], "%Y-%m-%dT%H:%M:%SZ")
+    return time.time() - (time.mktime(started) - time.timezone) > seconds
+
+
+def read_exit_code(pod: dict[str, Any]) -> int | None:
+    """Return what the pod's container ended with; None while it runs."""
+    state = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {})
+    code: int | None = state.get("terminated", {}).get("exitCode")
+    return code

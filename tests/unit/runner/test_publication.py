@@ -1,0 +1,83 @@
+"""runner.publication: where a finished run's report is put, in which order, and what it says of what is missing."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bench.schema import Run
+from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
+from factories import make_cell, make_run
+from runner.publication import RepeatState, describe_ending, publish_report
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+CELL = make_cell()
+
+
+def make_night(run_id: str, *, hours: float = 0.0) -> Run:
+    return make_run(cells=[CELL], run_id=run_id).model_copy(update={"created_at": NOON + timedelta(hours=hours)})
+
+
+def publish(store: Store, run: Run, *states: str) -> list[str]:
+    ending = describe_ending(RepeatState(CELL.cell_id, number, state) for number, state in enumerate(states, 1))
+    return publish_report(store, run, f"<html>{run.run_id}".encode(), ending)
+
+
+def read_latest(store: Store) -> Run:
+    return Run.model_validate_json(store.get(LATEST_RUN_KEY))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}")
+
+
+def test_the_document_that_names_the_run_is_written_last(store: Store) -> None:
+    keys = publish(store, make_night("one"), "ok", "oom")
+
+    assert ["runs/one/report.html", LATEST_REPORT_KEY, LATEST_RUN_KEY] == keys
+    assert b"<html>one" == store.get(LATEST_REPORT_KEY) == store.get("runs/one/report.html")
+    ending = read_latest(store).ending
+    assert ending is not None
+    assert ({"ok": 1, "oom": 1}, ()) == (ending.num_repeats, ending.missing)
+
+
+def test_what_the_deadline_cut_off_is_named(store: Store) -> None:
+    publish(store, make_night("one"), "ok", "missing")
+
+    ending = read_latest(store).ending
+
+    assert ending is not None
+    assert [(CELL.cell_id, 2)] == [(repeat.cell_id, repeat.repeat) for repeat in ending.missing]
+
+
+def test_a_newer_run_takes_the_place_and_an_older_one_does_not(store: Store) -> None:
+    publish(store, make_night("monday"), "ok")
+    publish(store, make_night("tuesday", hours=24), "ok")
+    keys = publish(store, make_night("monday-again", hours=1), "ok")  # began before Tuesday's, ended after it
+
+    assert ["runs/monday-again/report.html"] == keys
+    assert "tuesday" == read_latest(store).run_id
+    assert b"<html>tuesday" == store.get(LATEST_REPORT_KEY)
+
+
+def test_the_same_run_may_be_published_again(store: Store) -> None:
+    publish(store, make_night("one"), "missing")
+    publish(store, make_night("one"), "ok")
+    ending = read_latest(store).ending
+    assert ending is not None
+    assert () == ending.missing
+
+
+def test_a_latest_run_of_another_version_is_replaced(store: Store) -> None:
+    store.put(LATEST_RUN_KEY, b'{"schema_version": 99}')
+    publish(store, make_night("one"), "ok")
+    assert "one" == read_latest(store).run_id
+
+
+def test_publishing_leaves_the_runs_own_document_and_the_list_of_runs_alone(store: Store) -> None:
+    run = make_night("one")
+    store.put("runs/one/run.json", run.to_json())
+    publish(store, run, "ok")
+    assert run == Run.model_validate_json(store.get("runs/one/run.json"))
+    assert ["one"] == store.list_run_ids()
