@@ -12,7 +12,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test e2e check format lock audit clean
+.PHONY: help install matrix images push test e2e check format lock audit chart clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -67,6 +67,9 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 	$(COMPILE) --universal pyproject.toml -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml -o requirements-dev.lock
 	$(foreach image,$(IMAGES),$(foreach flavour,cpu cuda,$(call lock-image,$(image),$(flavour))))
+
+chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
+	@$(BIN)/python charts/make_schema.py
 
 clean: ## remove environments and caches; results and reports stay
 	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,161 @@
+"""The chart's values.schema.yaml and the models of the tool in; values.schema.json and the table in README.md out.
+
+`python charts/make_schema.py` writes both; with `--check` it only tells whether they are in step.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.catalog import MODELS
+from bench.schema import Cell, PlannedCell
+from runner.matrix import list_builtin_matrices
+from runner.matrix_definition import TOP_KEYS
+from runner.matrix_values import CELL_KEYS, EXECUTION_KEYS
+from runner.profile import BUILTIN_PROFILES, Profile
+
+CHART = Path(__file__).parent / "benchmatrix"
+SOURCE, SCHEMA, README = CHART / "values.schema.yaml", CHART / "values.schema.json", CHART / "README.md"
+BEGIN, END = "<!-- made by `make chart` from values.schema.yaml -->", "<!-- end -->"
+OWN_PROFILE_KEYS = (
+    "name",
+    "namespace",
+    "service_account",
+    "service_account_annotations",
+    "store_secret",
+    "image_pull_secrets",
+)
+"""Keys of a profile that the chart says."""
+
+Schema = dict[str, Any]
+
+
+def make_schema() -> Schema:
+    """Return the JSON Schema of values.yaml."""
+    schema: Schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    profile, definitions = make_profile_schema()
+    schema["properties"]["profile"] |= profile
+    schema["properties"]["matrix"] |= {"enum": list_builtin_matrices()}
+    schema["properties"]["customMatrix"] |= {"if": {"minProperties": 1}, "then": {"$ref": "#/$defs/matrix"}}
+    schema["$defs"] |= definitions | {"matrix": make_matrix_schema()}
+    return {"$comment": "made by `make chart` from values.schema.yaml"} | schema
+
+
+def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
+    """Return the schema of `profile` and the definitions that it refers to: no key is needed, any may be null."""
+    schema = Profile.model_json_schema(ref_template="#/$defs/profile{model}")
+    definitions = {f"profile{name}": loosen(part) for name, part in schema.pop("$defs").items()}
+    loosened = loosen(schema)
+    loosened["properties"] = {
+        "extends": {"enum": list(BUILTIN_PROFILES), "description": "A built-in profile that this one differs from."}
+    } | {key: part for key, part in loosened["properties"].items() if key not in OWN_PROFILE_KEYS}
+    del loosened["description"]  # that of values.schema.yaml is kept
+    return loosened, definitions
+
+
+def loosen(schema: Schema) -> Schema:
+    """Return the schema of an object of which only what differs is said: null removes what another profile says."""
+    left = {key: value for key, value in schema.items() if key not in ("title", "required")}
+    if "properties" in left:
+        left["properties"] = {key: allow_null(part) for key, part in left["properties"].items()}
+    return left
+
+
+def allow_null(schema: Schema) -> Schema:
+    """Return a schema that takes null as well."""
+    left = {key: value for key, value in schema.items() if key not in ("title", "default", "anyOf")}
+    parts = [part for part in schema.get("anyOf", [{}]) if part != {"type": "null"}]
+    found = left | parts[0]
+    if isinstance(found.get("additionalProperties"), dict):
+        found["additionalProperties"] = allow_null(found["additionalProperties"])
+    if "enum" in found:
+        found["enum"] = [*found["enum"], None]
+    if "type" in found:
+        return found | {"type": [found["type"], "null"]}
+    description = found.pop("description", None)
+    return {"anyOf": [found, {"type": "null"}]} | ({"description": description} if description else {})
+
+
+def make_matrix_schema() -> Schema:
+    """Return the schema of a matrix as in a file: which keys and values there are, not which go together."""
+    values = {key: make_value_schema(Cell, key) for key in CELL_KEYS}
+    execution = {key: make_value_schema(PlannedCell, key) for key in EXECUTION_KEYS}
+    lists = {key: {"type": "array", "minItems": 1, "items": value} for key, value in values.items()}
+    either = {key: {"anyOf": [value, lists[key]]} for key, value in values.items()}
+    parts = {
+        "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"},
+        "description": {"type": "string"},
+        "axes": _make_object(lists) | {"minProperties": 1},
+        "defaults": _make_object(values | execution),
+        "exclude": {"type": "array", "items": _make_object(either)},
+        "include": {"type": "array", "items": _make_object(either | execution)},
+    }
+    if set(parts) != set(TOP_KEYS):
+        raise AssertionError(f"keys of a matrix: {TOP_KEYS}")
+    return _make_object(parts) | {"required": ["name", "axes"]}
+
+
+def make_value_schema(document: type[Cell] | type[PlannedCell], key: str) -> Schema:
+    """Return the schema of one value of a cell or of its execution."""
+    if key == "model":
+        return {"enum": list(MODELS)}
+    found = document.model_json_schema()["properties"][key]
+    return {name: part for name, part in found.items() if name not in ("title", "default", "description")}
+
+
+def _make_object(properties: Mapping[str, Schema]) -> Schema:
+    return {"type": "object", "additionalProperties": False, "properties": dict(properties)}
+
+
+def make_table() -> str:
+    """Return the Markdown table of all values: key, default, what it says."""
+    schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    lines = ["| value | default | what it says |", "|---|---|---|"]
+    for path, default, description in list_values(schema, defaults, schema["$defs"]):
+        shown = json.dumps(default).replace("|", "\\|")
+        lines.append(f"| `{path}` | `{shown}` | {description} |")
+    return "\n".join(lines)
+
+
+def list_values(
+    schema: Schema, defaults: Mapping[str, Any], definitions: Mapping[str, Schema], prefix: str = ""
+) -> Iterator[tuple[str, Any, str]]:
+    """Yield path, default and description of every value that has a default, in the order of the schema."""
+    for key, part in schema["properties"].items():
+        if key not in defaults:
+            continue
+        resolved = definitions[part["$ref"].rpartition("/")[2]] | part if "$ref" in part else part
+        if "properties" in resolved and key != "resources":
+            yield from list_values(resolved, defaults[key], definitions, f"{prefix}{key}.")
+            continue
+        yield f"{prefix}{key}", defaults[key], resolved["description"]
+
+
+def make_files() -> dict[Path, str]:
+    """Return what belongs into each file that is made."""
+    readme = README.read_text(encoding="utf-8")
+    table = f"{BEGIN}\n{make_table()}\n{END}"
+    return {
+        SCHEMA: json.dumps(make_schema(), indent=1, ensure_ascii=False) + "\n",
+        README: re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda match: table, readme, flags=re.DOTALL),
+    }
+
+
+def main() -> None:
+    """Write the files, or exit with 1 where `--check` finds one that is not in step."""
+    files = make_files()
+    if "--check" in sys.argv[1:]:
+        stale = [path.name for path, text in files.items() if path.read_text(encoding="utf-8") != text]
+        sys.exit(f"{', '.join(stale)}: not in step with values.schema.yaml; run `make chart`" if stale else 0)
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

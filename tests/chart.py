@@ -1,0 +1,84 @@
+"""Values in, the chart rendered by Helm's own engine out: its manifests, and what a test wants of them."""
+
+import copy
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import helm_python
+import yaml
+
+CHART = Path(__file__).parents[1] / "charts" / "benchmatrix"
+RELEASE, NAMESPACE = "sweeps", "team-a"
+IMAGES = {name: {"cpu": f"registry.example/{name}:1"} for name in ("pytorch", "tensorflow", "jax")}
+NEEDED: dict[str, Any] = {
+    "image": {"repository": "registry.example/control", "tag": "1"},
+    "store": {"url": "s3://bucket/prefix"},
+    "profile": {"extends": "kind", "images": IMAGES},
+}
+"""The least that an installation says."""
+
+Manifest = dict[str, Any]
+
+
+def make_values(**changes: Any) -> dict[str, Any]:
+    """Return values that can be installed; `night__suspend=True` sets `night.suspend`."""
+    values = copy.deepcopy(NEEDED)
+    for path, value in changes.items():
+        *keys, last = path.split("__")
+        place = values
+        for key in keys:
+            place = place.setdefault(key, {})
+        place[last] = value
+    return values
+
+
+def render_texts(values: dict[str, Any], *, name: str = RELEASE, namespace: str = NAMESPACE) -> dict[str, str]:
+    """Return what each template gives, by its path in the chart."""
+    with helm_python.Chart.load(CHART) as chart:
+        return chart.render(values, name=name, namespace=namespace)
+
+
+def render(values: dict[str, Any], **release: str) -> list[Manifest]:
+    """Return all manifests, the pod of `helm test` among them."""
+    texts = (text for path, text in render_texts(values, **release).items() if path.endswith(".yaml"))
+    return list(parse(texts))
+
+
+def parse(texts: Iterable[str]) -> Iterator[Manifest]:
+    """Yield the manifests of YAML documents."""
+    for text in texts:
+        yield from filter(None, yaml.safe_load_all(text))
+
+
+def find(manifests: Iterable[Manifest], kind: str, name_end: str = "") -> Manifest:
+    """Return the one manifest of a kind whose name ends so."""
+    (found,) = [item for item in manifests if item["kind"] == kind and item["metadata"]["name"].endswith(name_end)]
+    return found
+
+
+def find_pod(manifests: Iterable[Manifest]) -> Manifest:
+    """Return the template of a night's runner."""
+    pod: Manifest = find(manifests, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]
+    return pod
+
+
+def make_night(cronjob: Manifest, name: str) -> Manifest:
+    """Return a Job as `kubectl create job --from=cronjob/...` makes it of a CronJob that is in the cluster."""
+    template, metadata = cronjob["spec"]["jobTemplate"], cronjob["metadata"]
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
+    labelled = {"name": name, "labels": template["metadata"]["labels"], "ownerReferences": [owner]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": labelled, "spec": template["spec"]}
+
+
+def read_config(manifests: Iterable[Manifest], key: str) -> Manifest:
+    """Return the document that a night's runner is given: its `profile` or its `matrix`."""
+    document: Manifest = json.loads(find_pod(manifests)["metadata"]["annotations"][f"benchmatrix/{key}"])
+    return document
