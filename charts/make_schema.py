@@ -21,6 +21,7 @@ from runner.profile import BUILTIN_PROFILES, Profile
 
 CHART = Path(__file__).parent / "benchmatrix"
 SOURCE, SCHEMA, README = CHART / "values.schema.yaml", CHART / "values.schema.json", CHART / "README.md"
+VALUES = CHART / "values.yaml"
 BEGIN, END = "<!-- made by `make chart` from values.schema.yaml -->", "<!-- end -->"
 OWN_PROFILE_KEYS = (
     "name",
@@ -31,6 +32,12 @@ OWN_PROFILE_KEYS = (
     "image_pull_secrets",
 )
 """Keys of a profile that the chart says."""
+OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
+"""Keys of a profile's `gpu` that `claims` says."""
+QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+"""Of a profile, as in runner/kubernetes_syntax.py."""
+IMAGE = "^[^\\s]+$"
+"""No blanks; what else belongs into the name of an image, doctor tells."""
 
 Schema = dict[str, Any]
 
@@ -38,19 +45,42 @@ Schema = dict[str, Any]
 def make_schema() -> Schema:
     """Return the JSON Schema of values.yaml."""
     schema: Schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    require_defaults(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")), schema["$defs"])
     profile, definitions = make_profile_schema()
-    schema["properties"]["profile"] |= profile
+    schema["properties"]["profile"] |= profile | {
+        "if": {"minProperties": 1},  # the templates say what an empty one lacks
+        "then": {"anyOf": [{"required": ["extends"]}, {"required": ["pools"]}]},
+    }
     schema["properties"]["matrix"] |= {"enum": list_builtin_matrices()}
     schema["properties"]["customMatrix"] |= {"if": {"minProperties": 1}, "then": {"$ref": "#/$defs/matrix"}}
     schema["$defs"] |= definitions | {"matrix": make_matrix_schema()}
     return {"$comment": "made by `make chart` from values.schema.yaml"} | schema
 
 
+def require_defaults(schema: Schema, defaults: Mapping[str, Any], definitions: Mapping[str, Schema]) -> None:
+    """Require every key that has a default: a user's null takes it away, and the templates count on it."""
+    schema["required"] = list(defaults)
+    for key, part in schema.get("properties", {}).items():
+        if key in defaults and key != "resources" and "properties" in resolve(part, definitions):
+            require_defaults(part, defaults[key], definitions)
+
+
+def resolve(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return a schema with what it refers to."""
+    return definitions[schema["$ref"].rpartition("/")[2]] | schema if "$ref" in schema else schema
+
+
 def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
     """Return the schema of `profile` and the definitions that it refers to: no key is needed, any may be null."""
     schema = Profile.model_json_schema(ref_template="#/$defs/profile{model}")
     definitions = {f"profile{name}": loosen(part) for name, part in schema.pop("$defs").items()}
+    for key in OWN_GPU_KEYS:
+        del definitions["profileGpus"]["properties"][key]
+    definitions["profilePool"]["properties"]["memory"]["pattern"] = QUANTITY
     loosened = loosen(schema)
+    for key in ("tmp_size", "shm_size"):
+        loosened["properties"][key]["pattern"] = QUANTITY
+    loosened["properties"]["images"]["additionalProperties"]["additionalProperties"]["pattern"] = IMAGE
     loosened["properties"] = {
         "extends": {"enum": list(BUILTIN_PROFILES), "description": "A built-in profile that this one differs from."}
     } | {key: part for key, part in loosened["properties"].items() if key not in OWN_PROFILE_KEYS}
@@ -70,6 +100,8 @@ def allow_null(schema: Schema) -> Schema:
     """Return a schema that takes null as well."""
     left = {key: value for key, value in schema.items() if key not in ("title", "default", "anyOf")}
     parts = [part for part in schema.get("anyOf", [{}]) if part != {"type": "null"}]
+    if len(parts) != 1:
+        raise AssertionError(f"several kinds of values: {parts}")
     found = left | parts[0]
     if isinstance(found.get("additionalProperties"), dict):
         found["additionalProperties"] = allow_null(found["additionalProperties"])
@@ -115,7 +147,7 @@ def _make_object(properties: Mapping[str, Schema]) -> Schema:
 def make_table() -> str:
     """Return the Markdown table of all values: key, default, what it says."""
     schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    defaults = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
     lines = ["| value | default | what it says |", "|---|---|---|"]
     for path, default, description in list_values(schema, defaults, schema["$defs"]):
         shown = json.dumps(default).replace("|", "\\|")
@@ -130,7 +162,7 @@ def list_values(
     for key, part in schema["properties"].items():
         if key not in defaults:
             continue
-        resolved = definitions[part["$ref"].rpartition("/")[2]] | part if "$ref" in part else part
+        resolved = resolve(part, definitions)
         if "properties" in resolved and key != "resources":
             yield from list_values(resolved, defaults[key], definitions, f"{prefix}{key}.")
             continue

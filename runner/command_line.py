@@ -11,6 +11,10 @@ from runner.profile import BUILTIN_PROFILES
 
 EXIT_NOT_OK = 1
 EXIT_USER_ERROR = 2
+EXIT_PASSING = 75
+"""EX_TEMPFAIL of sysexits.h: store or API server are away; the same command may go well later."""
+EXIT_FAULT = 70
+"""EX_SOFTWARE of sysexits.h: an internal error."""
 EXIT_INTERRUPTED = 130
 
 CONSOLE = Console(markup=False, emoji=False, highlight=False)

@@ -99,9 +99,12 @@ def find_interpreters(
     frameworks: Set[Framework], given: Mapping[Framework, Path], console: Console, lock: int
 ) -> Mapping[Framework, Path]:
     """Return the frameworks' interpreters: those given, else those of the images' environments, made where missing."""
+    wanted = sorted(frameworks - given.keys())
+    if not wanted:
+        return given
     flavour: Flavour = "cpu" if find_gpu() is None else "cuda"
     with InstallProgress(console) as progress:
-        made = prepare_environments(sorted(frameworks - given.keys()), flavour, progress.report, keep_open=[lock])
+        made = prepare_environments(wanted, flavour, progress.report, keep_open=[lock])
     return {**made, **given}
 
 

@@ -237,15 +237,15 @@ class Profile(Document):
         if image is not None:
             return image
         place = f"profile {self.name}: images.{cell.framework}.{cell.device}"
+        if not has_checkout():  # in the image of the runner, which cannot tell the tags in a registry
+            raise UserError(
+                f"{place}: is missing; name the image for {cell.framework} cells on a {cell.device}, in the chart's "
+                f"values at `profile.images`: `benchmatrix images push` prints the lines; or have a matrix without them"
+            )
         if self.registry is None:
             raise UserError(
                 f"{place}: is missing; name the image for {cell.framework} cells on a {cell.device}, or the `registry` "
                 f"of all images, in a profile of yours that has `extends: {self.name}`"
-            )
-        if not has_checkout():
-            raise UserError(
-                f"{place}: is missing; there is no checkout here to tell the tags in {self.registry}, so name the "
-                "image: `benchmatrix images push` prints the lines"
             )
         return name_image(self.registry, find_image(cell.framework, cell.device))
 

@@ -40,14 +40,18 @@ def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> lis
     """Put the report beside the run and under `latest/`, and return the keys that were written, in their order.
 
     `latest/run.json` is written last: it names the run that `latest/report.html` is of. Where `latest/` holds a newer
-    run's already, it is left. StoreError where the store cannot be used.
+    run's already, it is left. Two runs that end within the same moment can leave the report of one under the name of
+    the other: `runs/RUN_ID/report.html` of the run that is named is certain. StoreError where the store cannot be used.
     """
     store.put(report_key(run.run_id), report)
-    if _is_newer_there(store, run):
-        return [report_key(run.run_id)]
-    store.put(LATEST_REPORT_KEY, report)
-    store.put(LATEST_RUN_KEY, run.model_copy(update={"ending": ending}).to_json())
-    return [report_key(run.run_id), LATEST_REPORT_KEY, LATEST_RUN_KEY]
+    written = [report_key(run.run_id)]
+    document = run.model_copy(update={"ending": ending}).to_json()
+    for key, data in ((LATEST_REPORT_KEY, report), (LATEST_RUN_KEY, document)):
+        if _is_newer_there(store, run):  # before each: another run may end at the same time
+            break
+        store.put(key, data)
+        written.append(key)
+    return written
 
 
 def _is_newer_there(store: Store, run: Run) -> bool:

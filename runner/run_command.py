@@ -65,7 +65,7 @@ def run(
         typer.Option(min=1, help="On a cluster: seconds after the run's beginning when unfinished Jobs are deleted."),
     ] = None,
     owner: Annotated[
-        str | None, typer.Option(help="NAME/UID of the Job that this runner is a pod of: the cells' Jobs go with it.")
+        str | None, typer.Option(help="NAME/UID of a Job in the cells' namespace, the runner's own: they go with it.")
     ] = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -152,7 +152,9 @@ def _measure_there(
         with end_like_interrupt():
             connection = Connection(context=there.target.context)
             chosen = there.choose_run()
-            words.print(f"to go on after an interruption: {format_resume_command(chosen)}", style="dim", soft_wrap=True)
+            if there.owner is None:  # a pod's command is of no use elsewhere
+                resume = format_resume_command(chosen)
+                words.print(f"to go on after an interruption: {resume}", style="dim", soft_wrap=True)
             with ClusterProgress(CONSOLE, as_json=as_json) as progress:
                 observer = observe_with_metrics(progress, connection, metrics_port)
                 there.measure(chosen, connection, observer, words)

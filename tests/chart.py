@@ -46,10 +46,21 @@ def render(values: dict[str, Any], **release: str) -> list[Manifest]:
     return list(parse(texts))
 
 
+class StrictLoader(yaml.SafeLoader):
+    """Reads YAML, and refuses a mapping that has a key twice: Kubernetes would take one of the two."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key) for key, _ in node.value]
+        twice = {key for key in keys if keys.count(key) > 1}
+        if twice:
+            raise yaml.constructor.ConstructorError(problem=f"twice: {twice}", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def parse(texts: Iterable[str]) -> Iterator[Manifest]:
     """Yield the manifests of YAML documents."""
     for text in texts:
-        yield from filter(None, yaml.safe_load_all(text))
+        yield from filter(None, yaml.load_all(text, StrictLoader))
 
 
 def find(manifests: Iterable[Manifest], kind: str, name_end: str = "") -> Manifest:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from bench.store import Store, StoreError
-from runner.cluster.connection import UNAUTHORIZED, ApiError
-from runner.cluster.findings import FORBIDDEN, NOT_FOUND, Finding, FindingState, explain_unchecked, find_object
+from runner.cluster.connection import FORBIDDEN, IN_CLUSTER, NOT_FOUND, UNAUTHORIZED, ApiError
+from runner.cluster.findings import Finding, FindingState, explain_unchecked, find_object
 from runner.cluster.site import Site
 from runner.permissions import HOUSEKEEPING_PERMISSIONS, RUN_PERMISSIONS, Permission
 
@@ -65,7 +65,8 @@ def check_permissions(site: Site) -> Iterator[Finding]:
     """Find whether we may do what the runner does; a run needs no housekeeping, so that is a warning at most."""
     for permission in RUN_PERMISSIONS:
         yield _check_permission(site, permission, f"permission: {permission.resource}", if_refused="failed")
-    for permission in HOUSEKEEPING_PERMISSIONS:
+    housekeeping = () if site.target.context == IN_CLUSTER else HOUSEKEEPING_PERMISSIONS  # people's, not a runner's
+    for permission in housekeeping:
         check = f"permission: {permission.resource}, to cancel and clean"
         yield _check_permission(site, permission, check, if_refused="warning")
 

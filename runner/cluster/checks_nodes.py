@@ -7,8 +7,8 @@ from decimal import Decimal
 
 from bench.schema import Framework
 from runner.checkout import ROOT
-from runner.cluster.connection import ApiError, Connection
-from runner.cluster.findings import FORBIDDEN, Finding, FindingState, find_object
+from runner.cluster.connection import FORBIDDEN, ApiError, Connection
+from runner.cluster.findings import Finding, FindingState, find_object
 from runner.cluster.nodes import SeenNode, count_daemon_requests, fit_pod, list_label_misfits, read_node
 from runner.cluster.site import CellKind, Site
 from runner.profile import Gpus

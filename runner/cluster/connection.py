@@ -41,7 +41,7 @@ LOGIN_PATIENCE_SECONDS = 60.0
 TELL_SECONDS = 5.0
 """Requests that are repeated for so long are told about."""
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
-UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS = 401, 403, 429
+UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY_REQUESTS = 401, 403, 404, 409, 429
 UNREACHABLE = "Unreachable"
 ANONYMOUS = 'User "system:anonymous"'
 """Whom the API server sees where a program that gives credentials gave none."""
@@ -93,11 +93,12 @@ class Connection:
         body: bytes | None = None,
         content_type: str = "application/json",
         patience_seconds: float | None = None,
+        stop: threading.Event | None = None,
     ) -> bytes:
         """Send a request and return the body of the answer.
 
         `verb`: a word of RBAC, `create` for one. Repeated while the server is away, busy or ailing, for as long as the
-        patience lasts; ApiError where it refuses, or when that is over.
+        patience lasts and until `stop`; ApiError where it refuses, or when that is over.
         """
         retries = Retries(
             connection=self,
@@ -109,7 +110,9 @@ class Connection:
             except ApiError as error:
                 if isinstance(error, BusyError):
                     self.pace.slow_down(error.retry_after)
-                retries.wait(error)
+                retries.wait(error, stop)
+                if stop is not None and stop.is_set():
+                    raise
 
     def get_object(self, path: str) -> dict[str, Any]:
         """Return one object; ApiError as `request`."""

@@ -53,6 +53,11 @@ class Desk:
         self._submitters.stop()
         self._registrars.stop()
 
+    def stop_submitting(self, seconds: float) -> None:
+        """Have no further Job made; what is being made is waited for, so long at the most."""
+        self._submitters.stop()
+        self._submitters.await_end(seconds)
+
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have a Job made by `work`; the deciding thread hears by `then` what it returned, or meets what it raised."""
         self._work(self._submitters, work, then)

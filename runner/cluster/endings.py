@@ -53,7 +53,7 @@ def _explain_exit(pod: SeenPod, code: int) -> Ending:
     if code == EXIT_USER_ERROR:
         return "failed", Failure(kind="bad-configuration", message=_last_error(tail), exit_code=code, stderr_tail=tail)
     if code == EXIT_RESULT_IN_LOG:
-        message = "the record could not be stored, and the pod's log no longer has it"
+        message = "the record could not be stored, and its pod's log cannot be read or no longer has it"
         return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)
     if code in (NOT_EXECUTABLE, NOT_FOUND) or pod.end_reason in NOT_STARTED:
         message = f"the image could not be run: {_last_line(tail) or pod.end_reason}"

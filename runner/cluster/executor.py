@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from bench.errors import UserError
+from bench.errors import PassingError, UserError
 from bench.schema import Failure, Result
 from runner.cluster.cancellation import Lookout, list_marks
 from runner.cluster.cancellation import RunCancelled as RunCancelled  # what `measure` raises: for its callers
@@ -31,6 +31,10 @@ from runner.job_template import JobRenderer
 
 GONE_SECONDS = 3.0
 """After so long the store is looked at again for a Job that was deleted: another runner may have given it up."""
+LAST_NEWS_SECONDS = 3.0
+"""At the deadline: for what has ended and is not yet known to have."""
+SETTLE_SECONDS = 120.0
+"""At the deadline: for requests on their way, and for the records of what has ended."""
 MAX_DISRUPTIONS = 20
 """A repeat that nodes took down so often is given up."""
 # Only these pods are followed: that a pod runs and how well it ended is told by its Job and its record.
@@ -80,7 +84,7 @@ class ClusterExecutor:
 
         In this order nothing is measured twice: a Job that was gone before they were listed has its record in the
         store. UserError where the cluster refuses; RunCancelled where the run was cancelled, DeadlinePassed where
-        time is up: Jobs that have not finished are left as they are.
+        time is up: what had ended has its record, Jobs that have not finished are left as they are.
         """
         jobs, pods = self._make_feed("jobs", read_job), self._make_feed("pods", read_pod, POD_FIELDS)
         self._list_tasks, self.tasks, self._is_begun = list_tasks, Tasks(()), False
@@ -89,10 +93,12 @@ class ClusterExecutor:
             self._start(jobs, self._hear_jobs)
             while not self._is_begun:
                 self._hear_next()
+                self._check_deadline()
             self._start(pods, self._hear_pods)
             while self.tasks.count("done") < len(self.tasks):
                 self._submission.submit_more()
                 self._hear_next()
+                self._check_deadline()
         except ApiError as error:
             raise explain_refusal(error, self.connection.context) from error
         finally:
@@ -116,8 +122,6 @@ class ClusterExecutor:
 
     def _hear_next(self) -> None:
         self._desk.hear_next()
-        if self.deadline is not None and datetime.now(UTC) >= self.deadline:
-            raise DeadlinePassed
         now = time.monotonic()
         if now >= self._next_tick and self._is_begun:
             self._next_tick = now + TICK_SECONDS
@@ -125,6 +129,22 @@ class ClusterExecutor:
                 self._later.popleft()[1]()
             self._waiting_room.look_after(self.tasks)
             self.observer.tick(self.tasks)
+
+    def _check_deadline(self) -> None:
+        """Raise DeadlinePassed when time is up and what had ended by then has its record.
+
+        No Job is made any more when it is raised: who ends the unfinished ones meets all of them.
+        """
+        if self.deadline is None or read_clock() < self.deadline:
+            return
+        if self._is_begun:
+            self._submission.stop(SETTLE_SECONDS)
+            begun = time.monotonic()
+            while (seconds := time.monotonic() - begun) < SETTLE_SECONDS:
+                if seconds > LAST_NEWS_SECONDS and not self.tasks.count("settling"):
+                    break
+                self._hear_next()
+        raise DeadlinePassed
 
     # Feeds
 
@@ -264,10 +284,14 @@ class ClusterExecutor:
         self.observer.finish_task(task, result)
 
 
+def read_clock() -> datetime:
+    """Return the time of day."""
+    return datetime.now(UTC)
+
+
 def explain_refusal(error: ApiError, context: str) -> UserError:
     """Return the message for what the API server refused, or for one that stayed away."""
     if isinstance(error, BusyError):
         hint = "the Jobs go on; give the same command again when it is back"
-    else:
-        hint = "`benchmatrix doctor` tells what is missing"
-    return UserError(f"--on {context}: {error.message}; {hint}")
+        return PassingError(f"--on {context}: {error.message}; {hint}")
+    return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` tells what is missing")

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runner.cluster.connection import ApiError, BusyError, Connection
+from runner.cluster.connection import FORBIDDEN, NOT_FOUND, ApiError, BusyError, Connection
 
-FORBIDDEN, NOT_FOUND = 403, 404
 FindingState = Literal["ok", "warning", "failed"]
 
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from bench.errors import UserError
 from bench.store import Store
 from runner.cluster.cancellation import leave_mark
-from runner.cluster.connection import ApiError, Connection
+from runner.cluster.connection import NOT_FOUND, ApiError, Connection
 from runner.cluster.executor import explain_refusal
 from runner.cluster.observed import CANCELLED, SeenJob, read_job
 from runner.job_name import select_run
 
 NUM_THREADS = 16
-NOT_FOUND = 404
 MAX_ROUNDS = 30
 """Looks for Jobs that a runner submitted while others were being cancelled: it stops at the first that it sees."""
 ROUND_SECONDS = 1.0

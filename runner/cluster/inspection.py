@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from runner.cluster.connection import ApiError, Connection
+from runner.cluster.connection import FORBIDDEN, ApiError, Connection
 from runner.cluster.executor import POD_FIELDS, explain_refusal
 from runner.cluster.observed import SeenJob, SeenPod, read_job, read_pod
 from runner.cluster.settlement import FAILED_CREATE
@@ -15,7 +15,6 @@ from runner.progress import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)
 """The rate is that of the Jobs that finished last."""
-FORBIDDEN = 403
 UNKNOWN = "no reason given yet"
 
 JobState = Literal["finished", "failed", "running", "waiting", "queued"]

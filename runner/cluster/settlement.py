@@ -1,5 +1,6 @@
 """A task whose Job is over or given up comes in, its terminal record, found in the store or written, goes out."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,12 +13,19 @@ from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Result
 from bench.store import Store, parse_result_key, result_key, results_prefix
-from runner.cluster.connection import ApiError, Connection
+from runner.cluster.connection import (
+    FORBIDDEN,
+    NOT_FOUND,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    UNREACHABLE,
+    ApiError,
+    Connection,
+)
 from runner.cluster.endings import Ending, choose_telling_pod, explain_job
 from runner.cluster.observed import CONTAINER, SeenJob, SeenPod, read_pod
 from runner.cluster.tasks import Task
 
-FORBIDDEN, NOT_FOUND = 403, 404
 LOG_LINES = 20
 LOG_PATIENCE_SECONDS = 60.0
 """How long a log is asked for again that a node does not hand out: the node may be gone for good."""
@@ -109,18 +117,26 @@ class Registrar:
         for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
             path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
             query = {"container": CONTAINER, "tailLines": str(LOG_LINES)}
-            try:
-                log = self.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
-            except ApiError as error:
-                if error.status == FORBIDDEN:
-                    raise
-                continue  # its node cannot be asked: the record is lost, as its Job's ending tells
-            data = find_marked_record(log.decode(errors="replace"))
+            log = self._read_log(path, query)
+            data = None if log is None else find_marked_record(log.decode(errors="replace"))
             result = None if data is None else Result.model_validate_json(data)
             if result and (result.run_id, result.cell_id, result.repeat) == (task.key.run_id, *task.repeat.key):
                 self._put(result)
                 return result
         return None
+
+    def _read_log(self, path: str, query: dict[str, str]) -> bytes | None:
+        """Return a log; None where the pod is gone, or its node does not hand it out: the record is lost then."""
+        deadline = time.monotonic() + self.connection.patience_seconds
+        while True:
+            try:
+                return self.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
+            except ApiError as error:
+                tells_of_log = error.reason != UNREACHABLE and error.status not in (UNAUTHORIZED, TOO_MANY_REQUESTS)
+                if error.status == FORBIDDEN or (not tells_of_log and time.monotonic() > deadline):
+                    raise
+                if tells_of_log:
+                    return None
 
     def _fetch_pods(self, task: Task) -> list[dict[str, Any]]:
         query = {"labelSelector": f"batch.kubernetes.io/job-name={task.name}"}

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import UserError
-from runner.cluster.connection import ApiError, Connection
+from runner.cluster.connection import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, Connection
 from runner.setup_template import STORE_NAME, STORE_NODE_PORT, STORE_PART, Manifest, SetupTemplate
 
 FIELD_MANAGER = "benchmatrix"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 STORE_SECONDS = 300.0
 """For pulling the image and starting."""
-CONFLICT, FORBIDDEN, NOT_FOUND = 409, 403, 404
 # Plurals of the kinds in manifests/: what a path names them by.
 _PLURALS = {
     "Namespace": "namespaces",

@@ -1,5 +1,6 @@
 """Tasks without a Job in, their Jobs on the cluster out: as many at once as are allowed, none that a quota refuses."""
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -7,14 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runner.cluster.cancellation import Lookout
-from runner.cluster.connection import ApiError, Connection
+from runner.cluster.connection import FORBIDDEN, ApiError, Connection
 from runner.cluster.desk import Desk
 from runner.cluster.tasks import Task, Tasks
 from runner.job_template import JobRenderer
 
 QUOTA_PAUSE_SECONDS = 10.0
 """Before a submission that a quota refused is tried again."""
-FORBIDDEN = 403
 ALREADY_EXISTS = "AlreadyExists"
 
 
@@ -30,6 +30,7 @@ class Submission:
     max_in_flight: int
     tasks: Tasks
     _waiting: deque[Task] = field(default_factory=deque, repr=False)
+    _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
     """When (time.monotonic) a quota that left no room is tried again; None: it left some."""
 
@@ -60,17 +61,23 @@ class Submission:
                 self.desk.submit(partial(self._create, task), partial(self._hear_created, task))
                 num_free -= 1
 
+    def stop(self, seconds: float) -> None:
+        """Have no Job made any more: a request that waits for the API server is given up; waits `seconds` at most."""
+        self._is_stopped.set()
+        self.desk.stop_submitting(seconds)
+
     def _create(self, task: Task) -> bool:
         """Make the Job; False where a quota leaves no room. One that is there already was made by another runner."""
         body = self.renderer.render(task.repeat.planned, task.key)
         try:
-            self.connection.request("create", f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body=body)
+            path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+            self.connection.request("create", path, body=body, stop=self._is_stopped)
         except ApiError as error:
             if error.status == FORBIDDEN and "exceeded quota" in error.message:
                 hint = "finished Jobs count until they are deleted: `keep_finished_seconds` of the profile"
                 self.desk.warn_later(f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs")
                 return False
-            if error.reason != ALREADY_EXISTS:
+            if error.reason != ALREADY_EXISTS and not self._is_stopped.is_set():
                 raise
         return True
 

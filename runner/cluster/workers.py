@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 
@@ -12,8 +13,11 @@ class Workers:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._num_threads = num_threads
         self._is_stopped = False
-        for number in range(num_threads):
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Have the next free thread do `work`."""
@@ -24,6 +28,12 @@ class Workers:
         self._is_stopped = True
         for _ in range(self._num_threads):
             self._queue.put(None)
+
+    def await_end(self, seconds: float) -> None:
+        """Wait, after `stop`, until no work is being done any more; so long at the most."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
         while (work := self._queue.get()) is not None and not self._is_stopped:

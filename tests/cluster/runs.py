@@ -153,6 +153,10 @@ class Setup:
         """Return the pods of the namespace."""
         return self.connection.list_items(f"/api/v1/namespaces/{self.profile.namespace}/pods")
 
+    def count_finished(self) -> int:
+        """Return how many Jobs of the namespace have ended."""
+        return sum(bool(job["status"].get("conditions")) for job in self.list_jobs())
+
     def list_jobs(self) -> list[dict[str, Any]]:
         """Return the Jobs of the namespace."""
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")

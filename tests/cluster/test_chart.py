@@ -4,6 +4,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from chart import CHART, make_night, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.cluster import settlement
+from runner.cluster import executor, settlement
 from runner.cluster.connection import ApiError, Connection
 from s3_server import S3Server
 
@@ -149,13 +150,35 @@ def test_two_releases_share_a_namespace_and_do_not_meet(
 ) -> None:
     config = helm(place)
     config.install(CHART, RELEASE, make_values())
-    config.install(CHART, "other", make_values(store__url="s3://bucket/other"))
+    other = "2.other"  # as Helm takes it, but no Service and no container may be called so
+    config.install(CHART, other, make_values(trialStore__enabled=True))
     first = list_objects(connection, place)
 
-    config.uninstall("other")
+    config.uninstall(other)
 
     assert first == list_objects(connection, place)
-    wait_for(lambda: not list_objects(connection, place, "other"), "the other release to be gone")
+    wait_for(lambda: not list_objects(connection, place, other), "the other release to be gone")
+
+
+def test_claims_of_another_class_are_installed_by_an_upgrade(
+    connection: Connection, place: str, helm: Callable[[str], helm_python.Config]
+) -> None:
+    """The spec of a ResourceClaimTemplate cannot be changed."""
+    config = helm(place)
+
+    def list_classes() -> list[str]:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{place}/resourceclaimtemplates"
+        requests = [item["spec"]["spec"]["devices"]["requests"][0] for item in connection.list_items(path)]
+        return [request["exactly"]["deviceClassName"] for request in requests]
+
+    values = make_values(profile__extends="gke", claims__enabled=True, claims__maxPerNode=2)
+    config.install(CHART, RELEASE, values)
+    assert ["gpu.nvidia.com"] * 2 == list_classes()
+
+    config.upgrade(CHART, RELEASE, values | {"claims": values["claims"] | {"deviceClass": "mig.nvidia.com"}})
+
+    assert ["mig.nvidia.com"] * 2 == list_classes()
+    config.uninstall(RELEASE)
 
 
 def test_a_namespace_for_the_cells_refuses_other_pods_and_goes_with_the_release(
@@ -268,6 +291,15 @@ def read_requests(plane: ControlPlane, user: str) -> set[tuple[str, str, str]]:
     return requests
 
 
+def asked_for_events(plane: ControlPlane, user: str) -> bool:
+    return ("", "events", "list") in read_requests(plane, user)
+
+
+def make_clock(is_late: Callable[[], bool]) -> Callable[[], datetime]:
+    """Return a clock that goes right until it is late, and then a day ahead."""
+    return lambda: datetime.now(UTC) + timedelta(days=1 if is_late() else 0)
+
+
 @pytest.fixture
 def nights(connection: Connection) -> Iterator[str]:
     """The namespace whose service accounts are audited."""
@@ -300,8 +332,11 @@ def test_a_night_asks_for_what_its_role_allows_and_reports_at_its_deadline_what_
     call_main: CallMain = make_call(monkeypatch, capfd)
     monkeypatch.setattr(settlement, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
     store = Store.open(bucket)
-    # Beside the runner's own pod one more at a time: two end, the third hangs, and the fourth gets none.
-    values = make_values(store__url=bucket, customMatrix=MATRIX, night__deadlineSeconds=45, quota__hard={"pods": "2"})
+    # Beside the runner's own pod one more at a time: two end, the third hangs, and the fourth gets none. When the
+    # runner has asked why, its deadline passes.
+    user = f"system:serviceaccount:{nights}:{FULLNAME}-runner"
+    monkeypatch.setattr(executor, "read_clock", make_clock(lambda: asked_for_events(control_plane, user)))
+    values = make_values(store__url=bucket, customMatrix=MATRIX, quota__hard={"pods": "2"})
     helm(nights).install(CHART, RELEASE, values)
     role = connection.get_object(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{nights}/roles/{FULLNAME}-runner")
     allowed = {(rule["apiGroups"][0], rule["resources"][0], verb) for rule in role["rules"] for verb in rule["verbs"]}
@@ -314,7 +349,7 @@ def test_a_night_asks_for_what_its_role_allows_and_reports_at_its_deadline_what_
 
     assert (1, "") == (code, err), out
     assert "the deadline has passed" in out
-    assert allowed == read_requests(control_plane, f"system:serviceaccount:{nights}:{FULLNAME}-runner")
+    assert allowed == read_requests(control_plane, user)
     latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
     assert latest.ending is not None
     assert ("first-night", {"ok": 1, "failed": 1, "missing": 2}) == (latest.run_id, latest.ending.num_repeats)

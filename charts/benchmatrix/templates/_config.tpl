@@ -37,26 +37,43 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{- if not .Values.profile -}}
 {{- fail "profile: is empty; say what the cluster is like: `extends: gke`, and what differs" -}}
 {{- end -}}
-{{- $environment := merge (dict) (.Values.profile.environment | default dict) (include "benchmatrix.store.environment" . | fromYaml) -}}
-{{- $labels := merge (dict "app.kubernetes.io/instance" .Release.Name) (.Values.profile.labels | default dict) .Values.labels -}}
+{{- if include "benchmatrix.dropsNulls" .Capabilities.HelmVersion.Version -}}
+{{- fail (printf "Helm %s drops the nulls with which a profile removes what it extends; take 4.1.3 or newer, or 3.20.1 or newer" .Capabilities.HelmVersion.Version) -}}
+{{- end -}}
+{{- $environment := include "benchmatrix.merge" (list (include "benchmatrix.store.environment" . | fromYaml) .Values.profile.environment) | fromJson -}}
+{{- $labels := include "benchmatrix.merge" (list .Values.labels .Values.profile.labels (dict "app.kubernetes.io/instance" .Release.Name)) | fromJson -}}
 {{- $secret := include "benchmatrix.store.secret" . -}}
-{{- /* `merge` would drop the nulls, with which a profile removes what the one that it extends says. */ -}}
-{{- $profile := dict -}}
-{{- range $key, $value := .Values.profile -}}{{- $_ := set $profile $key $value -}}{{- end -}}
+{{- $night := add .Values.night.deadlineSeconds .Values.night.reportSeconds -}}
 {{- $own := dict
   "name" (include "benchmatrix.fullname" .)
   "namespace" (include "benchmatrix.cells.namespace" .)
   "service_account" (include "benchmatrix.cells.serviceAccount" .)
   "image_pull_secrets" .Values.imagePullSecrets
   "environment" $environment
-  "labels" $labels -}}
-{{- range $key, $value := $own -}}{{- $_ := set $profile $key $value -}}{{- end -}}
-{{- $_ := set $profile "store_secret" (empty $secret | ternary nil $secret) -}}
+  "labels" $labels
+  "job_deadline_seconds" (min $night (.Values.profile.job_deadline_seconds | default $night))
+  "store_secret" (empty $secret | ternary nil $secret) -}}
 {{- if .Values.claims.enabled -}}
-{{- $gpu := dict "request" "claim" "device_class" .Values.claims.deviceClass "claim_prefix" (include "benchmatrix.fullname" .) -}}
-{{- $_ := set $profile "gpu" (merge $gpu ($profile.gpu | default dict)) -}}
+{{- $_ := set $own "gpu" (include "benchmatrix.gpu" . | fromJson) -}}
 {{- end -}}
-{{- $profile | toJson -}}
+{{- include "benchmatrix.merge" (list .Values.profile $own) -}}
+{{- end -}}
+
+{{/* The profile's GPUs where they are claimed, as JSON. */}}
+{{- define "benchmatrix.gpu" -}}
+{{- $gpu := .Values.profile.gpu -}}
+{{- if and (not $gpu) (or (hasKey .Values.profile "gpu") (eq (.Values.profile.extends | default "kind") "kind")) -}}
+{{- fail "claims.enabled: is true, but the profile has no GPUs; say in profile.gpu which, or set claims.enabled to false" -}}
+{{- end -}}
+{{- $claim := dict "request" "claim" "device_class" .Values.claims.deviceClass "claim_prefix" (include "benchmatrix.claims.prefix" .) -}}
+{{- include "benchmatrix.merge" (list $gpu $claim) -}}
+{{- end -}}
+
+{{/* Not empty where a version of Helm drops nulls of values that the chart has no default for. Programs with Helm in them tell no third number, and pass. */}}
+{{- define "benchmatrix.dropsNulls" -}}
+{{- if regexMatch "^v[0-9]+[.][0-9]+[.][0-9]" . -}}
+{{- semverCompare "=3.19.5 || =3.20.0 || >=4.0.0-0 <4.1.3-0" . | ternary "true" "" -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The matrix of the values, as JSON. Helm sorts keys, but the last axis varies fastest: what is compared has to come last, whatever order the axes were written in. */}}
@@ -98,7 +115,8 @@ benchmatrix/matrix: {{ include "benchmatrix.matrix" . | quote }}
 
 {{/* What the pods of runner and doctor have in common besides their container. */}}
 {{- define "benchmatrix.runner.pod" -}}
-serviceAccountName: {{ include "benchmatrix.runner.serviceAccount" . }}
+serviceAccountName: {{ include "benchmatrix.runner.serviceAccount" . | quote }}
+automountServiceAccountToken: true
 enableServiceLinks: false
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
@@ -159,7 +177,7 @@ volumeMounts:
 {{/* Their variables, as list items; HOME is where they may write. */}}
 {{- define "benchmatrix.runner.variables" -}}
 - {name: HOME, value: /tmp}
-{{- range $name, $value := merge (dict) .Values.runner.environment (include "benchmatrix.store.environment" . | fromYaml) }}
-- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- range $name, $value := include "benchmatrix.merge" (list (include "benchmatrix.store.environment" . | fromYaml) .Values.runner.environment) | fromJson }}
+- {name: {{ $name | quote }}, value: {{ $value | quote }}}
 {{- end }}
 {{- end -}}

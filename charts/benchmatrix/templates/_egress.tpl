@@ -17,19 +17,29 @@
       namespaceSelector:
         matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace | quote }}}
 {{- else }}
-{{- range .Values.networkPolicy.store.cidrs }}
-- to:
-    - ipBlock: {cidr: {{ . | quote }}}
-  ports:
-    {{- range $.Values.networkPolicy.store.ports }}
-    - {protocol: TCP, port: {{ . | int64 }}}
-    {{- end }}
-{{- end }}
+{{- include "benchmatrix.destinations" .Values.networkPolicy.store }}
 {{- range .Values.networkPolicy.identity }}
 - to:
     - ipBlock: {cidr: {{ .cidr | quote }}}
   ports:
     - {protocol: TCP, port: {{ .port | int64 }}}
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Addresses and pods at their ports, as a list item: none where there are neither, for an empty `to` would mean anywhere. Argument: cidrs, peers and ports. */}}
+{{- define "benchmatrix.destinations" -}}
+{{- if or .cidrs .peers }}
+- to:
+    {{- range .cidrs }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+    {{- with .peers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  ports:
+    {{- range .ports }}
+    - {protocol: TCP, port: {{ . | int64 }}}
+    {{- end }}
 {{- end }}
 {{- end -}}

@@ -1,10 +1,11 @@
 {{/* Names and labels of everything that the chart makes: nothing is named elsewhere. */}}
 
-{{/* Prefix of all names: the release's, with the chart's where that is not in it. At most 40 characters: a CronJob may have 52, a Job made of it 63. */}}
+{{/* Prefix of all names: the release's, with the chart's where that is not in it. A label of DNS that begins with a letter, as a Service's name must, of at most
+40 characters: a CronJob may have 52, a Job made of it 63. Where the release's name is no such thing, a hash keeps it apart from others. */}}
 {{- define "benchmatrix.fullname" -}}
 {{- $name := contains "benchmatrix" .Release.Name | ternary .Release.Name (printf "%s-benchmatrix" .Release.Name) -}}
-{{- if gt (len $name) 40 -}}
-{{- $name = printf "%s-%s" ($name | trunc 33 | trimSuffix "-") ($name | sha256sum | trunc 6) -}}
+{{- if or (gt (len $name) 40) (not (regexMatch "^[a-z][a-z0-9-]*$" $name)) -}}
+{{- $name = printf "%s-%s" (regexReplaceAll "^([0-9])" ($name | replace "." "-") "r${1}" | trunc 33 | trimSuffix "-") ($name | sha256sum | trunc 6) -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
@@ -15,7 +16,17 @@
 {{- define "benchmatrix.doctor.name" -}}{{ include "benchmatrix.fullname" . }}-doctor{{- end -}}
 
 {{/* Where the cells are. */}}
-{{- define "benchmatrix.cells.namespace" -}}{{ .Values.cells.namespace | default .Release.Namespace }}{{- end -}}
+{{- define "benchmatrix.cells.namespace" -}}
+{{- if eq .Values.cells.namespace .Release.Namespace -}}
+{{- fail (printf "cells.namespace: is `%s`, the release's own; leave it empty for that, or name one that is to be made" .Release.Namespace) -}}
+{{- end -}}
+{{- .Values.cells.namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* What the names of the ResourceClaimTemplates begin with. Their spec cannot be changed, so another class gets others. */}}
+{{- define "benchmatrix.claims.prefix" -}}
+{{ include "benchmatrix.fullname" . }}-{{ .Values.claims.deviceClass | sha256sum | trunc 6 }}
+{{- end -}}
 
 {{- define "benchmatrix.runner.serviceAccount" -}}
 {{- $name := .Values.runner.serviceAccount.name -}}
@@ -43,17 +54,31 @@
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: benchmatrix
 app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
-app.kubernetes.io/component: {{ index . 1 }}
+app.kubernetes.io/component: {{ index . 1 | quote }}
 {{- end -}}
 
-{{/* All labels of an object. Argument: list of the root and the component. */}}
+{{/* All labels of an object. Argument: list of the root, the component and, where there are, mappings of more labels. */}}
 {{- define "benchmatrix.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "benchmatrix.selector" . }}
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
-{{- with $root.Values.labels }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | quote }}
+{{- with include "benchmatrix.merge" (prepend (slice . 2) $root.Values.labels) | fromJson }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Mappings in one, as JSON: a later one goes before. Unlike `merge` it keeps nulls and empty texts. */}}
+{{- define "benchmatrix.merge" -}}
+{{- $merged := dict -}}
+{{- range . -}}
+{{- range $key, $value := . -}}{{- $_ := set $merged $key $value -}}{{- end -}}
+{{- end -}}
+{{- $merged | toJson -}}
+{{- end -}}
+
+{{/* An amount as Kubernetes reads it, quoted: a whole number without an exponent. */}}
+{{- define "benchmatrix.amount" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}{{ . | int64 | toString | quote }}{{- else -}}{{ . | toString | quote }}{{- end -}}
 {{- end -}}

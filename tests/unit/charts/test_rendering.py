@@ -1,6 +1,8 @@
 """The chart's templates: what they render at every combination of switches, and what the runner reads of it."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,9 @@ import kubernetes_validate
 import pytest
 from allpairspy import AllPairs
 
-from chart import CHART, NAMESPACE, RELEASE, find, find_pod, make_values, read_config, render, render_texts
+from chart import CHART, NAMESPACE, RELEASE, find, find_pod, make_values, parse, read_config, render, render_texts
 from factories import make_cell
+from runner.command_line import EXIT_NOT_OK, EXIT_USER_ERROR
 from runner.job_name import JobKey
 from runner.job_template import JobRenderer
 from runner.matrix import load_matrix
@@ -34,19 +37,22 @@ SWITCHES: dict[str, list[Any]] = {
     "store__endpointUrl": ["", "https://s3.example:9000"],
     "networkPolicy__enabled": [True, False],
     "networkPolicy__dns": [[], [{"ipBlock": {"cidr": "10.0.0.10/32"}}]],
+    "networkPolicy__store__peers": [[], [{"podSelector": {"matchLabels": {"app": "minio"}}}]],
     "kueue__localQueue": ["", "sweeps"],
     "kueue__clusterQueue": ["", "all"],
+    "profile__extends": ["gke", "eks"],
     "claims__enabled": [False, True],
     "quota__hard": [{}, {"count/jobs.batch": 50, "requests.cpu": "16"}],
     "metrics__enabled": [False, True],
     "metrics__podMonitor__enabled": [False, True],
+    "metrics__podMonitor__labels": [{}, {"cost-centre": "44"}],
     "runner__serviceAccount": [{}, {"create": False, "name": "there"}, {"annotations": {"a/b": "c"}}],
     "cells__serviceAccount": [{}, {"create": False, "name": "there-too"}, {"annotations": {"a/b": "c"}}],
     "runner__priorityClassName": ["", "high"],
     "runner__tolerations": [[], [{"key": "k", "operator": "Exists"}]],
     "runner__nodeSelector": [{}, {"pool": "control"}],
     "runner__environment": [{}, {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "$(HOME), ${x}"}],
-    "runner__podLabels": [{}, {"azure.workload.identity/use": "true"}],
+    "runner__podLabels": [{}, {"azure.workload.identity/use": "true", "cost-centre": "43"}],
     "runner__podAnnotations": [{}, {"note": 'says "yes": {{ no }}'}],
     "imagePullSecrets": [[], ["pull"]],
     "image__digest": ["", "sha256:" + "0" * 64],
@@ -131,6 +137,40 @@ def test_nulls_of_the_profile_remove_what_it_extends(tmp_path: Path) -> None:
     assert ["cpu"] == list(load_profile(str(path)).pools)
 
 
+@pytest.mark.parametrize("key", ["labels", "environment", "gpu"])
+def test_nulls_below_a_key_that_the_chart_adds_to_are_kept(key: str) -> None:
+    values = make_values(profile__extends="gke", claims__enabled=True, **{f"profile__{key}": {"resource": None}})
+    assert read_config(render(values), "profile")[key].items() >= {("resource", None)}
+
+
+NULL_KEEPERS = ["v3.18.6", "v3.19.4", "v3.19.6", "v3.20.1", "v4.1.3", "v4.2.3", "v4.2", "v4.1"]
+NULL_DROPPERS = ["v3.19.5", "v3.20.0", "v4.0.0", "v4.0.5+gabc", "v4.1.2"]
+
+
+def test_versions_of_helm_that_drop_nulls_are_refused(tmp_path: Path) -> None:
+    """The engine of the tests has one version: so the rule is asked about others, in a copy of the chart."""
+    chart = shutil.copytree(CHART, tmp_path / "benchmatrix")
+    asked = json.dumps(NULL_KEEPERS + NULL_DROPPERS)
+    rule = '{{- range fromJsonArray `%s` }}\n{{ . }}: {{ include "benchmatrix.dropsNulls" . | quote }}\n{{- end }}'
+    (chart / "templates" / "asked.yaml").write_text(rule % asked)
+
+    with helm_python.Chart.load(chart) as loaded:
+        (answers,) = parse([loaded.render(make_values())["benchmatrix/templates/asked.yaml"]])
+
+    assert dict.fromkeys(NULL_KEEPERS, "") | dict.fromkeys(NULL_DROPPERS, "true") == answers
+
+
+def test_the_rule_about_versions_of_helm_holds_for_the_one_that_renders(tmp_path: Path) -> None:
+    chart = shutil.copytree(CHART, tmp_path / "benchmatrix")
+    config = chart / "templates" / "_config.tpl"
+    config.write_text(config.read_text().replace(".Capabilities.HelmVersion.Version", '"v4.1.2"'))
+    with (
+        helm_python.Chart.load(chart) as loaded,
+        pytest.raises(helm_python.HelmRenderError, match=re.escape("Helm v4.1.2 drops the nulls")),
+    ):
+        loaded.render(make_values())
+
+
 def test_frameworks_of_a_custom_matrix_are_measured_in_turns(tmp_path: Path) -> None:
     path = tmp_path / "matrix.yaml"
     path.write_text(find_pod(render(make_values(customMatrix=MATRIX)))["metadata"]["annotations"]["benchmatrix/matrix"])
@@ -164,6 +204,32 @@ def test_claims_name_the_templates_that_are_made(tmp_path: Path) -> None:
     assert [gpu.name_claim_template(1), gpu.name_claim_template(2)] == made
 
 
+def test_claims_of_another_class_are_made_of_other_templates() -> None:
+    """The spec of a ResourceClaimTemplate cannot be changed."""
+
+    def name_templates(device_class: str) -> set[str]:
+        values = make_values(profile__extends="gke", claims__enabled=True, claims__deviceClass=device_class)
+        return {item["metadata"]["name"] for item in render(values) if item["kind"] == "ResourceClaimTemplate"}
+
+    assert 8 == len(name_templates("gpu.nvidia.com"))
+    assert set() == name_templates("gpu.nvidia.com") & name_templates("mig.nvidia.com")
+
+
+@pytest.mark.parametrize(
+    ("said", "deadline"),
+    [
+        ({}, 660),
+        ({"job_deadline_seconds": 500}, 500),
+        ({"job_deadline_seconds": 700}, 660),
+        ({"job_deadline_seconds": None}, 660),
+    ],
+)
+def test_the_jobs_of_cells_take_no_longer_than_the_night(said: dict[str, Any], deadline: int) -> None:
+    values = make_values(night__deadlineSeconds=600, night__reportSeconds=60)
+    values["profile"] |= said
+    assert deadline == read_config(render(values), "profile")["job_deadline_seconds"]
+
+
 def test_two_releases_in_one_namespace_share_no_object_and_no_pod() -> None:
     one, other = (render(make_values(), name=name) for name in ("one", "other"))
 
@@ -186,7 +252,7 @@ def test_long_names_of_releases_stay_apart_and_within_bounds() -> None:
     assert "my-benchmatrix" == find(render(make_values(), name="my-benchmatrix"), "CronJob")["metadata"]["name"]
 
 
-def test_a_night_never_runs_twice_and_gives_up_late_enough_to_report() -> None:
+def test_a_night_is_not_begun_beside_another_nor_replaced_before_its_end_and_has_time_to_report() -> None:
     cronjob = find(render(make_values(night__deadlineSeconds=600, night__reportSeconds=60)), "CronJob")["spec"]
     job = cronjob["jobTemplate"]["spec"]
     assert ("Forbid", "Failed", 660) == (
@@ -195,6 +261,36 @@ def test_a_night_never_runs_twice_and_gives_up_late_enough_to_report() -> None:
         job["activeDeadlineSeconds"],
     )
     assert "--deadline=600" in job["template"]["spec"]["containers"][0]["args"]
+
+
+def test_only_a_report_of_what_did_not_end_well_ends_a_night_as_failed() -> None:
+    job = find(render(make_values()), "CronJob")["spec"]["jobTemplate"]["spec"]
+    codes = {
+        rule["action"]: (rule["onExitCodes"]["operator"], rule["onExitCodes"]["values"])
+        for rule in job["podFailurePolicy"]["rules"]
+        if "onExitCodes" in rule
+    }
+    assert {"Ignore": ("In", [130, 143]), "FailJob": ("In", [EXIT_NOT_OK, EXIT_USER_ERROR])} == codes
+
+
+def test_runner_and_doctor_have_a_token_and_the_store_has_none() -> None:
+    """Whatever the ServiceAccount says, which may be the user's own."""
+    manifests = render(make_values(trialStore__enabled=True))
+    pods = {
+        "runner": find_pod(manifests)["spec"],
+        "doctor": find(manifests, "Pod", "-doctor")["spec"],
+        "store": find(manifests, "Deployment")["spec"]["template"]["spec"],
+    }
+    found = {name: pod["automountServiceAccountToken"] for name, pod in pods.items()}
+    assert {"runner": True, "doctor": True, "store": False} == found
+
+
+def test_amounts_are_rendered_as_they_were_given() -> None:
+    hard = {"pods": 10_000_000, "requests.cpu": 1.5, "requests.memory": "1.5Gi"}
+    manifests = render(make_values(trialStore__enabled=True, trialStore__size=4_294_967_296, quota__hard=hard))
+    volumes = find(manifests, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert {name: str(amount) for name, amount in hard.items()} == find(manifests, "ResourceQuota")["spec"]["hard"]
+    assert "4294967296" == volumes[0]["emptyDir"]["sizeLimit"]
 
 
 def test_cells_elsewhere_are_not_owned_by_the_night() -> None:

@@ -2,17 +2,22 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import helm_python
+import kubernetes_validate
 import pytest
 import yaml
 
-from chart import CHART, make_values, render
+from chart import CHART, NAMESPACE, make_values, render
+from runner.kubernetes_syntax import ExpectedError, check_quantity
+from runner.profile import BUILTIN_PROFILES, load_profile
 
+MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 
@@ -43,12 +48,90 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
             "at '/runner/tolerations/0/operator': value must be one of",
         ),
         ({"networkPolicy__store": {"cidrs": ["any"]}}, "at '/networkPolicy/store/cidrs/0': 'any' does not match"),
+        ({"networkPolicy__store": {"cidrs": ["10.0.0.0/99"]}}, "at '/networkPolicy/store/cidrs/0': '10.0.0.0/99' does"),
+        ({"networkPolicy__store": {"cidrs": ["300.0.0.0/8"]}}, "at '/networkPolicy/store/cidrs/0': '300.0.0.0/8' does"),
+        ({"networkPolicy__identity": [{"cidr": "fd00::/129", "port": 80}]}, "at '/networkPolicy/identity/0/cidr': 'fd"),
+        ({"networkPolicy__dns": [{"ipBlock": {"cidr": "10.0.0.10"}}]}, "at '/networkPolicy/dns/0/ipBlock/cidr': '10"),
+        (
+            {"networkPolicy__apiServer": {"peers": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}},
+            "at '/networkPolicy/apiServer/peers/0': maxProperties",
+        ),
+        ({"labels": {"app.kubernetes.io/name": "x"}}, "at '/labels/app.kubernetes.io~1name': false schema"),
+        ({"labels": {"helm.sh/chart": "x"}}, "at '/labels/helm.sh~1chart': false schema"),
+        (
+            {"runner__podLabels": {"batch.kubernetes.io/job-name": "x"}},
+            "at '/runner/podLabels/batch.kubernetes.io~1job-name': ",
+        ),
+        (
+            {"runner__podAnnotations": {"benchmatrix/profile": "{}"}},
+            "at '/runner/podAnnotations/benchmatrix~1profile': ",
+        ),
+        ({"runner__environment": {"HOME": "/"}}, "at '/runner/environment/HOME': false schema"),
+        ({"runner__environment": {"JOB_UID": "1"}}, "at '/runner/environment/JOB_UID': false schema"),
+        ({"runner__environment": {"A B": "1"}}, "at '/runner/environment': additional properties 'A B'"),
+        ({"night": None}, "at '': missing property 'night'"),
+        ({"night__deadlineSeconds": None}, "at '/night': missing property 'deadlineSeconds'"),
+        ({"cells__serviceAccount": {"create": None}}, "at '/cells/serviceAccount': missing property 'create'"),
+        ({"networkPolicy__store": None}, "at '/networkPolicy': missing property 'store'"),
+        ({"night__schedule": "@every day"}, "at '/night/schedule': '@every day' does not match pattern"),
+        ({"night__startingDeadlineSeconds": 9}, "at '/night/startingDeadlineSeconds': minimum: got 9, want 10"),
+        ({"trialStore__size": "4 Gi"}, "at '/trialStore/size': '4 Gi' does not match pattern"),
+        ({"quota__hard": {"pods": "many"}}, "at '/quota/hard/pods': 'many' does not match pattern"),
+        ({"runner__resources": {"limits": {"memory": "2GB"}}}, "at '/runner/resources/limits/memory': '2GB' does not"),
+        ({"cells__namespace": "a.b"}, "at '/cells/namespace': 'a.b' does not match pattern"),
+        ({"cells__namespace": "x" * 64}, "at '/cells/namespace': 'x"),
+        ({"kueue__localQueue": "x" * 64}, "at '/kueue/localQueue': maxLength: got 64, want 63"),
+        ({"store__secret": "a..b"}, "at '/store/secret': 'a..b' does not match pattern"),
+        ({"profile": {"labels": {"a": "b"}}}, "at '/profile': missing property 'extends'"),
+        ({"profile__gpu": {"request": "claim"}}, "at '/profile/gpu': additional properties 'request' not allowed"),
+        ({"profile__gpu": {"claim_prefix": "x"}}, "at '/profile/gpu': additional properties 'claim_prefix' not"),
+        ({"profile__images": {"jax": {"cpu": "jax: 1"}}}, "at '/profile/images/jax/cpu': 'jax: 1' does not match"),
+        ({"profile__pools": {"cpu": {"memory": "1.5Gi"}}}, "at '/profile/pools/cpu/memory': '1.5Gi' does not match"),
+        ({"profile__tmp_size": "much"}, "at '/profile/tmp_size': 'much' does not match"),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
 def test_a_wrong_value_fails_with_its_path(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(helm_python.HelmValuesError, match=re.escape(message)):
         render(make_values(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"night__schedule": "0  2\t* * *"},
+        {"night__schedule": "@every 24h"},
+        {"trialStore__size": "1.5Gi"},
+        {"trialStore__size": 4_294_967_296},
+        {"quota__hard": {"requests.nvidia.com/gpu": 0, "requests.cpu": 1.5}},
+        {"networkPolicy__store": {"cidrs": ["10.0.0.0/8", "2001:db8::/32", "::ffff:10.0.0.1/128", "0.0.0.0/0"]}},
+        {"cells__namespace": "x" * 63},
+        {"labels": {"app.kubernetes.io/part-of": "benchmarks"}},
+        {"runner__resources": {"limits": None}},
+        {"profile": {"pools": {"cpu": {"cpus": 1, "memory": "1Gi"}}}},
+    ],
+    ids=json.dumps,
+)
+def test_what_kubernetes_takes_is_taken(changes: dict[str, Any]) -> None:
+    for manifest in render(make_values(**{"trialStore__enabled": True} | changes)):
+        kubernetes_validate.validate(manifest, "1.36", strict=True)
+
+
+@pytest.mark.parametrize("amount", ["12Gi", "500M", "1", "1.5Gi", "0", "12 Gi", "12GiB", "1e3", "9" * 16, "", "-1Gi"])
+def test_amounts_of_a_profile_are_those_that_the_tool_takes(amount: str) -> None:
+    assert bool(re.search(MAKE_SCHEMA["QUANTITY"], amount)) == takes(check_quantity, amount)
+
+
+def takes(check: Callable[[str], str], text: str) -> bool:
+    try:
+        return bool(check(text))
+    except ExpectedError:
+        return False
+
+
+def test_a_profile_has_one_kind_of_value_besides_null() -> None:
+    with pytest.raises(AssertionError, match="several kinds of values"):
+        MAKE_SCHEMA["allow_null"]({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]})
 
 
 @pytest.mark.parametrize(
@@ -60,26 +143,40 @@ def test_a_wrong_value_fails_with_its_path(changes: dict[str, Any], message: str
         ({"profile": {}}, "profile: is empty; say what the cluster is like"),
         ({"runner__serviceAccount": {"create": False}}, "runner.serviceAccount.name: is empty"),
         ({"cells__serviceAccount": {"create": False}}, "cells.serviceAccount.name: is empty"),
+        ({"cells__namespace": NAMESPACE}, f"cells.namespace: is `{NAMESPACE}`, the release's own"),
+        ({"claims__enabled": True, "profile__extends": "gke", "profile__gpu": None}, "claims.enabled: is true, but"),
+        ({"claims__enabled": True, "profile": {"pools": {"gpu": {"cpus": 1}}}}, "claims.enabled: is true, but"),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
-def test_what_is_needed_and_missing_is_said(changes: dict[str, Any], message: str) -> None:
+def test_what_is_needed_or_does_not_go_together_is_said(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(helm_python.HelmRenderError, match=re.escape(message)):
         render(make_values(**changes))
+
+
+@pytest.mark.parametrize("name", BUILTIN_PROFILES)
+def test_claims_are_refused_for_each_built_in_profile_that_has_no_gpus(name: str) -> None:
+    values = make_values(claims__enabled=True, profile__extends=name)
+    if load_profile(name).gpu is not None:
+        assert render(values)
+        return
+    with pytest.raises(helm_python.HelmRenderError, match="the profile has no GPUs"):
+        render(values)
 
 
 def walk(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(schema, dict):
         yield path, schema
-        for key, part in schema.items():
-            yield from walk(part, f"{path}/{key}")
+    parts = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for key, part in parts:
+        yield from walk(part, f"{path}/{key}")
 
 
 def test_no_object_of_the_schema_takes_unknown_keys() -> None:
     open_ones = [
         path for path, part in walk(SCHEMA) if "properties" in part and part.get("additionalProperties") is not False
     ]
-    assert [] == [path for path in open_ones if "type" not in path.rpartition("/")[2]]
+    assert [] == open_ones
 
 
 def test_every_value_is_described_and_has_a_default() -> None:

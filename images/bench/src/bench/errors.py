@@ -6,3 +6,7 @@ class UserError(Exception):
 
     The message names the file (or setting), the key, what was expected and how to mend it.
     """
+
+
+class PassingError(UserError):
+    """What may go well later without anybody mending it: a server that does not answer at present."""

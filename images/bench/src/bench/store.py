@@ -22,7 +22,7 @@ from uuid import uuid4
 import obstore.store
 from obstore.exceptions import BaseError
 
-from bench.errors import UserError
+from bench.errors import PassingError, UserError
 from bench.store_faults import explain_fault, explain_os_error, get_headline, is_passing
 from bench.store_keys import (
     LATEST_REPORT_KEY,
@@ -81,7 +81,7 @@ class StoreError(UserError):
     """The store cannot be used: the message says which one, why, and how to mend it."""
 
 
-class StoreUnreachable(StoreError):  # noqa: N818  (an answer rather than an error)
+class StoreUnreachable(StoreError, PassingError):  # noqa: N818  (an answer rather than an error)
     """The store does not answer at present, or its server ails; it may later."""
 
 
