@@ -141,8 +141,8 @@ def _measure_here(local: LocalRun, finish: Callable[..., None]) -> None:
 def _measure_there(
     there: "ClusterRun", finish: Callable[..., None], *, as_json: bool, metrics_port: int | None
 ) -> None:
+    from runner.cluster.cancellation import RunCancelled
     from runner.cluster.connection import Connection
-    from runner.cluster.executor import RunCancelled
     from runner.cluster.metrics import observe_with_metrics
     from runner.cluster.progress import ClusterProgress
 

@@ -46,10 +46,11 @@ def say_now() -> str:
 
 def read_variables(pod: Pod) -> dict[str, str]:
     """Return the environment of a pod's container, as its kubelet would make it of what stands there."""
+    fields = {"metadata.uid": pod["metadata"]["uid"], "spec.nodeName": pod["spec"].get("nodeName", "")}
     variables = {}
     for entry in pod["spec"]["containers"][0]["env"]:
-        value = entry.get("value", pod["metadata"]["uid"]).replace("$$", "$")
-        variables[entry["name"]] = value
+        value = entry["value"] if "value" in entry else fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        variables[entry["name"]] = value.replace("$$", "$")
     return variables
 
 

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from bench.errors import PassingError, UserError
 from bench.schema import Failure, Result
-from runner.cluster.cancellation import Lookout, list_marks
-from runner.cluster.cancellation import RunCancelled as RunCancelled  # what `measure` raises: for its callers
+from runner.cluster.cancellation import Lookout, RunCancelled, list_marks
 from runner.cluster.connection import ApiError, BusyError, Connection
 from runner.cluster.desk import TICK_SECONDS, Desk
 from runner.cluster.endings import Ending

@@ -10,9 +10,8 @@ from runs import Setup, make_cells, wait_for
 from bench.store import Store, cancelled_prefix
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.cluster.cancellation import Cancellation
+from runner.cluster.cancellation import Cancellation, RunCancelled
 from runner.cluster.connection import Connection
-from runner.cluster.executor import RunCancelled
 from runner.plan import read_run, read_user_name
 
 StartKubelet = Callable[..., FakeKubelet]

@@ -12,8 +12,8 @@ from bench.schema import Cell
 from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod, read_variables
+from runner.cluster.cancellation import RunCancelled
 from runner.cluster.connection import Connection
-from runner.cluster.executor import RunCancelled
 from runner.cluster.inspection import RunState, summarize_run
 from runner.cluster.observed import SeenJob, read_job
 from runner.job_name import select_run

@@ -17,8 +17,8 @@ from bench.schema import Run
 from bench.store import Store, run_key
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
+from runner.cluster.cancellation import RunCancelled
 from runner.cluster.connection import Connection
-from runner.cluster.executor import RunCancelled
 from runner.cluster.observed import CANCELLED
 from s3_server import S3Server
 

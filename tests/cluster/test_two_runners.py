@@ -9,8 +9,8 @@ from runs import Setup, make_cells, wait_for
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import FaultyServer
+from runner.cluster.cancellation import RunCancelled
 from runner.cluster.connection import Connection
-from runner.cluster.executor import RunCancelled
 from runner.cluster.housekeeping import Counts, Housekeeper
 
 StartKubelet = Callable[..., FakeKubelet]

@@ -85,6 +85,8 @@ def test_the_image_of_each_framework_measures_as_a_pod(
     assert ("ok", framework) == (result.status, result.cell.framework), output
     assert result.environment is not None
     assert image == result.environment.image
+    (pod,) = [pod for pod in ground.list_pods() if pod["metadata"]["uid"] == result.attempt]
+    assert pod["spec"]["nodeName"] == result.environment.hostname
     print(framework, result.phases)
 
 

@@ -25,6 +25,7 @@ FULL = Order(
     store_url="s3://bucket/a b",
     image="registry/pytorch@sha256:0a",
     git_revision="0123abc-dirty",
+    node="node-7",
     parent_pid=4711,
 )
 

@@ -123,6 +123,7 @@ class Attempt:
             self._num_threads,
             image=self._order.image,
             git_revision=self._order.git_revision,
+            node=self._order.node,
         )
 
     def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:

@@ -1,7 +1,7 @@
 """What one container is asked to do: its environment variables in, an Order out.
 
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
-BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
+BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
 """
 
 import math
@@ -29,6 +29,8 @@ class Order:
     store_url: str
     image: str | None = None
     git_revision: str | None = None
+    node: str | None = None
+    """The machine that the container runs on; None: its own host name is the machine's."""
     timeout_seconds: float | None = None
     """How long the attempt may take, import included; None: somebody else sees to it."""
     parent_pid: int | None = None
@@ -44,6 +46,7 @@ class Order:
             "BENCH_STORE": self.store_url,
             "BENCH_IMAGE": self.image,
             "BENCH_GIT_REVISION": self.git_revision,
+            "BENCH_NODE": self.node,
             "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
         }
@@ -60,6 +63,7 @@ class Order:
             store_url=_require(variables, "BENCH_STORE"),
             image=variables.get("BENCH_IMAGE"),
             git_revision=variables.get("BENCH_GIT_REVISION"),
+            node=variables.get("BENCH_NODE"),
             timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
         )

@@ -38,12 +38,21 @@ TIMING_VARIABLES = (
 
 
 def read_environment(
-    cell: Cell, framework: Framework, num_threads: int, *, image: str | None, git_revision: str | None
+    cell: Cell,
+    framework: Framework,
+    num_threads: int,
+    *,
+    image: str | None,
+    git_revision: str | None,
+    node: str | None = None,
 ) -> Environment:
-    """Return everything that is known about this process's machine, libraries and switches."""
+    """Return everything that is known about this process's machine, libraries and switches.
+
+    `node`: the machine's name, where the host name is the container's.
+    """
     on_gpu = cell.device == "gpu"
     return Environment(
-        hostname=socket.gethostname(),
+        hostname=node or socket.gethostname(),
         kernel=platform.release(),
         python_version=platform.python_version(),
         cpu_model=cpu.read_cpu_model(),

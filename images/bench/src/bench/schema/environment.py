@@ -25,6 +25,7 @@ class Environment(Document):
     """Where a repeat ran. Results whose environments differ are not aggregated."""
 
     hostname: str
+    """Of the machine: on a cluster the node's name."""
     kernel: str
     python_version: str
     cpu_model: str
