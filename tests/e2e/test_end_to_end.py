@@ -36,7 +36,8 @@ def disturb(ground: Ground) -> dict[str, Any]:
     """Delete a pod in mid-measurement, then cut the store off while another measures; return the deleted pod."""
     deleted = ground.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 4.0))
     ground.connection.request("delete", f"/api/v1/namespaces/{ground.namespace}/pods/{deleted['metadata']['name']}")
-    ground.wait_for_pod(lambda pod: is_running_for(pod, "-infer-", 3.0))
+    uid = deleted["metadata"]["uid"]  # Jobs run in any order: this one's next pod may be the last of all
+    ground.wait_for_pod(lambda pod: pod["metadata"]["uid"] != uid and is_running_for(pod, "conv6", 3.0))
     ground.s3.stop()
     time.sleep(S3_AWAY_SECONDS)
     ground.s3.start()
