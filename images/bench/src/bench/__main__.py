@@ -3,11 +3,12 @@
 import os
 import sys
 import time
+import traceback
 
 from bench.attempt import Attempt
 from bench.delivery import Delivery
 from bench.errors import UserError
-from bench.exit_codes import EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_FAULT, EXIT_TRY_AGAIN, EXIT_USER_ERROR
 from bench.interruption import Interruption
 from bench.order import Order
 from bench.parent import die_with_parent
@@ -74,7 +75,11 @@ def _refuse(error: UserError, exit_code: int) -> int:
 
 
 if __name__ == "__main__":
-    exit_code = main()
+    try:
+        exit_code = main()
+    except BaseException:  # noqa: BLE001  (Python's own exit code would be 1, which says that there is a record)
+        traceback.print_exc()
+        exit_code = EXIT_FAULT
     sys.stdout.flush()
     sys.stderr.flush()
     # Not sys.exit: the record is written, and a native thread that meets a dying interpreter would abort the process.

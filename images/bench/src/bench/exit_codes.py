@@ -12,6 +12,8 @@ EXIT_TRY_AGAIN = 4
 """The store cannot be reached, or somebody else uses the GPU: nothing was measured, another try may go well."""
 EXIT_PREEMPTED = 5
 """Ended by SIGTERM in the midst of it: what was measured so far lies beside the results."""
+EXIT_FAULT = 70
+"""EX_SOFTWARE of sysexits.h: a fault of this package; there is no record, the log ends with a traceback."""
 
 # What a shell and a container runtime give where the program could not be run, or a signal ended it (128 + its number).
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
@@ -22,6 +24,7 @@ FINAL_EXIT_CODES = frozenset(
         EXIT_NOT_OK,
         EXIT_USER_ERROR,
         EXIT_RESULT_IN_LOG,
+        EXIT_FAULT,
         NOT_EXECUTABLE,
         NOT_FOUND,
         BY_ABORT,

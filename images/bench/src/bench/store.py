@@ -16,14 +16,13 @@ from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Self, TypeVar
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import obstore.store
 from obstore.exceptions import BaseError
 
 from bench.errors import PassingError, UserError
-from bench.store_faults import explain_fault, explain_os_error, get_headline, is_passing
+from bench.store_faults import explain_fault, explain_os_error, explain_panic, get_headline, is_panic, is_passing
 from bench.store_keys import (
     LATEST_REPORT_KEY,
     LATEST_RUN_KEY,
@@ -39,9 +38,11 @@ from bench.store_keys import (
     results_prefix,
     run_key,
 )
+from bench.store_settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password
 
 if TYPE_CHECKING:
     import boto3
+    from botocore.client import BaseClient
     from obstore.store import ObjectStore, RetryConfig
 
 __all__ = [
@@ -73,6 +74,8 @@ MAX_RETRIES = 1000  # never reached: the time is the bound
 CREDENTIALS_TTL_SECONDS = 600
 LIST_CHUNK = 1000  # keys in one page of S3
 CHECK_BYTES = 65_536  # about a result
+AWS_SETTINGS = "the AWS_* variables or ~/.aws/config"
+OTHER_SETTINGS = "the GOOGLE_* and AZURE_* variables"
 
 T = TypeVar("T")
 
@@ -99,6 +102,8 @@ class Backend:
     brisk: "ObjectStore"
     """Retries for `RETRY_SECONDS`."""
     make_bucket: str = "make it"
+    settings: str = "the URL"
+    """Where to mend what the store library cannot use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +180,8 @@ class Store:
         folder = prefix.rstrip("/")
         if folder:
             check_key(folder)
-        stream = self.backend.brisk.list(folder or None, chunk_size=LIST_CHUNK)
+        with self._translate_faults():
+            stream = self.backend.brisk.list(folder or None, chunk_size=LIST_CHUNK)
         while True:
             with self._translate_faults():
                 chunk = _submit(lambda: next(stream, None)).result()
@@ -205,6 +211,10 @@ class Store:
                 raise KeyMissing(f"store {self.url}: no object '{key}'") from error
             kind = StoreUnreachable if is_passing(str(error)) else StoreError
             raise kind(f"store {self.url}: {explanation or get_headline(str(error))}") from error
+        except BaseException as error:  # a panic of Rust is no Exception
+            if not is_panic(error):
+                raise
+            raise StoreError(f"store {self.url}: {explain_panic(error, self.backend.settings)}") from None
 
 
 def _open_directory(url: str, path: str) -> Backend:
@@ -223,6 +233,7 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     session, endpoint, region = _resolve_aws(url)
+    provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
     open_with = functools.partial(
         obstore.store.S3Store,
         bucket,
@@ -231,47 +242,78 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
         region=region,
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
-        credential_provider=Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS)),
+        credential_provider=CheckedCredentials(
+            provider=provider, config=provider.config, source=provider.credentials.method
+        ),
     )
-    return Backend(
-        place=endpoint,
-        patient=open_with(retry_config=_plan_retries(PUT_RETRY_SECONDS)),
-        brisk=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
-        make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
-    )
+    with _translate_refusals(url, AWS_SETTINGS):
+        return Backend(
+            place=endpoint,
+            patient=open_with(retry_config=_plan_retries(PUT_RETRY_SECONDS)),
+            brisk=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
+            make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
+            settings=AWS_SETTINGS,
+        )
 
 
 def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
     """Return a session that has credentials, the endpoint and the region, from all places that boto3 looks at."""
     import boto3
+    from botocore.credentials import Credentials
     from botocore.exceptions import BotoCoreError
 
     try:
         session = boto3.Session()
-        client = session.client("s3", region_name=session.region_name or DEFAULT_REGION)
-        has_credentials = session.get_credentials() is not None
-    except (BotoCoreError, ValueError) as error:  # ValueError: the endpoint is no URL
-        raise StoreError(f"store {url}: {error}; mend the AWS_* variables or ~/.aws/config") from error
-    if not has_credentials:
+        credentials = session.get_credentials()
+        if credentials is not None and type(credentials) is Credentials:  # others ask a server when they are read
+            for name, value in (
+                ("access_key_id", credentials.access_key),
+                ("secret_access_key", credentials.secret_key),
+            ):
+                check_key_text(value, name, credentials.method)
+            check_key_text(credentials.token or None, "session_token", credentials.method)
+        client = _make_client(session)
+        check_endpoint(client.meta.endpoint_url)
+    except (BotoCoreError, ValueError) as error:
+        raise StoreError(f"store {url}: {hide_password(str(error))}; mend {AWS_SETTINGS}") from None
+    if credentials is None:
         raise StoreError(
             f"store {url}: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a "
             "profile in AWS_PROFILE, or log in with `aws sso login`"
         )
-    if urlsplit(client.meta.endpoint_url).username is not None:
-        raise StoreError(f"store {url}: the endpoint (AWS_ENDPOINT_URL) holds credentials; they do not belong there")
     return session, client.meta.endpoint_url, client.meta.region_name
 
 
-def _open_other(url: str) -> Backend:
+def _make_client(session: "boto3.Session") -> "BaseClient":
     try:
+        client: BaseClient = session.client("s3", region_name=session.region_name or DEFAULT_REGION)
+    except ValueError as error:
+        raise ValueError(f"{ENDPOINT}: {error}") from None
+    return client
+
+
+def _open_other(url: str) -> Backend:
+    with _translate_refusals(url, OTHER_SETTINGS):
         return Backend(
             place=url,
             patient=obstore.store.from_url(url, retry_config=_plan_retries(PUT_RETRY_SECONDS)),
             brisk=obstore.store.from_url(url, retry_config=_plan_retries(RETRY_SECONDS)),
+            settings=OTHER_SETTINGS,
         )
+
+
+@contextmanager
+def _translate_refusals(url: str, settings: str) -> Iterator[None]:
+    """Raise StoreError for settings that the store library refuses when a store is opened."""
+    try:
+        yield
     except BaseError as error:
-        settings = "the settings come from the GOOGLE_* and AZURE_* variables"
-        raise StoreError(f"store {url}: {get_headline(str(error))}; {settings}") from error
+        headline = hide_password(get_headline(str(error)))
+        raise StoreError(f"store {url}: {headline}; the settings come from {settings}") from None
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise StoreError(f"store {url}: {explain_panic(error, settings)}") from None
 
 
 def _plan_retries(retry_seconds: float) -> "RetryConfig":

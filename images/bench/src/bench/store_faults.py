@@ -25,6 +25,10 @@ FAULTS = (
         "profile that AWS_PROFILE names, or log in again",
     ),
     (
+        r"External AWS credential provider: ValueError: (aws_.*|AWS_.*)",
+        "{found}",
+    ),
+    (
         r"External AWS credential provider: (.*)",
         "the AWS credentials cannot be renewed ({found}); log in again",
     ),
@@ -71,6 +75,17 @@ def explain_os_error(number: int | None, place: str) -> str | None:
 def is_passing(text: str) -> bool:
     """Whether an obstore error is of a server that cannot be reached or that ails: it may do well later."""
     return re.search(r"HTTP error: |status code: 5[0-9][0-9]", text.partition("Debug source:")[0]) is not None
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether the store library gave up in Rust code: pyo3 makes that an exception which is no Exception."""
+    return type(error).__name__ == "PanicException"
+
+
+def explain_panic(error: BaseException, settings: str) -> str:
+    """Return what to tell the user about a panic: the names of Rust's errors in it, for its values may be secrets."""
+    names = ", ".join(re.findall(r"\bInvalid[A-Za-z0-9]+", str(error))) or "no reason that could be shown"
+    return f"the store library cannot work with the settings ({names}); check keys, endpoint and region in {settings}"
 
 
 def get_headline(text: str) -> str:
