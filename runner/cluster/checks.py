@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from bench.store import Store, StoreError
-from runner.cluster.connection import FORBIDDEN, IN_CLUSTER, NOT_FOUND, UNAUTHORIZED, ApiError
+from runner.cluster.connection import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ApiError
+from runner.cluster.credentials import IN_CLUSTER
 from runner.cluster.findings import Finding, FindingState, explain_unchecked, find_object
 from runner.cluster.site import Site
 from runner.permissions import HOUSEKEEPING_PERMISSIONS, RUN_PERMISSIONS, Permission

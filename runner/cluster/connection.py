@@ -4,7 +4,6 @@ Bodies are JSON bytes both ways: the official client knows how to log in, its ty
 """
 
 import json
-import os
 import random
 import re
 import threading
@@ -19,14 +18,17 @@ from urllib.parse import urlencode
 import kubernetes.client
 import kubernetes.config
 import urllib3
+import yaml
 from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
+from runner.cluster.credentials import IN_CLUSTER, describe_fault, find_kubeconfig, log_in, read_authorization
 from runner.cluster.pace import MAX_PAUSE_SECONDS, Pace
 
-IN_CLUSTER = "in-cluster"
 CURRENT = "current"
 NUM_CONNECTIONS = 32
+POOL_SIZE = NUM_CONNECTIONS + 4
+"""The watches keep theirs."""
 CREDENTIALS_SECONDS = 1.0
 """How long a header with credentials is sent before the client is asked again."""
 CONNECT_SECONDS = 5.0
@@ -82,7 +84,7 @@ class Connection:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._client = _log_in(self.context)
+        self._client = log_in(self.context, num_connections=POOL_SIZE)
 
     def request(
         self,
@@ -141,7 +143,7 @@ class Connection:
         with self._lock:
             if self._client is refused:
                 with suppress(UserError):  # a kubeconfig that is just being written: the old login is tried again
-                    self._client = _log_in(self.context)
+                    self._client = log_in(self.context, num_connections=POOL_SIZE)
 
     def _send(
         self, verb: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str
@@ -198,8 +200,12 @@ class Connection:
         client, now = self._client, time.monotonic()
         known, until, headers = self._credentials
         if known is not client or now > until:
-            headers = {}
-            client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
+            try:
+                headers = read_authorization(client, self.context)
+            except ValueError as error:
+                refusal = ApiError(UNAUTHORIZED, "Unauthorized", str(error))
+                refusal.client = client
+                raise refusal from None
             self._credentials = (client, now + CREDENTIALS_SECONDS, headers)
         return headers
 
@@ -252,9 +258,10 @@ def find_context(on: str) -> str:
     if on == IN_CLUSTER:
         return on
     try:
-        contexts, active = kubernetes.config.list_kube_config_contexts(_find_kubeconfig())  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError) as error:
-        raise UserError(f"--on {on}: {_describe(error)}; set KUBECONFIG, or leave --on out to run here") from error
+        contexts, active = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, yaml.YAMLError) as error:
+        hint = "set KUBECONFIG, or leave --on out to run here"
+        raise UserError(f"--on {on}: {describe_fault(error)}; {hint}") from None
     names = [str(context["name"]) for context in contexts]
     if on == CURRENT:
         return str(active["name"])
@@ -275,33 +282,8 @@ _METHODS = {
 }
 
 
-def _log_in(context: str) -> kubernetes.client.ApiClient:
-    configuration = kubernetes.client.Configuration()
-    try:
-        if context == IN_CLUSTER:
-            kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-        else:
-            kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=_find_kubeconfig(), context=context, client_configuration=configuration
-            )
-    except (ConfigException, OSError) as error:
-        raise UserError(f"--on {context}: {_describe(error)}; `kubectl config get-contexts` lists yours") from error
-    configuration.connection_pool_maxsize = NUM_CONNECTIONS + 4  # the watches keep theirs
-    configuration.retries = False
-    return kubernetes.client.ApiClient(configuration)
-
-
-def _find_kubeconfig() -> str:
-    """Return what the client would take by default; it looks only once, when it is imported."""
-    return os.environ.get("KUBECONFIG", "~/.kube/config")
-
-
-def _describe(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def _unreachable(error: Exception) -> ApiError:
-    words = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", _describe(error))
+    words = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_fault(error))
     return BusyError(503, UNREACHABLE, f"the API server does not answer: {words}", None)
 
 

@@ -1,0 +1,120 @@
+"""A kubeconfig's context in, a client that can log in out. Credentials are checked here, and no message shows them.
+
+What goes wrong inside the official client and in http.client may quote a token or a password: so nothing of the text of
+such an error is passed on but where it is known to be harmless.
+"""
+
+import os
+import re
+import ssl
+from contextlib import suppress
+
+import kubernetes.client
+import kubernetes.config
+import yaml
+from kubernetes.config.config_exception import ConfigException
+
+from bench.errors import UserError
+
+IN_CLUSTER = "in-cluster"
+SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
+# What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1
+TOKEN = r"[!-~]+"
+
+
+def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient:
+    """Return a client with the context's credentials; UserError where they, or the kubeconfig, cannot be used."""
+    configuration = kubernetes.client.Configuration()
+    try:
+        if context == IN_CLUSTER:
+            kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=find_kubeconfig(), context=context, client_configuration=configuration
+            )
+    except (ConfigException, OSError, yaml.YAMLError) as error:
+        hint = "`kubectl config get-contexts` lists yours"
+        raise UserError(f"--on {context}: {describe_fault(error)}; {hint}") from None
+    except Exception as error:  # noqa: BLE001  (whatever the client meets in credentials: its text may show them)
+        raise UserError(
+            f"--on {context}: {_name_user(context)}: its credentials cannot be read ({type(error).__name__}); see that "
+            "those that end in -data are Base64, and that user name and password are texts"
+        ) from None
+    configuration.connection_pool_maxsize = num_connections
+    configuration.retries = False
+    client = kubernetes.client.ApiClient(configuration)
+    try:
+        read_authorization(client, context)
+        _check_certificates(configuration, context)
+    except ValueError as error:
+        raise UserError(f"--on {context}: {error}") from None
+    return client
+
+
+def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
+    """Return the header that the client logs in with, renewed where it is old; ValueError where none can be made."""
+    headers: dict[str, str] = {}
+    try:
+        client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
+    except Exception as error:  # noqa: BLE001  (whatever a token file or a plugin does: its text may show the token)
+        words = describe_fault(error) if isinstance(error, ConfigException | OSError) else type(error).__name__
+        raise ValueError(f"{_name_token(context)} cannot be renewed ({words})") from None
+    return {name: _check_header(value, context) for name, value in headers.items()}
+
+
+def find_kubeconfig() -> str:
+    """Return what the client would take by default; it looks only once, when it is imported."""
+    return os.environ.get("KUBECONFIG", "~/.kube/config")
+
+
+def describe_fault(error: Exception) -> str:
+    """Return the words of an error about a kubeconfig, on one line; of a file that is no YAML, only where."""
+    if isinstance(error, yaml.YAMLError):
+        mark = getattr(error, "problem_mark", None)
+        return f"{find_kubeconfig()} is no YAML" + (f", see line {mark.line + 1}" if mark else "")
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _check_header(value: str, context: str) -> str:
+    """Return a header without what stands around its token: a file's last line break, for one."""
+    scheme, _, token = value.partition(" ")
+    if not re.fullmatch(TOKEN, token.strip()):
+        raise ValueError(
+            f"{_name_token(context)} is empty or has a space, a line break or another character that no token has; "
+            "log in again, or write it anew without"
+        )
+    return f"{scheme} {token.strip()}"
+
+
+def _check_certificates(configuration: kubernetes.client.Configuration, context: str) -> None:
+    """Raise ValueError for files that OpenSSL cannot use: at the first request it would look like a dead server."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if configuration.cert_file:
+        try:
+            tls.load_cert_chain(configuration.cert_file, configuration.key_file, password=lambda: "")
+        except (OSError, ValueError):
+            raise ValueError(
+                f"{_name_user(context)}: client-certificate(-data) or client-key(-data) cannot be used; expected a "
+                "certificate and its key in PEM, without a password"
+            ) from None
+    if configuration.ssl_ca_cert:
+        try:
+            tls.load_verify_locations(configuration.ssl_ca_cert)
+        except (OSError, ValueError):
+            place = "ca.crt of the service account" if context == IN_CLUSTER else "certificate-authority(-data)"
+            raise ValueError(f"{place}: cannot be used; expected certificates in PEM") from None
+
+
+def _name_token(context: str) -> str:
+    if context == IN_CLUSTER:
+        return SERVICE_ACCOUNT
+    return f"{_name_user(context)}: its token (token, tokenFile, exec or auth-provider)"
+
+
+def _name_user(context: str) -> str:
+    """Return the kubeconfig and the user in it whom the context names."""
+    with suppress(Exception):  # it only makes the message better
+        contexts, _ = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
+        user = next(item["context"]["user"] for item in contexts if item["name"] == context)
+        return f"{find_kubeconfig()}: user `{user}`"
+    return f"{find_kubeconfig()}: the user of context {context}"
