@@ -1,22 +1,29 @@
 """One measurement at a time on this machine: a run id in, a lock held for as long as anything of that run lives.
 
-Every process that a run starts inherits the lock. So a second runner is refused; and where a killed runner left a
-process behind, that process is ended before the next one starts.
+Every process that a run starts inherits the lock and a mark in its environment. So a second runner is refused, whoever
+started it; and where a killed runner left processes behind, those with its mark are ended before the next one starts.
 """
 
 import fcntl
 import os
 import re
 import signal
-import tempfile
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UserError
 
+LOCK_DIR = "BENCHMATRIX_LOCK_DIR"
+"""Environment variable: the folder of the lock, where none of FOLDERS will do. All runners must have the same."""
+FOLDERS = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
+"""The first that every user can write to has the lock: the same for all, whatever TMPDIR says."""
+LOCK_NAME = "benchmatrix.lock"
+MARK = "BENCHMATRIX_RUNNER"
+"""Environment variable of what a runner starts: the runner's `PID:START`, its start in clock ticks after boot."""
 # How long a killed runner's last process may take to die before the machine counts as busy.
 GRACE_SECONDS = 10.0
 POLL_SECONDS = 0.1
@@ -33,22 +40,40 @@ class Holders:
 
 @contextmanager
 def hold_host_lock(run_id: str) -> Iterator[int]:
-    """Hold this user's lock on the machine; UserError where another run measures here.
+    """Hold the lock of this machine; UserError where another run measures here.
 
-    Yields the file descriptor that every process started meanwhile is to inherit.
+    Yields the file descriptor that every process started meanwhile is to inherit; the mark is in the environment.
     """
-    path = Path(tempfile.gettempdir()) / f"benchmatrix-{os.getuid()}.lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise UserError(f"{path}: this cannot be used as a lock ({error.strerror}); remove it") from error
+    path = find_lock_path()
+    descriptor = _open_lock(path)
+    before = os.environ.get(MARK)
     try:
         _acquire(descriptor, path)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, run_id.encode(), 0)
+        os.environ[MARK] = _make_mark()
         yield descriptor
     finally:
+        os.environ.pop(MARK, None)
+        if before is not None:
+            os.environ[MARK] = before
         os.close(descriptor)
+
+
+def find_lock_path(folders: Sequence[Path] = FOLDERS) -> Path:
+    """Return where the lock of this machine is; UserError where no folder will do."""
+    named = os.environ.get(LOCK_DIR)
+    if named:
+        if not os.path.isdir(named):
+            raise UserError(
+                f"{LOCK_DIR}={named}: there is no such folder; name one that every runner here can write to"
+            )
+        return Path(named) / LOCK_NAME
+    for folder in folders:
+        if _is_for_all(folder):
+            return folder / LOCK_NAME
+    names = ", ".join(map(str, folders))
+    raise UserError(f"none of {names} is a folder that every user can write to; name one in {LOCK_DIR} for the lock")
 
 
 def find_holders(descriptor: int) -> Holders:
@@ -58,11 +83,52 @@ def find_holders(descriptor: int) -> Holders:
     return Holders(owner=next(iter(owners.values()), None), alive=frozenset(owners))
 
 
+def _is_for_all(folder: Path) -> bool:
+    """Whether every user can write to the folder and none can remove another's files: a matter of the machine alone."""
+    try:
+        status = folder.lstat()
+        is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_mode & 0o1777 == 0o1777 and not is_read_only
+
+
+def _open_lock(path: Path) -> int:
+    """Open the lock, made if absent; UserError where there is something else, such as a link to a file of value."""
+    try:
+        descriptor = _open_or_make(path)
+    except OSError as error:
+        hint = f"remove it, or name another folder in {LOCK_DIR}"
+        raise UserError(f"{path}: this cannot be used as a lock ({error.strerror}); {hint}") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        os.close(descriptor)
+        raise UserError(f"{path}: this cannot be used as a lock (it is no file, or has a second name); remove it")
+    return descriptor
+
+
+def _open_or_make(path: Path) -> int:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    for _ in range(3):  # another runner may make it, or root remove it, meanwhile
+        # Without O_CREAT first: the kernel refuses that for another user's file (fs.protected_regular).
+        with suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with suppress(FileExistsError):
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            os.fchmod(descriptor, 0o666)  # for every user, whatever the umask
+            return descriptor
+    return os.open(path, flags)
+
+
 def _list_open_files() -> Iterator[tuple[int, str]]:
-    """Yield process and descriptor of every open file of this user's processes."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    """Yield process and descriptor of every open file of the processes that this user may look into."""
+    for pid in _list_processes():
         with suppress(OSError):  # it has ended meanwhile, or is another user's
-            yield from ((int(pid), number) for number in os.listdir(f"/proc/{pid}/fd"))
+            yield from ((pid, number) for number in os.listdir(f"/proc/{pid}/fd"))
+
+
+def _list_processes() -> Iterator[int]:
+    return map(int, filter(str.isdigit, os.listdir("/proc")))
 
 
 def _read_owner(pid: int, number: str, file: str) -> int | None:
@@ -88,16 +154,64 @@ def _acquire(descriptor: int, path: Path) -> None:
             time.sleep(POLL_SECONDS)
 
 
+# Marks
+
+
+def _make_mark() -> str:
+    return f"{os.getpid()}:{_read_start(os.getpid())}"
+
+
+def _read_start(pid: int) -> str | None:
+    """Return when a process started, in clock ticks after boot; None where there is none, or only its remains."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _read_mark(pid: int) -> str | None:
+    """Return the mark that a process was started with; None where it has none or may not be looked into."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    prefix = f"{MARK}=".encode()
+    return next(
+        (word.removeprefix(prefix).decode(errors="replace") for word in variables if word.startswith(prefix)), None
+    )
+
+
 def _end_orphans(holders: Holders) -> None:
-    """End what a dead runner left: the groups of those that inherited the lock from it."""
-    for pid in holders.alive:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(os.getpgid(pid), signal.SIGKILL)
+    """End what a dead runner left: every process with its mark, where one of them holds the lock.
+
+    A process without a mark, or with that of a runner that lives, is left alone, whatever it holds.
+    """
+    dead = {mark for mark in map(_read_mark, holders.alive) if mark is not None and not _is_runner_alive(mark)}
+    for pid in _list_processes() if dead else ():
+        if pid != os.getpid():
+            _end_marked(pid, dead)
+
+
+def _is_runner_alive(mark: str) -> bool:
+    pid, _, start = mark.partition(":")
+    return not pid.isdecimal() or _read_start(int(pid)) == start
+
+
+def _end_marked(pid: int, marks: set[str]) -> None:
+    """Kill the process if it has one of the marks; never another that has got its number meanwhile."""
+    with suppress(OSError):  # it has ended, or is another user's
+        process = os.pidfd_open(pid)
+        try:
+            if _read_mark(pid) in marks:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+        finally:
+            os.close(process)
 
 
 def _explain_busy(descriptor: int, path: Path, holders: Holders) -> UserError:
     run_id = os.pread(descriptor, MAX_NOTE_BYTES, 0).decode(errors="replace")
-    processes = ", ".join(str(pid) for pid in sorted(holders.alive)) or "unknown"
+    processes = ", ".join(str(pid) for pid in sorted(holders.alive)) or "unknown, perhaps another user's"
     return UserError(
         f"{path}: run {run_id} measures on this machine (processes: {processes}), and two at once would falsify both; "
         "wait for it or stop it"

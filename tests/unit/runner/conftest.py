@@ -1,7 +1,6 @@
 """Fixtures of the runner's tests."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from memory_cgroup import MemoryCgroup
 
 @pytest.fixture
 def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files of this test alone, so that a run on this machine does not refuse the tests'."""
-    folder = tmp_path / "tmp"
+    """A folder for the host's lock of this test alone, so that a run on this machine does not refuse the tests'."""
+    folder = tmp_path / "lock"
     folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(folder))
     return folder
 
 

@@ -153,7 +153,7 @@ def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) ->
 def test_whatever_is_written_in_the_lock_does_no_harm(
     content: bytes, start_runner: StartRunner, lock_folder: Path
 ) -> None:
-    path = lock_folder / f"benchmatrix-{os.getuid()}.lock"
+    path = lock_folder / "benchmatrix.lock"
     path.write_bytes(content)
 
     with hold_host_lock("run-1"):
@@ -162,9 +162,114 @@ def test_whatever_is_written_in_the_lock_does_no_harm(
 
 def test_a_link_in_place_of_the_lock_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("data")
-    (lock_folder / f"benchmatrix-{os.getuid()}.lock").symlink_to(tmp_path / "precious")
+    (lock_folder / "benchmatrix.lock").symlink_to(tmp_path / "precious")
 
-    with pytest.raises(UserError, match=r"benchmatrix-\d+\.lock: this cannot be used as a lock"), hold_host_lock("run"):
+    with pytest.raises(UserError, match=r"benchmatrix\.lock: this cannot be used as a lock"), hold_host_lock("run"):
         pass
 
     assert "data" == (tmp_path / "precious").read_text()
+
+
+def test_a_bystander_that_holds_the_lock_is_left_alone(
+    lock_folder: Path, monkeypatch: pytest.MonkeyPatch, start_runner: StartRunner
+) -> None:
+    """As a script does that waits for a quiet machine: `exec 9<>FILE; flock 9`, whose taker of the lock has ended."""
+    monkeypatch.setattr("runner.host_lock.GRACE_SECONDS", 0.5)
+    script = 'exec 9<>"$0"; flock 9; echo held; sleep 60'
+    command = ["sh", "-c", script, str(lock_folder / "benchmatrix.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as bystander:
+        assert read_line(bystander) == "held"
+        try:
+            with pytest.raises(UserError, match="measures on this machine"), hold_host_lock("run-2"):
+                pass
+            assert is_running(bystander.pid)
+        finally:
+            os.killpg(bystander.pid, signal.SIGKILL)
+
+
+def test_who_shares_a_group_with_an_orphan_is_left_alone(start_runner: StartRunner) -> None:
+    start = (
+        "orphan = subprocess.Popen(['sleep', '60'], pass_fds=[lock], process_group=0); "
+        "other = subprocess.Popen(['env', '-i', 'sleep', '60'], process_group=orphan.pid); "
+        "print(orphan.pid, other.pid)"
+    )
+    killed = start_runner(HOLD.format(start=start, seconds=60))
+    orphan, other = map(int, read_line(killed).split())
+    assert read_line(killed) == "held"
+    killed.kill()
+    killed.wait()
+    try:
+        with hold_host_lock("run-2"):
+            assert (is_running(orphan), is_running(other)) == (False, True)
+    finally:
+        os.kill(other, signal.SIGKILL)
+
+
+def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: StartRunner) -> None:
+    start = (
+        "child = subprocess.Popen([sys.executable, '-c', 'import subprocess; "
+        'print(subprocess.Popen(["sleep", "60"], start_new_session=True).pid, flush=True); import time; '
+        "time.sleep(60)'], pass_fds=[lock], start_new_session=True, stdout=subprocess.PIPE, text=True); "
+        "print(child.stdout.readline(), end='')"
+    )
+    killed = start_runner(HOLD.format(start=start, seconds=60))
+    grandchild = int(read_line(killed))
+    assert read_line(killed) == "held"
+    killed.kill()
+    killed.wait()
+
+    with hold_host_lock("run-2"):
+        deadline = time.monotonic() + HANG_GUARD_SECONDS
+        while is_running(grandchild):
+            assert time.monotonic() < deadline, "an orphan's child lives on"
+            time.sleep(0.01)
+
+
+def test_runners_with_different_folders_for_temporary_files_exclude_each_other(
+    start_runner: StartRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = start_runner(HOLD.format(start="", seconds=60))
+    assert read_line(first) == "held"
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "other"))
+    second = start_runner(TRY)
+    second.communicate()
+    assert second.returncode == 2
+
+
+def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from runner.host_lock import find_lock_path
+
+    monkeypatch.delenv("BENCHMATRIX_LOCK_DIR", raising=False)
+    own, shared, linked = (tmp_path / name for name in ("own", "shared", "linked"))
+    own.mkdir(mode=0o755)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    linked.symlink_to(shared)
+    folders = (tmp_path / "absent", own, linked, shared)
+    for folder in (own, tmp_path):
+        monkeypatch.setenv("TMPDIR", str(folder))
+        assert find_lock_path(folders) == shared / "benchmatrix.lock"
+    with pytest.raises(UserError, match="name one in BENCHMATRIX_LOCK_DIR"):
+        find_lock_path(folders[:3])
+    monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(tmp_path / "absent"))
+    with pytest.raises(UserError, match="BENCHMATRIX_LOCK_DIR=.*absent: there is no such folder"):
+        find_lock_path(folders)
+
+
+def test_the_lock_can_be_used_by_every_user(lock_folder: Path) -> None:
+    previous = os.umask(0o077)
+    try:
+        with hold_host_lock("run-1"):
+            pass
+    finally:
+        os.umask(previous)
+    assert (lock_folder / "benchmatrix.lock").stat().st_mode & 0o777 == 0o666
+
+
+def test_a_file_with_a_second_name_is_not_written_to(lock_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("data")
+    os.link(tmp_path / "precious", lock_folder / "benchmatrix.lock")
+    with pytest.raises(UserError, match="cannot be used as a lock"), hold_host_lock("run"):
+        pass
+    assert (tmp_path / "precious").read_text() == "data"
