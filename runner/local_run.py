@@ -23,13 +23,15 @@ from runner.plan import (
     Repeat,
     check_run_id,
     choose_run,
-    count_failed_repeats,
+    count_failed,
+    describe_damage,
     describe_plan,
-    list_missing_repeats,
     plan_local_run,
     read_run,
+    select_missing,
 )
 from runner.progress import InstallProgress, Progress
+from runner.records import Look, Records
 
 # Ended like Ctrl-C: what is finished stays, the process that measures is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -67,17 +69,20 @@ class LocalRun:
 
     def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
         """Measure every repeat of the run that is missing. UserError where another run measures here."""
-        if not self._list_missing(run):
+        records = Records.of(self.store, run)
+        if not self._select_missing(run, records.look()):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
             return
         with hold_host_lock(run.run_id) as lock:
             self._store_plan(run, console)
-            repeats = self._list_missing(run)  # again: a dead runner's last process may have ended well meanwhile
+            look = records.look()  # again: a dead runner's last process may have ended well meanwhile
+            repeats = self._select_missing(run, look)
             describe_plan(run, repeats, console.print)
+            describe_damage(look, console.print)
             console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
-            num_failed = 0 if self.retry_failed else count_failed_repeats(self.store, run)
+            num_failed = 0 if self.retry_failed else count_failed(run, look)
             num_ok = run.num_repeats - len(repeats) - num_failed
             with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
                 LocalExecutor(
@@ -91,8 +96,8 @@ class LocalRun:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
 
-    def _list_missing(self, run: Run) -> list[Repeat]:
-        return list_missing_repeats(self.store, run, retry_failed=self.retry_failed)
+    def _select_missing(self, run: Run, look: Look) -> list[Repeat]:
+        return select_missing(run, look, retry_failed=self.retry_failed)
 
 
 def find_interpreters(

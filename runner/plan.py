@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,21 +15,18 @@ from pydantic import ValidationError
 
 from bench.capabilities import GpuKind
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Result, Run
-from bench.store import KeyMissing, Store, parse_result_key, results_prefix, run_key
+from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run
+from bench.store import KeyMissing, Store, run_key
 from runner import __version__
 from runner.checkout import read_git_revision
 from runner.hardware import find_obstacle
 from runner.matrix import Matrix
+from runner.records import Look, Records, RepeatKey
 
 # A run left unfinished for longer is not taken up by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 NUM_PARALLEL_READS = 32
-
-
-RepeatKey = tuple[str, int]
-"""Id of a cell and number of its repeat."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +150,18 @@ def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run |
         run = _try_to_read_run(store, run_id)
         if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
             continue
-        if list_missing_repeats(store, run, retry_failed=retry_failed):
+        if _lacks_results(store, run, retry_failed=retry_failed):
             return run
     return None
+
+
+def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
+    """Whether repeats are missing. Records are read only where their keys do not tell it already."""
+    records = Records.of(store, run)
+    counts = records.count_by_key()
+    if any(repeat.key not in counts for repeat in order_repeats(run.cells)):
+        return True
+    return bool(select_missing(run, records.look(), retry_failed=retry_failed))
 
 
 def check_same_plan(run: Run, plan: Run, source: str) -> None:
@@ -171,30 +176,31 @@ def check_same_plan(run: Run, plan: Run, source: str) -> None:
 def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) -> list[Repeat]:
     """Return the planned repeats without a terminal record, interleaved: every cell's first, then every cell's second.
 
-    `retry_failed`: those without a record that says ok.
+    A damaged record is none. `retry_failed`: those without a record that says ok.
     """
-    return [repeat for repeat, _ in count_records_of_missing(store, run, retry_failed=retry_failed)]
+    return select_missing(run, Records.of(store, run).look(), retry_failed=retry_failed)
 
 
-def count_records_of_missing(store: Store, run: Run, *, retry_failed: bool) -> list[tuple[Repeat, int]]:
-    """Return the repeats that `list_missing_repeats` does, each with how many terminal records it has nevertheless."""
-    keys = list(store.list_keys(results_prefix(run.run_id)))
-    counts = Counter(filter(None, map(_find_repeat, keys)))
-    present = set(counts)
-    if retry_failed:
-        present = {repeat for key, data in store.get_many(keys) if (repeat := _find_repeat(key)) and _is_ok(data)}
-    return [(repeat, counts[repeat.key]) for repeat in order_repeats(run.cells) if repeat.key not in present]
-
-
-def _find_repeat(key: str) -> RepeatKey | None:
-    parts = parse_result_key(key)
-    return None if parts is None else (parts.cell_id, parts.repeat)
+def select_missing(run: Run, look: Look, *, retry_failed: bool) -> list[Repeat]:
+    """Return what `list_missing_repeats` does, as of the time when the store was looked at."""
+    present = look.ok if retry_failed else look.ended
+    return [repeat for repeat in order_repeats(run.cells) if repeat.key not in present]
 
 
 def count_failed_repeats(store: Store, run: Run) -> int:
     """Return how many planned repeats have a terminal record, but none that says ok."""
-    not_ok = list_missing_repeats(store, run, retry_failed=True)
-    return len(not_ok) - len(list_missing_repeats(store, run))
+    return count_failed(run, Records.of(store, run).look())
+
+
+def count_failed(run: Run, look: Look) -> int:
+    """Return what `count_failed_repeats` does, as of the time when the store was looked at."""
+    return len({repeat.key for repeat in order_repeats(run.cells)} & (look.ended - look.ok))
+
+
+def describe_damage(look: Look, tell: Callable[[str], None]) -> None:
+    """Tell in one line of records that cannot be read: they count as missing."""
+    if look.damaged:
+        tell(f"damaged records: {len(look.damaged)}, which count as missing; {look.damaged[0]} for one")
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], tell: Callable[[str], None]) -> None:
@@ -244,10 +250,3 @@ def _try_to_read_run(store: Store, run_id: str) -> Run | None:
         return Run.model_validate_json(store.get(run_key(run_id)))
     except (KeyMissing, ValidationError):
         return None
-
-
-def _is_ok(data: bytes) -> bool:
-    try:
-        return Result.model_validate_json(data).status == "ok"
-    except ValidationError:
-        return False

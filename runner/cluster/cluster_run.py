@@ -21,13 +21,14 @@ from runner.matrix import load_matrix
 from runner.plan import (
     check_run_id,
     choose_run,
-    count_records_of_missing,
+    describe_damage,
     describe_plan,
-    list_missing_repeats,
     plan_run,
     read_run,
+    select_missing,
 )
 from runner.profile import Profile, find_profile
+from runner.records import Look, Records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +124,11 @@ class ClusterRun:
         else:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
-        missing = list_missing_repeats(self.store, run, retry_failed=self.retry_failed)
+        records = Records.of(self.store, run)
+        look = records.look()
+        missing = select_missing(run, look, retry_failed=self.retry_failed)
         describe_plan(run, missing, console.print)
+        describe_damage(look, console.print)
         if not missing:
             return
         namespace = self.target.profile.namespace
@@ -140,7 +144,7 @@ class ClusterRun:
             deadline=self.find_deadline(run),
         )
         try:
-            executor.measure(lambda: self.list_tasks(run))
+            executor.measure(lambda: self.list_tasks(run, records.look()))
         except DeadlinePassed:
             num_deleted = Housekeeper(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
@@ -149,13 +153,21 @@ class ClusterRun:
         """Return when the run has to end, whenever this runner began; None: never."""
         return None if self.deadline_seconds is None else run.created_at + timedelta(seconds=self.deadline_seconds)
 
-    def list_tasks(self, run: Run) -> Tasks:
-        """Return a task for every repeat that is missing in the store now, in the order to measure them."""
-        missing = count_records_of_missing(self.store, run, retry_failed=self.retry_failed)
+    def list_tasks(self, run: Run, look: Look | None = None) -> Tasks:
+        """Return a task for every repeat that is missing, in the order to measure them.
+
+        `look`: what the store has; None: it is looked at now.
+        """
+        look = look or Records.of(self.store, run).look()
         return Tasks(
             Task(
                 repeat=repeat,
-                key=JobKey(run_id=run.run_id, cell_id=repeat.key[0], number=repeat.number, round_number=num_records),
+                key=JobKey(
+                    run_id=run.run_id,
+                    cell_id=repeat.key[0],
+                    number=repeat.number,
+                    round_number=look.num_records[repeat.key],
+                ),
             )
-            for repeat, num_records in missing
+            for repeat in select_missing(run, look, retry_failed=self.retry_failed)
         )

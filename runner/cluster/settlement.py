@@ -49,7 +49,8 @@ class Registrar:
                 keys.append(key)
         if len(keys) <= task.key.round_number:
             return None
-        return max(map(self._read, keys), key=lambda result: result.finished_at)
+        found = [result for result in map(self._try_to_read, keys) if result is not None]
+        return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])
 
     def settle_finished(self, task: Task, job: SeenJob) -> Result:
         """Return the record of a task whose Job has finished; one that is not there is written."""
@@ -95,6 +96,13 @@ class Registrar:
                     f"if that machine is lost, `kubectl delete node {node}`"
                 )
         return ""
+
+    def _try_to_read(self, key: str) -> Result | None:
+        """Return a record; None where it is damaged, as those are for whose sake a repeat is measured again."""
+        try:
+            return Result.model_validate_json(self.store.get(key))
+        except ValidationError:
+            return None
 
     def _read(self, key: str) -> Result:
         try:

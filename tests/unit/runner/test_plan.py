@@ -12,13 +12,18 @@ from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, PlannedCell, Result, Run
 from bench.store import Store
+from collector.load import load_run
 from factories import make_cell, make_failed_result, make_result, make_run, put_documents
+from runner.cluster.settlement import Registrar
+from runner.cluster.tasks import Task
+from runner.job_name import JobKey
 from runner.matrix import Matrix
 from runner.plan import (
     Repeat,
     check_run_id,
     check_same_plan,
     count_failed_repeats,
+    describe_damage,
     find_newest_run,
     find_unfinished_run,
     list_missing_repeats,
@@ -26,6 +31,7 @@ from runner.plan import (
     plan_local_run,
     read_run,
 )
+from runner.records import Records
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
@@ -172,13 +178,76 @@ def test_keys_that_are_no_results_and_results_of_other_cells_do_not_count(store:
     assert [("pytorch", 1), ("tensorflow", 1)] == name_repeats(list_missing_repeats(store, run))
 
 
-def test_a_damaged_result_is_there_but_not_ok(store: Store) -> None:
+def damage_first(run: Run, store: Store, how: str) -> str:
+    """Put a damaged record of CELL_A into the store and return its key."""
+    result = make_ok(run, CELL_A)
+    data = result.to_json()
+    damaged = {
+        "cut": data[: len(data) // 2],
+        "empty": b"",
+        "no-json": b"{",
+        "other-version": data.replace(b'"schema_version": 2', b'"schema_version": 3', 1),
+        "anothers": make_ok(run, CELL_B).to_json(),
+    }[how]
+    assert damaged != data
+    key = f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-{result.attempt}.json"
+    store.put(key, damaged)
+    return key
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "no-json", "other-version", "anothers"])
+def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) -> None:
     run = make_own_run()
     put_documents(store, run, [make_ok(run, CELL_B)])
-    store.put(f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-a1.json", b"{")
+    key = damage_first(run, store, how)
 
-    assert [] == list_missing_repeats(store, run)
-    assert [("pytorch", 1)] == name_repeats(list_missing_repeats(store, run, retry_failed=True))
+    for retry_failed in (False, True):
+        assert name_repeats(list_missing_repeats(store, run, retry_failed=retry_failed)) == [("pytorch", 1)]
+    assert count_failed_repeats(store, run) == 0
+    assert run == find_unfinished_run(store, make_own_run(), retry_failed=False)
+    assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
+    told: list[str] = []
+    describe_damage(Records.of(store, run).look(), told.append)
+    assert told == [f"damaged records: 1, which count as missing; {key} for one"]
+
+
+def test_a_damaged_record_counts_for_the_name_of_the_next_job(store: Store) -> None:
+    run = make_own_run()
+    damage_first(run, store, "cut")
+    look = Records.of(store, run).look()
+    assert look.num_records == {(CELL_A.cell_id, 1): 1}
+
+
+@pytest.mark.parametrize("order", ["damaged-first", "damaged-last"])
+def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: str, store: Store) -> None:
+    run = make_own_run()
+    damage_first(run, store, "cut")
+    repeat = list_missing_repeats(store, run)[0]
+    task = Task(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, round_number=1))
+    registrar = Registrar(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
+    assert registrar.find_record(task) is None
+    result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
+    put_documents(store, run, [result])
+    assert registrar.find_record(task) == result
+
+
+def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_own_run()
+    put_documents(store, run, [make_ok(run, CELL_A)])
+    read: list[str] = []
+    get_many = Store.get_many
+
+    def note(self: Store, keys: Any) -> Any:
+        keys = list(keys)
+        read.extend(keys)
+        return get_many(self, keys)
+
+    monkeypatch.setattr(Store, "get_many", note)
+    records = Records.of(store, run)
+    records.look()
+    put_documents(store, run, [make_ok(run, CELL_B)])
+    look = records.look()
+    assert (len(read), len(look.ok)) == (2, 2)
 
 
 def test_the_newest_run_is_the_one_begun_last_whatever_its_name(store: Store) -> None:
