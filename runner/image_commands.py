@@ -12,9 +12,12 @@ import yaml
 from bench.errors import UserError
 from runner.checkout import read_git_revision, require_checkout
 from runner.command_line import CONSOLE
-from runner.images import CONTROL, DEFAULT_BASE, LOCAL_REGISTRY, Image, list_images, name_image
+from runner.images import CONTROL, DEFAULT_BASE, LOCAL_REGISTRY, Image, list_images, make_arguments, name_image
 
 app = typer.Typer(help="Build and push the container images of this checkout.", no_args_is_help=True)
+
+PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
+"""What a profile calls the options of a build that change a tag."""
 
 OnlyArgument = Annotated[
     list[str] | None, typer.Argument(help="Names, with or without flavour: `jax`, `jax:cpu`. Left out: all CPU images.")
@@ -25,10 +28,15 @@ NetworkOption = Annotated[str, typer.Option(help="Docker's network for the build
 
 
 @app.command("list")
-def list_names(only: OnlyArgument = None, registry: str = LOCAL_REGISTRY) -> None:
-    """Print the images' names with their tags."""
+def list_names(
+    only: OnlyArgument = None,
+    registry: str = LOCAL_REGISTRY,
+    base: BaseOption = DEFAULT_BASE,
+    cpu_index: IndexOption = "",
+) -> None:
+    """Print the images' names with the tags that a build with these options gives them."""
     for image in choose_images(only):
-        typer.echo(name_image(registry, image))
+        typer.echo(name_image(registry, image, make_arguments(base, cpu_index)))
 
 
 @app.command()
@@ -45,6 +53,7 @@ def build(
         CONSOLE.print(f"building {name}")
         _run_docker(*_list_build_words(image, name, arguments, network))
         CONSOLE.print(f"{name}: {_read_size(name)}")
+    _tell_profile_keys(arguments)
 
 
 @app.command()
@@ -116,10 +125,12 @@ def choose_images(only: Sequence[str] | None) -> list[Image]:
     return chosen
 
 
-def make_arguments(base: str, cpu_index: str) -> dict[str, str]:
-    """Return the arguments of a build; those that are as in the Dockerfile change no tag."""
-    given = {"BASE": "" if base == DEFAULT_BASE else base, "CPU_INDEX": cpu_index}
-    return {name: value for name, value in given.items() if value}
+def _tell_profile_keys(arguments: Mapping[str, str]) -> None:
+    """Print what a profile with `registry` has to say so that a run looks for images with these options."""
+    if arguments:
+        CONSOLE.print("a run finds these images only by a profile that says, beside `registry`:")
+        keys = {PROFILE_KEYS[name]: value for name, value in arguments.items()}
+        typer.echo(yaml.safe_dump(keys, sort_keys=False).rstrip())
 
 
 def _make_chart_values(control: str, references: Mapping[str, Mapping[str, str]]) -> dict[str, object]:

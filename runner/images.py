@@ -70,6 +70,12 @@ def name_image(registry: str, image: Image, arguments: Mapping[str, str] | None 
     return f"{registry}/{image.name}:{tag}"
 
 
+def make_arguments(base: str | None, cpu_index: str | None) -> dict[str, str]:
+    """Return the arguments of a build; those that are as in the Dockerfile change no tag."""
+    given = {"BASE": "" if base == DEFAULT_BASE else base, "CPU_INDEX": cpu_index}
+    return {name: value for name, value in given.items() if value}
+
+
 def _list_files(root: Path, sources: Sequence[str]) -> Iterator[Path]:
     for source in sources:
         path = root / source

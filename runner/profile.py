@@ -17,7 +17,7 @@ from bench.errors import UserError
 from bench.schema import Cell, Device, Framework
 from bench.schema.document import Count, Document
 from runner.checkout import has_checkout
-from runner.images import find_image, name_image
+from runner.images import find_image, make_arguments, name_image
 from runner.job_name import OWN_LABELS
 from runner.kubernetes_syntax import (
     MAX_ENVIRONMENT_BYTES,
@@ -149,6 +149,10 @@ class Profile(Document):
     registry: Image | None = None
     """Where `benchmatrix images push` put the images of this checkout; their tags are their content. null: see
     `images`."""
+    image_base: Image | None = None
+    """What `--base` was when the images in `registry` were built; it is part of their tags. null: it was not given."""
+    image_cpu_index: VariableValue | None = None
+    """The same for `--cpu-index`."""
     images: dict[Framework, dict[Device, Image]] = {}
     """By framework and device; goes before `registry`."""
     has_compiler: bool = False
@@ -247,7 +251,8 @@ class Profile(Document):
                 f"{place}: is missing; name the image for {cell.framework} cells on a {cell.device}, or the `registry` "
                 f"of all images, in a profile of yours that has `extends: {self.name}`"
             )
-        return name_image(self.registry, find_image(cell.framework, cell.device))
+        arguments = make_arguments(self.image_base, self.image_cpu_index)
+        return name_image(self.registry, find_image(cell.framework, cell.device), arguments)
 
 
 def find_profile(name: str | None, context: str) -> Profile:

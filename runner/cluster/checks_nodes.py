@@ -11,6 +11,7 @@ from runner.cluster.connection import FORBIDDEN, ApiError, Connection
 from runner.cluster.findings import Finding, FindingState, find_object
 from runner.cluster.nodes import SeenNode, count_daemon_requests, fit_pod, list_label_misfits, read_node
 from runner.cluster.site import CellKind, Site
+from runner.images import LOCAL_REGISTRY
 from runner.profile import Gpus
 
 # Labels of GPU feature discovery, newer name first:
@@ -52,6 +53,28 @@ def check_nodes(site: Site, census: Census) -> Iterator[Finding]:
         else:
             hint = "add such a node, or change the pool of the profile: its labels, tolerations, cpus or memory"
             yield Finding(check=check, state="failed", message=message, hint=hint, details=fit.describe())
+
+
+def check_images(site: Site, census: Census) -> Iterator[Finding]:
+    """Find which image each kind of cell is run from, and whether nodes have it already: a registry is not asked."""
+    for kind in {(kind.cell.framework, kind.cell.device): kind for kind in site.kinds}.values():
+        nodes = fit_pod(kind.pod_spec, census.nodes).fitting
+        yield judge_image(kind, site.profile.find_image(kind.cell), nodes)
+
+
+def judge_image(kind: CellKind, image: str, nodes: Sequence[SeenNode]) -> Finding:
+    """Return the finding about the image of cells that the nodes could hold."""
+    check = f"image: {kind.cell.framework} for {kind.cell.device}"
+    having = [node for node in nodes if image in node.images or f"docker.io/{image}" in node.images]
+    if having:
+        return Finding(check=check, state="ok", message=f"{image} is on {len(having)} of {len(nodes)} nodes")
+    message = f"{image} is on none of the nodes that could run it, as far as they tell"
+    if image.startswith(f"{LOCAL_REGISTRY}/"):
+        hint = "bring it to them (`kind load docker-image`)"
+    else:
+        hint = f"see that the registry has it: docker manifest inspect {image}"
+    hint += "; if it was built with --base or --cpu-index, write image_base or image_cpu_index in the profile"
+    return Finding(check=check, state="warning", message=message, hint=hint)
 
 
 def check_gpus(site: Site, census: Census) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from runner.cluster.checks import (
     check_version,
     explain_unreachable,
 )
-from runner.cluster.checks_nodes import Census, check_claims, check_gpus, check_nodes
+from runner.cluster.checks_nodes import Census, check_claims, check_gpus, check_images, check_nodes
 from runner.cluster.connection import ApiError
 from runner.cluster.findings import Finding, explain_unchecked
 from runner.cluster.site import Site
@@ -46,6 +46,7 @@ def _examine_cluster(site: Site) -> Iterator[Finding]:
 def _examine_nodes(site: Site) -> Iterator[Finding]:
     census = Census.take(site.connection)
     yield from check_nodes(site, census)
+    yield from check_images(site, census)
     yield from check_gpus(site, census)
 
 

@@ -31,6 +31,8 @@ class SeenNode:
     is_ready: bool
     free: Resources
     """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
+    images: frozenset[str] = frozenset()
+    """Names of images that it has. The kubelet tells of 50 at most, the largest first (nodeStatusMaxImages)."""
 
     @property
     def kind(self) -> str:
@@ -71,6 +73,7 @@ def read_node(node: Mapping[str, Any], taken: Resources) -> SeenNode:
         taints=tuple(spec.get("taints", ())),
         is_cordoned=bool(spec.get("unschedulable")),
         is_ready=ready == "True",
+        images=frozenset(name for image in status.get("images") or () for name in image.get("names") or ()),
         free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
     )
 

@@ -1,15 +1,22 @@
 """runner.images, runner.sbom: the tag is the content, and the bill of materials names all of it."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from bench.errors import UserError
+from factories import make_cell
 from runner import images
-from runner.image_commands import choose_images, make_arguments
-from runner.images import find_image, list_images, name_image
+from runner.cluster.checks_nodes import judge_image
+from runner.cluster.nodes import read_node
+from runner.cluster.site import CellKind
+from runner.image_commands import app, choose_images
+from runner.images import find_image, list_images, make_arguments, name_image
+from runner.profile import load_profile
 from runner.sbom import write_bom
 
 ROOT = Path(__file__).parents[3]
@@ -117,3 +124,47 @@ def test_the_bill_of_materials_names_every_package() -> None:
         "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64&distro=debian-12",
         "pkg:deb/debian/base-files@12.4?arch=all&distro=debian-12",
     } == {component["purl"] for component in document["components"]}
+
+
+def test_a_profile_names_the_image_that_a_build_with_its_options_makes(checkout: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    base, index = f"python@sha256:{'0a' * 32}", "https://index.example/cpu"
+    path.write_text(f"extends: kind\nimage_base: {base}\nimage_cpu_index: {index}\n")
+    cell = make_cell()
+    built = name_image("benchmatrix", find_image("pytorch", "cpu"), make_arguments(base, index))
+    assert load_profile(str(path)).find_image(cell) == built
+    assert load_profile("kind").find_image(cell) == name_image("benchmatrix", find_image("pytorch", "cpu"))
+    path.write_text(f"extends: kind\nimage_base: {images.DEFAULT_BASE}\n")
+    assert load_profile(str(path)).find_image(cell) == load_profile("kind").find_image(cell)
+
+
+def test_the_list_and_the_end_of_a_build_tell_tag_and_keys_of_its_options(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\necho is-there\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    options = ["pytorch:cpu", "--base", "python@sha256:00"]
+    name = name_image("benchmatrix", find_image("pytorch", "cpu"), make_arguments("python@sha256:00", ""))
+    monkeypatch.setattr("runner.image_commands.require_checkout", lambda: checkout)
+    listed = CliRunner().invoke(app, ["list", *options])
+    assert listed.stdout == f"{name}\n"
+    built = CliRunner().invoke(app, ["build", *options])
+    assert (name in built.stdout, "image_base: python@sha256:00" in built.stdout) == (True, True)
+    plain = CliRunner().invoke(app, ["build", "pytorch:cpu"])
+    assert "image_base" not in plain.stdout
+
+
+def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
+    kind = CellKind(cell=make_cell(), body=b"{}")
+    image = "benchmatrix/pytorch:cpu-0123"
+
+    def judge(*names: str) -> tuple[str, bool]:
+        status = {"images": [{"names": list(names), "sizeBytes": 1}]}
+        found = judge_image(kind, image, [read_node({"metadata": {"name": "n"}, "status": status}, {})])
+        return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
+
+    assert judge("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
+    assert judge(image) == ("ok", True)
+    assert judge("benchmatrix/pytorch:cpu-4567") == ("warning", True)
