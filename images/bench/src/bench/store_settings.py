@@ -7,11 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from obstore.store import S3Credential
 
 ENDPOINT = "the endpoint (AWS_ENDPOINT_URL, or endpoint_url of the profile)"
 # What a header can carry, less what no key has: spaces, control characters and all that is not ASCII.
@@ -25,13 +22,13 @@ KEY_NAMES = {"access_key_id": "access_key_id", "secret_access_key": "secret_acce
 class CheckedCredentials:
     """A credential provider of obstore whose answers are checked before a request is signed with them."""
 
-    provider: "Callable[[], S3Credential]"
+    provider: Callable[[], Any]
     config: Any
     """Read by obstore."""
     source: str
     """How botocore came by the credentials, `env` for one."""
 
-    def __call__(self) -> "S3Credential":
+    def __call__(self) -> Any:
         """Return the present credentials; ValueError where one of them cannot be right."""
         credentials = self.provider()
         for part, name in KEY_NAMES.items():
