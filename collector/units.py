@@ -51,7 +51,7 @@ def format_number(value: float | None, unit: Unit) -> str:
 
 
 def format_significant(value: float) -> str:
-    """Return `value` rounded to NUM_DIGITS significant digits, thousands grouped: `0.870`, `12.3`, `35,100`, `1.00e+30`."""
+    """Return `value` rounded to NUM_DIGITS significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`."""
     if value == 0:
         return "0"
     scientific = f"{value:.{NUM_DIGITS - 1}e}"

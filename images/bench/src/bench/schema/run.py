@@ -92,9 +92,7 @@ class Run(Document):
         # Each result would count once for every time that its cell stands here.
         for cell_id, count in Counter(planned.cell.cell_id for planned in self.cells).items():
             if count > 1:
-                raise ValueError(
-                    f"cells: '{cell_id}' is planned {count} times; leave one of them, with all its repeats"
-                )
+                raise ValueError(f"cells: '{cell_id}' is planned {count} times; keep one, with all its repeats")
         return self
 
     @property
