@@ -9,6 +9,7 @@ from collector.answers import Answer, Case
 from collector.collection import Collection
 from collector.evidence import count_flops, gather_evidence
 from collector.facts import list_facts
+from collector.files import replace_text
 from collector.forecast import Forecast, fit_forecast
 from collector.gpu_table import load_gpu_table
 from collector.judges import judge_claim
@@ -65,8 +66,7 @@ def write_claims_page(collections: Sequence[Collection], path: Path, *, include_
     forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
     summary = summarize_collections(collections)
     case = _make_case(summary, forecast, include_invalid)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(_write_page(collections, case)), encoding="utf-8")
+    replace_text(path, "\n".join(_write_page(collections, case)))
 
 
 def _write_page(collections: Sequence[Collection], case: Case) -> Iterator[str]:

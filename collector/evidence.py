@@ -114,13 +114,13 @@ def describe_pairs(pairs: pd.DataFrame, relation: Literal["as long as", "as fast
 
 
 def describe_energies(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
-    """Return a line per pair of CPU and GPU whose energy was read on both sides."""
+    """Return a line per pair of CPU and GPU whose energy was read on both sides, and was not zero on the GPU's."""
     rows = _index_rows(evidence.summary)
     lines: list[str] = []
     for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True):
         gpu = rows[_key(pair, "subject")]["gpu_energy_per_sample_joules"]
         cpu = rows[_key(pair, "reference")]["cpu_energy_per_sample_joules"]
-        if pd.notna(gpu) and pd.notna(cpu):
+        if pd.notna(gpu) and pd.notna(cpu) and gpu > 0:
             lines.append(
                 f"{workload}, {_describe_devices(pair)}: {format_significant(cpu)} J a sample by the CPU's whole "
                 f"sockets, {format_significant(gpu)} J by the GPU, a ratio of {format_significant(cpu / gpu)}; the GPU "

@@ -6,6 +6,7 @@ import pandas as pd
 
 from collector.collection import Collection
 from collector.comparisons import compare_all
+from collector.files import replace_file
 from collector.tables import list_failures, list_invalid, summarize_cells
 
 
@@ -13,9 +14,9 @@ def write_collection(collection: Collection, directory: Path, *, include_invalid
     """Write results, samples and tables to `directory`, made if absent, and return the paths of the files.
 
     `results` and `samples` as Parquet (samples hold every raw step time), `results` and the tables as CSV, all in
-    base units. `include_invalid`: rows without a valid repeat are compared too. Files of the same names are replaced.
+    base units. `include_invalid`: rows without a valid repeat are compared too. Files of the same names are replaced,
+    each only by a whole one; UserError where that cannot be done.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     summary = summarize_cells(collection)
     tables = {
         "results": collection.results,
@@ -38,10 +39,12 @@ def list_skipped(collection: Collection) -> pd.DataFrame:
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> Path:
-    frame.to_parquet(path, index=False)
+    with replace_file(path) as file:
+        frame.to_parquet(file, index=False)
     return path
 
 
 def _write_csv(frame: pd.DataFrame, path: Path) -> Path:
-    frame.to_csv(path, index=False, lineterminator="\n")
+    with replace_file(path) as file:
+        frame.to_csv(file, index=False, lineterminator="\n", mode="wb", encoding="utf-8")
     return path

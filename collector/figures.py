@@ -9,7 +9,7 @@ from collector.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_om
 from collector.forecast import Forecast, describe_forecast
 from collector.frames import Row, list_rows
 from collector.plots.forecast import plot_forecast
-from collector.plots.measurements import plot_phases, plot_step_series, plot_step_times
+from collector.plots.measurements import MAX_CIRCLES, MAX_REPEATS, plot_phases, plot_step_series, plot_step_times
 from collector.plots.roofline import plot_roofline
 from collector.presentation import PHASE_TITLES
 from collector.ratio_figures import show_comparisons
@@ -53,7 +53,10 @@ def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGr
         caption="Dot: median step time. Line: its 95 % interval. Circles below: the median of each repeat. Every panel "
         "starts at zero and has its own scale.",
         figures=figures,
-        omitted=count_omitted(len(workloads), MAX_PANELS, "workloads"),
+        omitted=_join(
+            count_omitted(len(workloads), MAX_PANELS, "workloads"),
+            _count_omitted_repeats(measured, MAX_CIRCLES, "results.csv has"),
+        ),
     )
 
 
@@ -91,8 +94,9 @@ def _show_step_series(collection: Collection, measured: pd.DataFrame) -> FigureG
         caption="Every step in its order; grey: the warm-up, which enters no figure. Each panel has its own scale and "
         "does not start at zero. Long series are drawn as medians of neighbouring steps with a bar over their range.",
         figures=tuple(_draw_series(collection, measured)),
-        omitted=count_omitted(
-            len(measured), MAX_PANELS, "cells, the widest intervals first", source="samples.parquet has"
+        omitted=_join(
+            count_omitted(len(measured), MAX_PANELS, "cells, the widest intervals first", source="samples.parquet has"),
+            _count_omitted_repeats(measured, MAX_REPEATS, "samples.parquet has"),
         ),
     )
 
@@ -107,6 +111,15 @@ def _draw_series(collection: Collection, measured: pd.DataFrame) -> Iterator[Fig
     for row in list_rows(measured):
         chart = plot_step_series(by_row[row["cell_id"], row["environment_id"]])
         yield make_figure(chart, f"Step times in their order: {_describe_step_time(row)}", title=row["label"])
+
+
+def _count_omitted_repeats(measured: pd.DataFrame, num_shown: int, source: str) -> str:
+    most = int(measured["num_ok"].max()) if len(measured) else 0
+    return count_omitted(most, num_shown, "repeats of a cell, from the fastest to the slowest", source=source)
+
+
+def _join(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _describe_step_times(rows: pd.DataFrame) -> str:

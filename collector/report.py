@@ -24,6 +24,7 @@ from collector.comparisons import COMPARISONS, compare_all, count_left_out
 from collector.condition_tables import present_devices, present_energy, present_roofline
 from collector.facts import list_facts, list_warnings, present_environments, state_outcome
 from collector.figures import build_figures, draw_forecast
+from collector.files import replace_text
 from collector.forecast import Forecast, describe_forecast
 from collector.labels import add_labels
 from collector.presentation import (
@@ -46,7 +47,7 @@ TEMPLATES = resources.files("collector") / "templates"
 def render_report(
     collection: Collection, *, forecast: Forecast | None, path: Path, include_invalid: bool = False
 ) -> None:
-    """Write the report to `path`, whose directory is made if absent.
+    """Write the report to `path`, whose directory is made if absent. UserError where it cannot be written.
 
     `include_invalid`: rows without a valid repeat are compared too.
     """
@@ -63,8 +64,7 @@ def render_report(
             scripts={name: Markup(text) for name, text in scripts.items()},
         )
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(html, encoding="utf-8")
+    replace_text(path, html)
 
 
 def load_bundle() -> str:

@@ -13,11 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE
+
 FloatArray = npt.NDArray[np.float64]
 
 NUM_RESAMPLES = 4000
 CONFIDENCE = 0.95
 SEED = 20260301
+# Log of the widest factor of an interval: any ratio of two times that a document can hold lies within it.
+MAX_LOG_FACTOR = 2 * math.log(MAX_AMOUNT / SMALLEST_POSITIVE)
 # A percentile needs samples beyond it: one in twenty for p95, one in a hundred for p99.
 MIN_SAMPLES = {95: 20, 99: 100}
 
@@ -33,11 +37,11 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval (low, high): center times exp(-/+ t * log_standard_error)."""
+        """The 95 % interval (low, high): center times exp(-/+ t * log_standard_error), finite however wide."""
         if self.log_standard_error is None or self.degrees_of_freedom is None:
             return None
         quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.degrees_of_freedom))
-        factor = math.exp(quantile * self.log_standard_error)
+        factor = math.exp(min(quantile * self.log_standard_error, MAX_LOG_FACTOR))
         return self.center / factor, self.center * factor
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 NOT_THERE = "–"
 NUM_DIGITS = 3
+# Beyond these powers of ten a number is written as 1.23e+45: in full it would fill a column with zeros.
+WRITTEN_IN_FULL = range(-9, 15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +51,15 @@ def format_number(value: float | None, unit: Unit) -> str:
 
 
 def format_significant(value: float) -> str:
-    """Return `value` rounded to NUM_DIGITS significant digits, thousands grouped: `0.870`, `12.3`, `35,100`."""
+    """Return `value` rounded to NUM_DIGITS significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`."""
     if value == 0:
         return "0"
-    rounded = float(f"{value:.{NUM_DIGITS - 1}e}")
+    scientific = f"{value:.{NUM_DIGITS - 1}e}"
+    if not math.isfinite(rounded := float(scientific)):
+        return scientific
     exponent = math.floor(math.log10(abs(rounded)))
+    if exponent not in WRITTEN_IN_FULL:
+        return scientific
     return f"{rounded:,.{max(0, NUM_DIGITS - 1 - exponent)}f}"
 
 

@@ -4,8 +4,6 @@ The one module of the runner that knows the collector.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -69,8 +67,7 @@ def collect(
 
     collection = _load(_open_existing(store), run_id)
     directory = output or _default_output(collection.run)
-    with _explain_unwritable(directory):
-        paths = write_collection(collection, directory, include_invalid=include_invalid)
+    paths = write_collection(collection, directory, include_invalid=include_invalid)
     for path in paths:
         CONSOLE.print(str(path), soft_wrap=True)
     _print_skipped(collection)
@@ -103,8 +100,7 @@ def claims(
     from collector.load import load_runs
 
     collections = load_runs(_open_existing(store), run_ids)
-    with _explain_unwritable(output):
-        write_claims_page(collections, output, include_invalid=include_invalid)
+    write_claims_page(collections, output, include_invalid=include_invalid)
     CONSOLE.print(str(output), soft_wrap=True)
     for collection in collections:
         _print_skipped(collection)
@@ -128,8 +124,7 @@ def forecast(
     for line in describe_forecast(fitted):
         CONSOLE.print(line)
     if plot:
-        with _explain_unwritable(plot):
-            save_forecast_plot(fitted, plot)
+        save_forecast_plot(fitted, plot)
         CONSOLE.print(str(plot), soft_wrap=True)
 
 
@@ -155,8 +150,7 @@ def finish_run(
     _print_skipped(collection, console)
     if with_report:
         directory = output or _default_output(run)
-        with _explain_unwritable(directory):
-            write_collection(collection, directory)
+        write_collection(collection, directory)
         path = _write_report(collection, directory, _fit_forecast(None, None))
         console.print(f"report: {path}", soft_wrap=True)
         if is_published:
@@ -198,8 +192,7 @@ def _write_report(
     from collector.report import render_report
 
     path = directory / "report.html"
-    with _explain_unwritable(directory):
-        render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid)
+    render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid)
     return path
 
 
@@ -214,15 +207,6 @@ def _fit_forecast(year: int | None, table: Path | None, series: str = "frontier"
     return fit_forecast(
         load_gpu_table(table), year=year or datetime.now(UTC).year + FORECAST_YEARS_AHEAD, series=chosen
     )
-
-
-@contextmanager
-def _explain_unwritable(path: Path) -> Iterator[None]:
-    """Have a full disk or a folder of somebody else end in one message; the results are in the store all the same."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror or error}); name another place") from error
 
 
 def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missing: int) -> None:

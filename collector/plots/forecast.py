@@ -5,8 +5,10 @@ from pathlib import Path
 
 import altair as alt
 import pandas as pd
+import vl_convert
 
 from bench.errors import UserError
+from collector.files import replace_file, replace_text
 from collector.forecast import Forecast
 from collector.memory_trend import CANDIDATES
 
@@ -17,6 +19,7 @@ _NAMES = [candidate.name for candidate in CANDIDATES]
 _OBSERVATION_COLOUR = "#333333"
 _MAX_GRID_LINES = 12
 PICTURE_WIDTH_PIXELS = 800
+_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 
 
 def plot_forecast(forecast: Forecast) -> alt.LayerChart:
@@ -44,12 +47,17 @@ def check_plot_path(path: Path) -> None:
 def save_forecast_plot(forecast: Forecast, path: Path) -> None:
     """Write the plot to an .html file that opens offline, or to a .png or .svg. UserError for another ending."""
     check_plot_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     chart = plot_forecast(forecast)
     if path.suffix == ".html":
-        chart.save(path, inline=True)
-    else:  # a picture has no container to be as wide as
-        chart.properties(width=PICTURE_WIDTH_PIXELS).save(path)
+        replace_text(path, chart.to_html(inline=True))
+        return
+    spec = chart.properties(width=PICTURE_WIDTH_PIXELS).to_dict()  # a picture has no container to be as wide as
+    if path.suffix == ".svg":
+        replace_text(path, vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE))
+        return
+    picture = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE)
+    with replace_file(path) as file:
+        file.write(picture)
 
 
 def _find_powers(forecast: Forecast) -> tuple[int, int]:

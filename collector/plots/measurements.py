@@ -4,6 +4,7 @@ Rows keep the order of the tables. `summary` is `collector.tables.summarize_cell
 """
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from collector.labels import FRAMEWORK_NAMES
@@ -26,7 +27,11 @@ from collector.plots.style import (
 from collector.presentation import PHASE_TITLES
 from collector.units import MILLISECOND
 
+# More than these cannot be told apart on a screen, and a report must open on a phone.
 MAX_POINTS = 150
+MAX_PANEL_POINTS = 900
+MAX_REPEATS = 40
+MAX_CIRCLES = 100
 SERIES_PIXELS = 130
 REPEAT_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
 NO_DIFFERENCE = "no difference shown"
@@ -36,7 +41,8 @@ RATIO_TITLE = "ratio, log scale"
 def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart:
     """Draw the median and its interval of each row of one workload, and below it the median of each repeat.
 
-    `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, median_step_seconds.
+    `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, median_step_seconds. Of each row
+    at most MAX_CIRCLES repeats are drawn, evenly from the fastest to the slowest.
     """
     times = _scale_times(
         rows, {"median": "median_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
@@ -44,6 +50,7 @@ def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart
     times = times.assign(row=range(len(rows)))
     points = _scale_times(repeats, {"median": "median_step_seconds"}).assign(repeat=repeats["repeat"])
     points = points.merge(times[["variant", "row"]], on="variant")
+    points = pd.concat([_spread(group, "median", MAX_CIRCLES) for _, group in points.groupby("row", sort=False)])
     x = alt.X("median:Q", title="ms per step", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     tooltip = ["variant:N", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("median", "low", "high"))]
@@ -108,16 +115,18 @@ def plot_phases(summary: pd.DataFrame) -> alt.LayerChart:
 def plot_step_series(samples: pd.DataFrame) -> alt.LayerChart:
     """Draw every step of each repeat of one cell in its order; the warm-up lies left of the cut, on grey.
 
-    `samples`: rows of `Collection.samples` of one cell. More than MAX_POINTS steps of a kind and repeat are drawn as
-    medians of neighbours, with a bar over their range. The axis does not start at zero.
+    `samples`: rows of `Collection.samples` of one cell. Long series are drawn as medians of neighbours, with a bar
+    over their range; of many repeats those of `choose_repeats` are drawn. The axis does not start at zero.
     """
-    points = thin_series(samples)
+    points = thin_series(samples[samples["repeat"].isin(choose_repeats(samples))])
     scale = alt.Scale(zero=False)
     title = "step, 0: the first timed one"
     x = alt.X("step:Q", title=title, scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=5))
     repeats = sorted(points["repeat"].unique().tolist())
     legend = alt.Legend(title="repeat", orient="top", titleOrient="left", values=repeats)
-    colours = alt.Scale(domain=list(range(1, max(repeats) + 1)), range=REPEAT_COLOURS)
+    colours = alt.Scale(
+        domain=repeats, range=[REPEAT_COLOURS[(repeat - 1) % len(REPEAT_COLOURS)] for repeat in repeats]
+    )
     colour = alt.Color("repeat:O", legend=legend, scale=colours)
     warmup = pd.DataFrame({"start": [points["step"].min() - 0.5], "cut": [-0.5]})
     base = alt.Chart(points).encode(x=x, color=colour)
@@ -134,18 +143,34 @@ def plot_step_series(samples: pd.DataFrame) -> alt.LayerChart:
 
 
 def thin_series(samples: pd.DataFrame) -> pd.DataFrame:
-    """Return repeat, step, median, low, high in ms: at most about MAX_POINTS points per repeat and kind.
+    """Return repeat, step, median, low, high in ms: at most about MAX_PANEL_POINTS points per kind.
 
+    Of these, at most about MAX_POINTS are of one repeat; every step lies between the low and the high of a point.
     `step` counts from 0 at the first timed step, downwards from -1 in the warm-up.
     """
     sizes = samples.groupby(["repeat", "kind"])["index"].transform("size")
-    width = -(-sizes // MAX_POINTS)
+    width = -(-sizes // min(MAX_POINTS, MAX_PANEL_POINTS // samples["repeat"].nunique()))
     step = samples["index"].where(samples["kind"] == "timed", samples["index"] - sizes)
     rows = samples.assign(bin=samples["index"] // width, step=step, ms=samples["seconds"] / MILLISECOND.size)
     groups = rows.groupby(["repeat", "kind", "bin"], sort=False)
     return groups.agg(
         step=("step", "mean"), median=("ms", "median"), low=("ms", "min"), high=("ms", "max")
     ).reset_index()[["repeat", "step", "median", "low", "high"]]
+
+
+def choose_repeats(samples: pd.DataFrame) -> list[int]:
+    """Return the repeats of `samples`, one cell's, to draw: at most MAX_REPEATS, evenly from fastest to slowest."""
+    timed = samples[samples["kind"] == "timed"]
+    medians = timed.groupby("repeat")["seconds"].median().reset_index()
+    return sorted(_spread(medians, "seconds", MAX_REPEATS)["repeat"].tolist())
+
+
+def _spread(rows: pd.DataFrame, column: str, num_most: int) -> pd.DataFrame:
+    """Return at most `num_most` of `rows`, evenly by their rank in `column`, the least and the greatest among them."""
+    if len(rows) <= num_most:
+        return rows
+    ranks = np.linspace(0, len(rows) - 1, num_most).round().astype(int)
+    return rows.sort_values(column, kind="stable").iloc[ranks]
 
 
 def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:

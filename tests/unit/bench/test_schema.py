@@ -19,7 +19,9 @@ from pydantic import BaseModel, ValidationError
 
 from bench.catalog import MODELS, ModelSpec
 from bench.schema import (
+    MAX_AMOUNT,
     MODES,
+    SMALLEST_POSITIVE,
     Cell,
     Phases,
     PlannedCell,
@@ -90,10 +92,10 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         num_classes=None if spec.num_classes is None else draw(st.integers(2, 10**7)),
         data_dir=None if spec.data is None else draw(st.none() | st.text("/ab ü.", min_size=1, max_size=4096)),
         num_warmup_steps=draw(st.integers(1, 10**9)),
-        max_warmup_seconds=draw(st.floats(0, exclude_min=True, allow_infinity=False)),
+        max_warmup_seconds=draw(st.floats(SMALLEST_POSITIVE, MAX_AMOUNT)),
         num_steps=draw(st.integers(1, 10**9)),
-        min_seconds=draw(st.floats(-0.0, allow_infinity=False)),
-        sampling_seconds=draw(st.floats(-0.0, allow_infinity=False)),
+        min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
 

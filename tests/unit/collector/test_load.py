@@ -222,6 +222,17 @@ def test_a_run_whose_plan_is_damaged_or_anothers_is_refused(store, text, message
         load_run(store, RUN_ID)
 
 
+def test_a_run_that_plans_a_cell_twice_is_refused(store):
+    plan = json.loads(make_run(repeats=2).to_json())
+    plan["cells"] *= 2
+    store.put(run_key(RUN_ID), json.dumps(plan).encode())
+    with pytest.raises(UserError) as caught:
+        load_run(store, RUN_ID)
+    assert f"run.json cannot be read: no Run: Value error, cells: '{make_cell().cell_id}' is planned 2 times" in str(
+        caught.value
+    )
+
+
 def test_a_run_without_its_plan_is_refused(store):
     store.put(key_of(make_result()), make_result().to_json())
     with pytest.raises(UserError, match=r"run.json is missing"):

@@ -1,10 +1,23 @@
+import json
+
 import pandas as pd
 import pytest
 
 from collector.figure import split_panels
-from collector.plots.measurements import MAX_POINTS, plot_ratios, plot_step_times, thin_series
+from collector.plots.measurements import (
+    MAX_CIRCLES,
+    MAX_POINTS,
+    MAX_REPEATS,
+    choose_repeats,
+    plot_phases,
+    plot_ratios,
+    plot_step_series,
+    plot_step_times,
+    thin_series,
+)
 from collector.plots.roofline import plot_roofline
 from collector.plots.style import to_spec
+from collector.presentation import PHASE_TITLES
 
 
 def make_samples(num_warmup, seconds, *, repeat=1):
@@ -111,3 +124,74 @@ def test_rows_are_split_into_panels_that_say_what_their_rows_share():
         ("conv6 infer, GPU, 32 px", ["batch 8"]),
         ("matmul infer, GPU, 9 rows", ["batch 1"]),
     ] == [(title, group["rest"].to_list()) for title, group in panels]
+
+
+NUM_MANY = 6000
+MANY_ROWS = pd.DataFrame(
+    {
+        "name": [f"row {number}" for number in range(NUM_MANY)],
+        "ratio": 1.0,
+        "ratio_low": 0.9,
+        "ratio_high": 1.1,
+        "share_of_peak": 0.5,
+        "share_of_roofline": 0.5,
+        "bound": "memory",
+        "label": [f"row {number}" for number in range(NUM_MANY)],
+        **dict.fromkeys(PHASE_TITLES, 1.0),
+        "variant": [f"row {number}" for number in range(NUM_MANY)],
+        "framework": "pytorch",
+        "median_step_seconds": 0.1,
+        "interval_low_seconds": 0.09,
+        "interval_high_seconds": 0.11,
+        "repeat": 1,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True),
+        plot_roofline,
+        plot_phases,
+        lambda rows: plot_step_times(rows, rows),
+    ],
+    ids=["ratios", "roofline", "phases", "step times"],
+)
+def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot):
+    assert len(list_data(to_spec(plot(MANY_ROWS)))) >= NUM_MANY
+
+
+@pytest.mark.parametrize("num_repeats", [1, 19, 300])
+def test_a_plot_of_the_steps_of_many_repeats_stays_small(num_repeats):
+    steps = make_samples(400, [0.1 + index / 1000 for index in range(1000)])
+    samples = pd.concat([steps.assign(repeat=repeat) for repeat in range(1, num_repeats + 1)])
+    assert len(json.dumps(to_spec(plot_step_series(samples)))) < 400_000
+
+
+def test_of_many_repeats_those_from_the_fastest_to_the_slowest_are_drawn():
+    medians = pd.Series({repeat: (repeat * 37) % 101 for repeat in range(1, 101)})
+    samples = pd.concat([make_samples(0, [median / 10] * 3, repeat=repeat) for repeat, median in medians.items()])
+    drawn = choose_repeats(samples)
+    assert len(drawn) == MAX_REPEATS
+    assert {medians.idxmin(), medians.idxmax()} <= set(drawn)
+
+
+def test_all_repeats_are_drawn_where_they_are_few():
+    samples = pd.concat([make_samples(1, [0.1], repeat=repeat) for repeat in range(1, MAX_REPEATS + 1)])
+    assert choose_repeats(samples) == list(range(1, MAX_REPEATS + 1))
+
+
+def test_of_many_repeats_a_row_of_step_times_shows_the_fastest_and_the_slowest_among_few_circles():
+    rows = MANY_ROWS.head(1)
+    repeats = pd.DataFrame(
+        {
+            "variant": "row 0",
+            "framework": "pytorch",
+            "repeat": range(1, NUM_MANY + 1),
+            "median_step_seconds": [number / 1000 for number in range(1, NUM_MANY + 1)],
+        }
+    )
+    circles = [row["median"] for row in list_data(to_spec(plot_step_times(rows, repeats))) if "repeat" in row]
+    assert len(circles) == MAX_CIRCLES
+    assert (min(circles), max(circles)) == (1.0, float(NUM_MANY))

@@ -310,6 +310,16 @@ def test_a_wide_matrix_is_drawn_in_part_and_says_so(render):
     assert 26 == words.count("PyTorch eager</th>") / 5  # step times, memory, parts, roofline, devices
 
 
+def test_many_repeats_with_many_steps_are_drawn_in_part_and_say_so(render):
+    results = [make_result(repeat=repeat, step_seconds=[0.1 + repeat / 1000] * 400) for repeat in range(1, 46)]
+    path = render(*results, repeats=45)
+    assert "Drawn are 40 of 45 repeats of a cell, from the fastest to the slowest; samples.parquet has all." in (
+        read_words(path)
+    )
+    assert "45 of 45 planned repeats ended ok" in read_words(path)
+    assert path.stat().st_size < 2_000_000
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_report_opens_without_a_request_and_never_scrolls_sideways(browser, full_report, width):
     seen = visit(browser, full_report, width=width)

@@ -7,7 +7,7 @@ Units are in the names: seconds, bytes. A reader of version 2 refuses other vers
 from typing import Any
 
 from bench.schema.cell import MODES, Cell, Device, Framework, Mode, Phase, Precision
-from bench.schema.document import SCHEMA_VERSION, Document, Name, hash_text
+from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
 from bench.schema.measurement import (
     CpuUse,
@@ -25,8 +25,10 @@ from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
 __all__ = [
+    "MAX_AMOUNT",
     "MODES",
     "SCHEMA_VERSION",
+    "SMALLEST_POSITIVE",
     "Cell",
     "Cluster",
     "CpuUse",

@@ -1,11 +1,21 @@
 """What every document of the contract shares: the version, the strictness, and the types of single values."""
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 SCHEMA_VERSION: Literal[2] = 2
+
+# Whoever reads a document must be able to compute with it. Integers fit the 64 bits of a Parquet column. Products and
+# ratios of several floats stay finite, and none of the bounds is near anything that can be measured: in seconds, the
+# age of the universe is 4e17. Times can be held in nanoseconds since 1970.
+MAX_INTEGER = 2**63 - 1
+SMALLEST_POSITIVE = 1e-30
+MAX_AMOUNT = 1e30
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2262, 1, 1, tzinfo=UTC)
 
 
 def check_version(value: object) -> object:
@@ -15,13 +25,23 @@ def check_version(value: object) -> object:
     return value
 
 
+def check_time(value: datetime) -> datetime:
+    """Return `value`; ValueError where it lies before EARLIEST or after LATEST."""
+    if not EARLIEST <= value <= LATEST:
+        raise ValueError(f"{value.isoformat()} is not between {EARLIEST.isoformat()} and {LATEST.isoformat()}")
+    return value
+
+
 Version = Annotated[Literal[2], BeforeValidator(check_version)]
 # + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
-Seconds = Annotated[float, Field(ge=0), AfterValidator(lambda value: value + 0.0)]
-PositiveSeconds = Annotated[float, Field(gt=0)]
-Amount = Annotated[float, Field(ge=0)]
-Bytes = Annotated[int, Field(ge=0)]
-Number = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, le=MAX_AMOUNT), AfterValidator(lambda value: value + 0.0)]
+PositiveSeconds = Annotated[float, Field(ge=SMALLEST_POSITIVE, le=MAX_AMOUNT)]
+Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
+PositiveAmount = Annotated[float, Field(ge=SMALLEST_POSITIVE, le=MAX_AMOUNT)]
+Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
+Time = Annotated[AwareDatetime, AfterValidator(check_time)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]

@@ -1,10 +1,6 @@
 """Environment: where a repeat ran. Results whose environments differ are not aggregated."""
 
-from typing import Annotated
-
-from pydantic import Field
-
-from bench.schema.document import Bytes, Count, Document
+from bench.schema.document import Bytes, Count, Document, Integer, PositiveAmount
 
 
 class Gpu(Document):
@@ -31,7 +27,7 @@ class Environment(Document):
     cpu_model: str
     num_visible_cores: Count
     """Cores in the scheduler's affinity mask."""
-    cpu_quota_cores: Annotated[float, Field(gt=0)] | None
+    cpu_quota_cores: PositiveAmount | None
     """The cgroup's CPU quota in cores; None: no quota."""
     num_threads: Count
     """floor(quota or visible cores), at least 1: given to every library."""
@@ -42,7 +38,7 @@ class Environment(Document):
     """Of the tightest cgroup around the process; None: no limit."""
     versions: dict[str, str]
     """Package name to version, for everything that can change a time."""
-    settings: dict[str, str | int | bool]
+    settings: dict[str, str | Integer | bool]
     """The framework's switches as they stood during the measurement."""
     gpus: tuple[Gpu, ...] = ()
     """The GPUs of the cell, `num_gpus` of them; none for a CPU cell."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.schema.document import Amount, Bytes, Count, Document, Number, PositiveSeconds, Seconds
+from bench.schema.document import Amount, Bytes, Count, Document, Number, PositiveAmount, PositiveSeconds, Seconds
 
 # From the gravest to none at all.
 Verdict = Literal["wrong-device", "over-peak", "contaminated", "throttled", "too-short", "not-steady", "noisy", "valid"]
@@ -141,9 +141,9 @@ class Roofline(Document):
     """Bytes that have to cross the device's memory whatever the implementation: weights, optimiser state, input and
     output, once each."""
     achieved_flops_per_second: Amount
-    peak_flops_per_second: Annotated[float, Field(gt=0)] | None
+    peak_flops_per_second: PositiveAmount | None
     """Of all GPUs of the cell together; None where the device is not in the table and could not be measured."""
-    peak_bytes_per_second: Annotated[float, Field(gt=0)] | None
+    peak_bytes_per_second: PositiveAmount | None
     peak_source: str
     """Where the peaks come from, in words."""
     share_of_peak: Amount | None

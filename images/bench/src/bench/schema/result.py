@@ -2,10 +2,10 @@
 
 from typing import Literal, Self
 
-from pydantic import AwareDatetime, model_validator
+from pydantic import model_validator
 
 from bench.schema.cell import Cell
-from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Name, Version
+from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
 from bench.schema.environment import Environment
 from bench.schema.measurement import CpuUse, GpuUse, Memory, Phases, Roofline, Samples, Validity
 
@@ -32,7 +32,7 @@ class Failure(Document):
     kind: FailureKind
     message: str
     """One line for people."""
-    exit_code: int | None = None
+    exit_code: Integer | None = None
     signal: str | None = None
     """Name of the signal that ended the process, `SIGSEGV` for one."""
     bytes_requested: Bytes | None = None
@@ -55,8 +55,8 @@ class Result(Document):
     status: Status
     written_by: Literal["bench", "runner"]
     """`bench`: the measuring process. `runner`: written for a process that died before it could."""
-    started_at: AwareDatetime
-    finished_at: AwareDatetime
+    started_at: Time
+    finished_at: Time
     phases: Phases = Phases()
     samples: Samples | None = None
     memory: Memory | None = None

@@ -1,9 +1,10 @@
 """Run: what one execution of a matrix set out to do."""
 
 import json
-from typing import Literal
+from collections import Counter
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime
+from pydantic import Field, model_validator
 
 from bench.schema.cell import Cell
 from bench.schema.document import (
@@ -14,16 +15,20 @@ from bench.schema.document import (
     Name,
     Number,
     PositiveSeconds,
+    Time,
     Version,
     hash_text,
 )
+
+# Readers hold a row for every planned repeat.
+MAX_REPEATS = 10_000
 
 
 class PlannedCell(Document):
     """A cell with what the executor needs to know about it."""
 
     cell: Cell
-    repeats: Count
+    repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)]
     timeout_seconds: PositiveSeconds
     """How long one attempt may take, import included."""
 
@@ -56,7 +61,7 @@ class MissingRepeat(Document):
 class Ending(Document):
     """How far a run was when its report was published."""
 
-    published_at: AwareDatetime
+    published_at: Time
     num_repeats: dict[str, Number]
     """Planned repeats by the status of their newest record; `missing`: without one."""
     missing: tuple[MissingRepeat, ...]
@@ -69,7 +74,7 @@ class Run(Document):
     schema_version: Version = SCHEMA_VERSION
     run_id: Name
     matrix: Name
-    created_at: AwareDatetime
+    created_at: Time
     executor: Literal["local", "kubernetes"]
     cluster: Cluster | None = None
     """Where the Jobs of the run are; null for one on a single machine."""
@@ -81,6 +86,14 @@ class Run(Document):
     left_out: tuple[LeftOutCell, ...]
     ending: Ending | None = None
     """Only in `latest/run.json`: a run's own document is written before anything is measured."""
+
+    @model_validator(mode="after")
+    def _check_cells(self) -> Self:
+        # Each result would count once for every time that its cell stands here.
+        for cell_id, count in Counter(planned.cell.cell_id for planned in self.cells).items():
+            if count > 1:
+                raise ValueError(f"cells: '{cell_id}' is planned {count} times; keep one, with all its repeats")
+        return self
 
     @property
     def plan_id(self) -> str:

@@ -1,0 +1,129 @@
+"""Files that take the place of others: on a full disk and beyond a limit of size the old ones stay as they were."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UserError
+from bench.store import Store
+from collector.files import replace_file, replace_text
+from factories import RUN_ID, make_cell, make_failed_result, make_run, put_documents
+from measured_runs import make_repeats
+
+MAX_BYTES = 1000
+# A write that goes beyond the limit fails in the middle, as on a full disk.
+LIMITED = f"""
+import resource
+import sys
+
+from runner.cli import main
+
+resource.setrlimit(resource.RLIMIT_FSIZE, ({MAX_BYTES}, {MAX_BYTES}))
+sys.argv[0] = "benchmatrix"
+main()
+"""
+COMMANDS = {
+    "report": ["report", RUN_ID, "--output", "out"],
+    "tables": ["collect", RUN_ID, "--output", "out"],
+    "claims": ["claims", RUN_ID, "--output", "out/claims.md"],
+    "html": ["forecast", "--plot", "out/forecast.html"],
+    "png": ["forecast", "--plot", "out/forecast.png"],
+    "svg": ["forecast", "--plot", "out/forecast.svg"],
+}
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(name: str, tmp_path: Path) -> None:
+    run = make_run([make_cell(), make_cell(batch_size=8)])
+    failed = make_failed_result(make_cell(batch_size=8), stderr_tail="x" * 5000)
+    put_documents(Store.open(f"file://{tmp_path}/results"), run, [*make_repeats(make_cell(), 0.1, 0.2), failed])
+    good = subprocess.run(
+        [sys.executable, "-m", "runner.cli", *COMMANDS[name]], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (good.returncode, good.stderr) == (0, "")
+    written = read_files(tmp_path / "out")
+
+    limited = subprocess.run(
+        [sys.executable, "-c", LIMITED, *COMMANDS[name]], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert read_files(tmp_path / "out") == written
+    assert (limited.returncode, limited.stdout.count("Traceback")) == (2, 0)
+    assert limited.stderr.startswith("error: out/")
+    assert "cannot be written (File too large)" in limited.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(small_disk: Path) -> None:
+    page = small_disk / "page.html"
+    replace_text(page, "old")
+    with pytest.raises(UserError) as caught:
+        replace_text(page, "x" * 100_000)
+    assert str(caught.value).startswith(f"{page}: cannot be written (No space left on device)")
+    assert read_files(small_disk) == {"page.html": b"old"}
+
+
+def write_half(page: Path) -> None:
+    with replace_file(page) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+
+
+def test_another_error_leaves_the_old_file_too(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    replace_text(page, "old")
+    with pytest.raises(ZeroDivisionError):
+        write_half(page)
+    assert read_files(tmp_path) == {"page.html": b"old"}
+
+
+def test_a_new_file_and_its_folders_are_made_with_the_rights_of_the_umask(tmp_path: Path) -> None:
+    plain, page = tmp_path / "plain", tmp_path / "a" / "b" / "page.html"
+    plain.write_text("")
+    replace_text(page, "ü")
+    assert page.read_bytes() == "ü".encode()
+    assert page.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_replaced_file_keeps_its_rights_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    page.write_text("old")
+    page.chmod(0o640)
+    link.symlink_to(page)
+    replace_text(link, "new")
+    assert (page.read_text(), page.stat().st_mode & 0o777, link.is_symlink()) == ("new", 0o640, True)
+
+
+def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        replace_text(pipe, "text")
+        assert reader.communicate(timeout=30)[0] == b"text"
+    assert pipe.is_fifo()
+
+
+def test_a_folder_in_the_place_of_a_file_is_one_message(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot be written \(Is a directory\)"):
+        replace_text(tmp_path, "text")
