@@ -35,12 +35,12 @@ from bench.schema import Result  # noqa: E402
 from bench.store import Store  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from fake_kubelet import FakeKubelet  # noqa: E402
-from runner.cluster.connection import Connection  # noqa: E402
-from runner.cluster.executor import ClusterExecutor  # noqa: E402
-from runner.cluster.observed import SeenJob  # noqa: E402
-from runner.cluster.settlement import Registrar  # noqa: E402
-from runner.cluster.tasks import Task, Tasks  # noqa: E402
-from runner.job_template import JobRenderer  # noqa: E402
+from runner.kubernetes.connection import Connection  # noqa: E402
+from runner.kubernetes.executor import ClusterExecutor  # noqa: E402
+from runner.kubernetes.object_status import JobStatus  # noqa: E402
+from runner.kubernetes.recording import ResultRecorder  # noqa: E402
+from runner.kubernetes.rendering.job_template import JobRenderer  # noqa: E402
+from runner.kubernetes.tasks import Task, Tasks  # noqa: E402
 
 NUM_BARE_THREADS = 16
 NUM_NODES = 50
@@ -75,7 +75,7 @@ class MeteredExecutor(ClusterExecutor):
         self._ended: set[str] = set()
         super().measure(list_tasks)
 
-    def _update_job(self, job: SeenJob, is_gone: bool) -> None:
+    def _update_job(self, job: JobStatus, is_gone: bool) -> None:
         if job.end and job.name not in self._ended:
             self._ended.add(job.name)
             self.heard_ends.append(time.monotonic())
@@ -251,7 +251,7 @@ def make_executor(
         namespace=namespace,
         run_id=setup.run.run_id,
         renderer=renderer,
-        registrar=Registrar(connection=connection, namespace=namespace, store=setup.store),
+        recorder=ResultRecorder(connection=connection, namespace=namespace, store=setup.store),
         observer=observer,
         max_in_flight=max_in_flight,
         unschedulable_seconds=900.0,

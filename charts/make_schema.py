@@ -14,10 +14,10 @@ import yaml
 
 from bench.catalog import MODELS
 from bench.schema import Cell, PlannedCell
-from runner.matrix import list_builtin_matrices
-from runner.matrix_definition import TOP_KEYS
-from runner.matrix_values import CELL_KEYS, EXECUTION_KEYS
-from runner.profile import BUILTIN_PROFILES, Profile
+from runner.matrix.definition import TOP_KEYS
+from runner.matrix.expansion import list_builtin_matrices
+from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS
+from runner.profiles.model import BUILTIN_PROFILES, Profile
 
 CHART = Path(__file__).parent / "benchmatrix"
 SOURCE, SCHEMA, README = CHART / "values.schema.yaml", CHART / "values.schema.json", CHART / "README.md"

@@ -11,11 +11,11 @@ from typing import Literal
 
 import pandas as pd
 
-from collector.environments import drop_build
-from collector.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
+from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
+from collector.results.identity import drop_build
 from collector.statistics import Estimate, estimate_ratio, scale_estimate
-from collector.tables import read_estimate
+from collector.tables.summary import read_estimate
 from collector.units import format_significant
 
 PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds", "sampling_seconds")

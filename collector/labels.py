@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bench.catalog import MODELS
-from collector.frames import Row, list_rows
+from collector.results.frames import Row, list_rows
 
 FRAMEWORK_NAMES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 DEVICE_NAMES = {"cpu": "CPU", "gpu": "GPU"}

@@ -1,4 +1,4 @@
-"""The command line: words in, the work of the runner's modules out; what reads a store is in `runner.reporting`.
+"""The command line: the commands and what they exit with.
 
 Exit codes: 0 all well, 1 a repeat did not end well or is missing, or a check of `doctor` failed, 2 a fault of the user,
 70 a fault of the tool, 75 store or API server are away, 130 interrupted.
@@ -10,16 +10,16 @@ import traceback
 
 import typer
 
-from bench.errors import PassingError, UserError
+from bench.errors import TransientError, UserError
 from bench.schema import export_json_schema
 from runner import __version__
-from runner.cluster_commands import cancel, clean, doctor, setup
-from runner.command_line import EXIT_FAULT, EXIT_PASSING, EXIT_USER_ERROR
-from runner.image_commands import app as image_app
-from runner.probe_command import probe
-from runner.render_command import render
-from runner.reporting import claims, collect, forecast, report, status
-from runner.run_command import run
+from runner.commands.cluster import cancel, clean, doctor, setup
+from runner.commands.images import app as image_app
+from runner.commands.options import EXIT_FAULT, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
+from runner.commands.probe import probe
+from runner.commands.render import render
+from runner.commands.reporting import claims, collect, forecast, report, status
+from runner.commands.run import run
 
 app = typer.Typer(
     help="Deep-learning benchmarks that anyone can repeat: a matrix of cells in, a report out.",
@@ -55,7 +55,7 @@ def main() -> None:
         app()
     except UserError as error:
         typer.echo(f"error: {error}", err=True)
-        sys.exit(EXIT_PASSING if isinstance(error, PassingError) else EXIT_USER_ERROR)
+        sys.exit(EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR)
     except Exception:  # noqa: BLE001  (Python's own exit code would be 1, which says that the run has ended)
         traceback.print_exc()
         sys.exit(EXIT_FAULT)

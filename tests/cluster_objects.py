@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.cluster.observed import SeenJob, SeenPod, read_job, read_pod
+from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
 
 _FILE = Path(__file__).parent / "unit" / "runner" / "cluster_objects.json"
 
@@ -19,12 +19,12 @@ def load_object(name: str) -> Any:
     return copy.deepcopy(_load()[name])
 
 
-def load_job(state: str) -> SeenJob:
-    return read_job(load_object(f"job-{state}"))
+def load_job(state: str) -> JobStatus:
+    return read_job_status(load_object(f"job-{state}"))
 
 
-def load_pod(state: str) -> SeenPod:
-    return read_pod(load_object(f"pod-{state}"))
+def load_pod(state: str) -> PodStatus:
+    return read_pod_status(load_object(f"pod-{state}"))
 
 
 @cache

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.schema import Framework
-from runner.environments import prepare_environments
+from runner.local.virtual_environments import prepare_environments
 from s3_server import S3Server
 
 

@@ -18,7 +18,7 @@ from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
 from bench.store import Store, result_key
 from factories import make_failed_result, make_result
-from runner.cluster.connection import ApiError, Connection
+from runner.kubernetes.connection import ApiError, Connection
 
 NUM_THREADS = 8
 Ending = Literal[

@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.schema import Cell, Result
 from bench.store import Store
-from collector.collection import Collection
-from collector.load import load_run
+from collector.results.collection import Collection
+from collector.results.load import load_run
 from factories import RUN_ID, make_result, make_run, put_documents
 
 

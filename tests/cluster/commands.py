@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runner import cli
-from runner.cluster.connection import Connection
+from runner.kubernetes.connection import Connection
 
 CallMain = Callable[..., tuple[int, str, str]]
 

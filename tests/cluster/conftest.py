@@ -13,7 +13,7 @@ from bench.store import Store
 from control_plane import ControlPlane, find_assets
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import FaultyServer
-from runner.cluster.connection import Connection
+from runner.kubernetes.connection import Connection
 
 
 @pytest.fixture(scope="session")

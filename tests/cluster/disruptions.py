@@ -14,8 +14,8 @@ from runs import Observed, Setup, make_cells, make_namespace, make_profile, wait
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
-from runner.cluster.connection import Connection
-from runner.profile import Toleration
+from runner.kubernetes.connection import Connection
+from runner.profiles.model import Toleration
 
 
 @dataclass

@@ -12,12 +12,12 @@ from typing import Any
 from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
-from runner.cluster.cluster_run import ClusterRun, ClusterTarget
-from runner.cluster.connection import Connection
-from runner.cluster.executor import ClusterExecutor
-from runner.cluster.settlement import Registrar
-from runner.cluster.tasks import Task, Tasks
-from runner.profile import Profile, load_profile
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.executor import ClusterExecutor
+from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.run import ClusterRun, ClusterTarget
+from runner.kubernetes.tasks import Task, Tasks
+from runner.profiles.model import Profile, load_profile
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
@@ -112,7 +112,7 @@ class Setup:
             namespace=self.profile.namespace,
             run_id=self.run.run_id,
             renderer=cluster_run.make_renderer(self.run),
-            registrar=Registrar(connection=used, namespace=self.profile.namespace, store=self.store),
+            recorder=ResultRecorder(connection=used, namespace=self.profile.namespace, store=self.store),
             observer=observed,
             max_in_flight=self.max_in_flight,
             unschedulable_seconds=self.unschedulable_seconds,

@@ -10,9 +10,9 @@ from runs import Setup, make_cells, wait_for
 from bench.store import Store, cancelled_prefix
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.cluster.cancellation import Cancellation, RunCancelled
-from runner.cluster.connection import Connection
-from runner.plan import read_run, read_user_name
+from runner.kubernetes.cancellation import Cancellation, RunCancelled
+from runner.kubernetes.connection import Connection
+from runner.matrix.plan import read_run, read_user_name
 
 StartKubelet = Callable[..., FakeKubelet]
 ConnectThrough = Callable[[FaultyServer], Connection]
@@ -76,7 +76,7 @@ def test_a_runner_that_never_saw_its_jobs_looks_for_a_mark_before_it_makes_them_
     call_main: CallMain,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.cluster.waiting.UNSEEN_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.pending_pods.UNSEEN_SECONDS", 1.0)
     start_kubelet(lambda pod: "hang", num_nodes=1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     faulty.choose_fault = refuse_watches
@@ -95,7 +95,7 @@ def test_a_runner_that_never_saw_its_jobs_looks_for_a_mark_before_it_makes_them_
 def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
     connection: Connection, namespace: str, store: Store, call_main: CallMain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.cluster.submission.QUOTA_PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.submission.QUOTA_PAUSE_SECONDS", 1.0)
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}})
     wait_for(lambda: connection.get_object(f"{path}/none").get("status", {}).get("hard"), "the quota to be known")

@@ -19,8 +19,9 @@ from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from chart import CHART, make_night, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.cluster import executor, settlement
-from runner.cluster.connection import ApiError, Connection
+from runner.kubernetes import executor
+from runner.kubernetes import recording as settlement
+from runner.kubernetes.connection import ApiError, Connection
 from s3_server import S3Server
 
 RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"

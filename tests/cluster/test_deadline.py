@@ -13,8 +13,9 @@ from runs import Observed, Setup, make_cells, wait_for
 from bench.store import Store
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.cluster import executor, settlement
-from runner.cluster.connection import Connection
+from runner.kubernetes import executor
+from runner.kubernetes import recording as settlement
+from runner.kubernetes.connection import Connection
 
 DAY_SECONDS = 86_400.0
 ConnectThrough = Callable[[FaultyServer], Connection]

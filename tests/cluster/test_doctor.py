@@ -15,12 +15,12 @@ from runs import make_cells, make_profile, wait_for
 from bench.schema import PlannedCell
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
-from runner import cluster_commands
-from runner.cluster.checks import judge_clock
-from runner.cluster.connection import Connection
-from runner.cluster.nodes import count_daemon_requests, fit_pod, list_misfits, read_node
-from runner.job_name import JobKey
-from runner.job_template import JobRenderer
+from runner.commands import cluster as cluster_commands
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.doctor.checks import judge_clock
+from runner.kubernetes.doctor.node_fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobRenderer
 from s3_server import S3Server
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -218,7 +218,7 @@ def test_the_scheduler_judges_each_node_as_doctor_does(
 
     by_scheduler = wait_for(list_judged, "the scheduler")
 
-    nodes = [read_node(connection.get_object(f"/api/v1/nodes/{name}"), {}) for name in names]
+    nodes = [read_node_status(connection.get_object(f"/api/v1/nodes/{name}"), {}) for name in names]
     assert by_scheduler == {node.name: not list(list_misfits(spec, node)) for node in nodes}
     assert {True, False} == set(by_scheduler.values())
 
@@ -231,7 +231,7 @@ def test_pods_of_daemon_sets_take_their_part_of_a_node() -> None:
 
     taken = count_daemon_requests([make_pod("DaemonSet", "300m"), make_pod("Job", "3"), make_pod("DaemonSet", "100m")])
     status = {"allocatable": {"cpu": "3920m"}, "conditions": [{"type": "Ready", "status": "True"}]}
-    node = read_node({"metadata": {"name": "n"}, "status": status}, taken["n"])
+    node = read_node_status({"metadata": {"name": "n"}, "status": status}, taken["n"])
 
     assert Decimal("3.12") == node.free["cpu"]
     spec = {"containers": [{"resources": {"requests": {"cpu": "3.5"}}}]}

@@ -1,4 +1,4 @@
-"""runner.cluster.executor on a real API server, scheduler and Job controller: each repeat ends with one record."""
+"""runner.kubernetes.executor on a real API server, scheduler and Job controller: each repeat ends with one record."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from runs import Setup, make_cells
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
-from runner.cluster.connection import Connection
+from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
 

@@ -15,7 +15,7 @@ from bench.store import Store
 from control_plane import ADMIN_TOKEN, ControlPlane, find_assets
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
-from runner.cluster.connection import Connection
+from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -181,7 +181,7 @@ def test_a_server_that_is_busy_is_given_time_and_lost_answers_make_no_second_job
 
     check_all_once(setup, kubelet, 20)
     assert 24 <= faulty.num_faults
-    assert through.pace.num_allowed < 32
+    assert through.rate_limiter.num_allowed < 32
 
 
 EXEC_PLUGIN = """
@@ -226,7 +226,7 @@ def test_an_expired_token_is_read_again(
 def test_a_run_outlives_an_api_server_that_is_killed_and_started_again(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.cluster.connection.TELL_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.connection.TELL_SECONDS", 1.0)
     assets = find_assets()
     if assets is None:
         pytest.skip("no kube-apiserver")

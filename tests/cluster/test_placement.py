@@ -21,12 +21,12 @@ from runs import make_profile
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from fake_kubelet import FakeKubelet
-from runner.cluster.connection import Connection
-from runner.cluster.observed import SeenPod, read_pod
-from runner.job_name import JobKey
-from runner.job_template import JobRenderer
-from runner.profile import Profile, load_profile
-from runner.setup_template import SetupTemplate
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.object_status import PodStatus, read_pod_status
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.rendering.setup_template import SetupTemplate
+from runner.profiles.model import Profile, load_profile
 
 StartKubelet = Callable[..., FakeKubelet]
 DEADLINE_SECONDS = 60.0
@@ -203,11 +203,11 @@ class Cluster:
             path = f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs"
             self.connection.request("create", path, body=renderer.render(planned, key))
 
-    def await_pods(self, *, num_placed: int, num_waiting: int, words: str = "") -> list[SeenPod]:
+    def await_pods(self, *, num_placed: int, num_waiting: int, words: str = "") -> list[PodStatus]:
         """Return the pods once the scheduler has placed so many, and says `words` of the others, or after a minute."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
-            pods = [read_pod(pod) for pod in self.list_pods()]
+            pods = [read_pod_status(pod) for pod in self.list_pods()]
             waiting = [pod for pod in pods if pod.unschedulable and words in pod.unschedulable]
             counts = sum(bool(pod.node) for pod in pods), len(waiting)
             if (num_placed, num_waiting) == counts or time.monotonic() > deadline:

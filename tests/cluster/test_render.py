@@ -11,14 +11,14 @@ import yaml
 from commands import CallMain, create, make_call
 
 from control_plane import ControlPlane
-from runner.cluster.connection import Connection
-from runner.cluster.setup import find_path
-from runner.job_name import JobKey
-from runner.job_template import JobRenderer
-from runner.matrix import load_matrix
-from runner.plan import order_repeats
-from runner.profile import load_profile
-from runner.setup_template import dump_yaml
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.rendering.setup_template import dump_yaml
+from runner.kubernetes.setup import find_path
+from runner.matrix.expansion import load_matrix
+from runner.matrix.plan import order_repeats
+from runner.profiles.model import load_profile
 
 HOSTILE = [
     "y",
@@ -59,7 +59,7 @@ def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a matrix and a profile, and no kubeconfig."""
     (tmp_path / "mine.yaml").write_text(PROFILE)
     (tmp_path / "matrix.yaml").write_text(MATRIX)
@@ -73,7 +73,7 @@ def read_manifests(folder: Path) -> list[dict[str, Any]]:
     return [found for path in sorted(folder.glob("*.yaml")) for found in yaml.safe_load_all(path.read_text())]
 
 
-def test_each_file_is_the_job_that_the_runner_would_submit(desk: Path, call_main: CallMain) -> None:
+def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call_main: CallMain) -> None:
     code, out, _ = call_main(
         "render", "matrix.yaml", "--manifests", "out", "--profile", "mine.yaml", "--store", STORE, "--queue", "team"
     )
@@ -81,28 +81,28 @@ def test_each_file_is_the_job_that_the_runner_would_submit(desk: Path, call_main
     assert 0 == code
     assert "8 Jobs of run mine in out, set-up in out/setup" == out.splitlines()[0]
     renderer = JobRenderer(
-        profile=load_profile("mine.yaml"), store_url=STORE, git_revision=find_revision(desk), queue="team"
+        profile=load_profile("mine.yaml"), store_url=STORE, git_revision=find_revision(workspace), queue="team"
     )
     expected = {}
     for repeat in order_repeats(load_matrix("matrix.yaml").cells):
         key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, round_number=0)
         expected[f"{key.job_name}.yaml"] = json.loads(renderer.render(repeat.planned, key))
-    assert expected == {path.name: yaml.safe_load(path.read_text()) for path in (desk / "out").glob("*.yaml")}
+    assert expected == {path.name: yaml.safe_load(path.read_text()) for path in (workspace / "out").glob("*.yaml")}
 
 
-def find_revision(desk: Path) -> str | None:
+def find_revision(workspace: Path) -> str | None:
     """Return the revision that the first Job names: the checkout's, of which other tests take care."""
-    job = read_manifests(desk / "out")[0]
+    job = read_manifests(workspace / "out")[0]
     variables = job["spec"]["template"]["spec"]["containers"][0]["env"]
     return next((entry["value"] for entry in variables if entry["name"] == "BENCH_GIT_REVISION"), None)
 
 
 def test_the_api_server_takes_every_file(
-    desk: Path, call_main: CallMain, connection: Connection, namespace: str
+    workspace: Path, call_main: CallMain, connection: Connection, namespace: str
 ) -> None:
     words = ("--profile", "mine.yaml", "--store", STORE, "--namespace", namespace)
     assert 0 == call_main("render", "matrix.yaml", "--manifests", "out", *words)[0]
-    manifests = read_manifests(desk / "out" / "setup") + read_manifests(desk / "out")
+    manifests = read_manifests(workspace / "out" / "setup") + read_manifests(workspace / "out")
     kinds = [manifest["kind"] for manifest in manifests]
     assert ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding"] == kinds[:5]
     assert ["ResourceClaimTemplate"] * 4 + ["Job"] * 8 == kinds[5:]
@@ -119,13 +119,15 @@ def test_the_api_server_takes_every_file(
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
 def test_kubectl_reads_the_files_as_they_were_meant(
-    desk: Path, call_main: CallMain, connection: Connection, control_plane: ControlPlane, namespace: str
+    workspace: Path, call_main: CallMain, connection: Connection, control_plane: ControlPlane, namespace: str
 ) -> None:
     words = ("--profile", "mine.yaml", "--store", STORE, "--namespace", namespace)
     call_main("render", "matrix.yaml", "--manifests", "out", *words)
     data = {"data": {str(number): text for number, text in enumerate(HOSTILE)}}
     names = {"metadata": {"name": "x", "namespace": namespace}}
-    (desk / "out" / "hostile.yaml").write_text(dump_yaml([{"apiVersion": "v1", "kind": "ConfigMap"} | names | data]))
+    (workspace / "out" / "hostile.yaml").write_text(
+        dump_yaml([{"apiVersion": "v1", "kind": "ConfigMap"} | names | data])
+    )
     command = ["kubectl", "--kubeconfig", control_plane.kubeconfig, "apply", "--dry-run=server", "-o", "json"]
 
     done = subprocess.run([*command, "-f", "out"], capture_output=True, text=True, check=True)
@@ -143,7 +145,7 @@ def test_kubectl_reads_the_files_as_they_were_meant(
     assert {'yes: "no" # $$(HOME) {{ x }} 😀'} == values  # as Kubernetes wants a dollar that is one
 
 
-def test_files_of_another_run_are_not_mixed_with_these(desk: Path, call_main: CallMain) -> None:
+def test_files_of_another_run_are_not_mixed_with_these(workspace: Path, call_main: CallMain) -> None:
     words = ("render", "matrix.yaml", "--manifests", "out", "--profile", "mine.yaml", "--store", STORE)
     assert 0 == call_main(*words)[0]
     assert 0 == call_main(*words)[0]
@@ -165,8 +167,10 @@ def test_files_of_another_run_are_not_mixed_with_these(desk: Path, call_main: Ca
         (("--manifests", "mine.yaml", "--profile", "kind", "--store", STORE), "--manifests mine.yaml: "),
     ],
 )
-def test_what_is_missing_is_one_message(desk: Path, call_main: CallMain, words: tuple[str, ...], message: str) -> None:
-    (desk / "cpu.yaml").write_text(MATRIX.replace("[cpu, gpu]", "[cpu]"))
+def test_what_is_missing_is_one_message(
+    workspace: Path, call_main: CallMain, words: tuple[str, ...], message: str
+) -> None:
+    (workspace / "cpu.yaml").write_text(MATRIX.replace("[cpu, gpu]", "[cpu]"))
 
     code, _, err = call_main("render", "cpu.yaml", *words)
 

@@ -13,12 +13,12 @@ from bench.errors import UserError
 from bench.schema import PlannedCell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS
-from runner.cluster.cluster_run import ClusterTarget
-from runner.cluster.connection import ApiError, Connection
-from runner.job_name import JobKey
-from runner.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
-from runner.kubernetes_syntax import MAX_ENVIRONMENT_BYTES
-from runner.profile import Profile, load_profile
+from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
+from runner.kubernetes.run import ClusterTarget
+from runner.kubernetes.syntax import MAX_ENVIRONMENT_BYTES
+from runner.profiles.model import Profile, load_profile
 
 STORE = "s3://bucket/prefix"
 KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]

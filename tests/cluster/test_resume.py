@@ -17,9 +17,9 @@ from bench.schema import Run
 from bench.store import Store, run_key
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.cluster.cancellation import RunCancelled
-from runner.cluster.connection import Connection
-from runner.cluster.observed import CANCELLED
+from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.object_status import CANCELLED
 from s3_server import S3Server
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -255,7 +255,7 @@ def test_a_store_that_is_away_is_waited_for_and_told_about(
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.cluster.desk.STORE_PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.dispatcher.STORE_PAUSE_SECONDS", 1.0)
     kubelet = start_kubelet(lambda pod: "crash", num_nodes=1)
     setup = Setup.make(connection, namespace, bucket, make_cells(3), max_in_flight=1)
     running = setup.start()

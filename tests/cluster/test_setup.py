@@ -1,4 +1,4 @@
-"""runner.cluster.setup on a real API server: what `benchmatrix setup` applies is enough for a run, and not more."""
+"""runner.kubernetes.setup on a real API server: what `benchmatrix setup` applies is enough for a run, and not more."""
 
 import json
 import os
@@ -20,11 +20,11 @@ from bench.store import Store, StoreError
 from control_plane import USER, ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.checkout import ROOT
-from runner.cluster.connection import ApiError, Connection
-from runner.cluster.housekeeping import Housekeeper
-from runner.job_template import MANIFESTS
-from runner.profile import load_profile
-from runner.setup_template import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
+from runner.kubernetes.cleanup import JobCleaner
+from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.rendering.job_template import MANIFESTS
+from runner.kubernetes.rendering.setup_template import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
+from runner.profiles.model import load_profile
 from s3_server import find_free_port
 
 
@@ -61,7 +61,7 @@ def test_a_user_named_at_setup_can_run_cancel_and_clean_and_see_no_secret(
     observed = Setup.make(connection, new_namespace, store, make_cells(2)).measure(user)
 
     assert ["ok", "ok"] == [result.status for result in observed.results]
-    keeper = Housekeeper(connection=user, namespace=new_namespace, run_id=new_namespace)
+    keeper = JobCleaner(connection=user, namespace=new_namespace, run_id=new_namespace)
     assert 2 == keeper.cancel().num_left
     assert 2 == keeper.clean(force=True).num_deleted
     with pytest.raises(ApiError, match="secrets is forbidden"):

@@ -9,9 +9,9 @@ from runs import Setup, make_cells, wait_for
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import FaultyServer
-from runner.cluster.cancellation import RunCancelled
-from runner.cluster.connection import Connection
-from runner.cluster.housekeeping import Counts, Housekeeper
+from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.cleanup import Counts, JobCleaner
+from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -89,7 +89,7 @@ def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
     keep_watches_shut(faulty)
     num_before = through.num_requests["create jobs"]
 
-    counts = Housekeeper(connection=connection, namespace=namespace, run_id=namespace, store=store).cancel()
+    counts = JobCleaner(connection=connection, namespace=namespace, run_id=namespace, store=store).cancel()
     forget_watches(faulty)
 
     for running in (seeing, blind):

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from ground import PROGRAM, ROOT, Ground, delete_namespace
 
-from runner.cluster.connection import CURRENT, Connection, find_context
-from runner.images import DEFAULT_BASE
+from runner.images.names import DEFAULT_BASE
+from runner.kubernetes.connection import CURRENT, Connection, find_context
 from s3_server import S3Server
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.schema import Result
 from bench.store import Store, results_prefix
-from runner.cluster.connection import CURRENT, ApiError, Connection
+from runner.kubernetes.connection import CURRENT, ApiError, Connection
 from s3_server import S3Server
 
 PROGRAM = (sys.executable, "-m", "runner.cli")

@@ -11,7 +11,7 @@ from ground import Ground, is_running_for, wait_for
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, parse_result_key, report_key, results_prefix
 from chart import CHART, make_night, make_values
-from runner.cluster.connection import Connection
+from runner.kubernetes.connection import Connection
 
 RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"
 MATRIX = {

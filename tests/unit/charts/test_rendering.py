@@ -13,14 +13,14 @@ from allpairspy import AllPairs
 
 from chart import CHART, NAMESPACE, RELEASE, find, find_pod, make_values, parse, read_config, render, render_texts
 from factories import make_cell
-from runner.command_line import EXIT_NOT_OK, EXIT_USER_ERROR
-from runner.job_name import JobKey
-from runner.job_template import JobRenderer
-from runner.matrix import load_matrix
-from runner.matrix_values import CELL_KEYS
-from runner.permissions import RUN_PERMISSIONS
-from runner.profile import load_profile
-from runner.setup_template import SetupTemplate
+from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
+from runner.kubernetes.permissions import RUN_PERMISSIONS
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.rendering.setup_template import SetupTemplate
+from runner.matrix.expansion import load_matrix
+from runner.matrix.values import CELL_KEYS
+from runner.profiles.model import load_profile
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Of Kubernetes, whose published schemas everything is checked against."""

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from chart import CHART, NAMESPACE, make_values, render
-from runner.kubernetes_syntax import ExpectedError, check_quantity
-from runner.profile import BUILTIN_PROFILES, load_profile
+from runner.kubernetes.syntax import ExpectedError, check_quantity
+from runner.profiles.model import BUILTIN_PROFILES, load_profile
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from bench.schema import Validity
-from collector.comparison_tables import present_comparison
 from collector.comparisons import (
     DEVICES,
     FRAMEWORKS,
@@ -17,7 +16,8 @@ from collector.comparisons import (
     describe_ratio,
 )
 from collector.statistics import Estimate
-from collector.tables import summarize_cells, summarize_collections
+from collector.tables.comparisons import present_comparison
+from collector.tables.summary import summarize_cells, summarize_collections
 from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity
 from measured_runs import collect_results, make_repeats
 

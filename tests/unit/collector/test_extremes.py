@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from bench.errors import UserError
 from bench.schema import Failure, Result
 from bench.store import Store, result_key, run_key
-from collector.collection import Collection
-from collector.export import write_collection
-from collector.load import load_run
-from collector.presentation import summarize_for_terminal
-from collector.report import render_report
+from collector.report.html import render_report
+from collector.results.collection import Collection
+from collector.results.export import write_collection
+from collector.results.load import load_run
+from collector.tables.presentation import summarize_for_terminal
 from factories import (
     RUN_ID,
     make_cell,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from desk import Desk
 from memory_cgroup import MemoryCgroup
+from workspace import Workspace
 
 
 @pytest.fixture
@@ -31,6 +31,6 @@ def memory_cgroup() -> Iterator[MemoryCgroup]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, lock_folder: Path) -> Desk:
+def workspace(tmp_path: Path, lock_folder: Path) -> Workspace:
     """A folder with a matrix and an interpreter, in which the tool can be called."""
-    return Desk.set_up(tmp_path)
+    return Workspace.set_up(tmp_path)

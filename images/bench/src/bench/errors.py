@@ -8,5 +8,5 @@ class UserError(Exception):
     """
 
 
-class PassingError(UserError):
+class TransientError(UserError):
     """What may go well later without anybody mending it: a server that does not answer at present."""

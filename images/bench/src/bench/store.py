@@ -21,7 +21,7 @@ from uuid import uuid4
 import obstore.store
 from obstore.exceptions import BaseError
 
-from bench.errors import PassingError, UserError
+from bench.errors import TransientError, UserError
 from bench.store_faults import explain_fault, explain_os_error, explain_panic, get_headline, is_panic, is_passing
 from bench.store_keys import (
     LATEST_REPORT_KEY,
@@ -84,7 +84,7 @@ class StoreError(UserError):
     """The store cannot be used: the message says which one, why, and how to mend it."""
 
 
-class StoreUnreachable(StoreError, PassingError):  # noqa: N818  (an answer rather than an error)
+class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (an answer rather than an error)
     """The store does not answer at present, or its server ails; it may later."""
 
 

@@ -1,0 +1,1 @@
+"""The study's claims, evaluated against measurements."""

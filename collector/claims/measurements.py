@@ -1,0 +1,188 @@
+"""The summary of one or several runs comes in, what they measured that answers a claim of the study goes out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from collector.claims.plausibility import Counted
+from collector.claims.study import Study
+from collector.comparisons import DEVICES, FRAMEWORKS, MODES, compare_cells
+from collector.labels import FRAMEWORK_NAMES, label_shared, label_workloads
+from collector.results.frames import Row, list_rows
+from collector.tables.presentation import describe_hardware
+from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
+
+MAX_LINES = 12
+
+RowKey = tuple[str, str, str]
+"""Run, cell and environment of a row of the summary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurements:
+    """The pairs of cells that the claims of the study are held against, and the rows that they are made of.
+
+    All at fp32 on one GPU at most, models of the study only. `speedups`: GPU over CPU in training. `latencies`,
+    `modes`: TensorFlow over PyTorch and modes of TensorFlow, made of the rows `inference`: inference on a GPU at the
+    stated input sizes, on synthetic data.
+    """
+
+    summary: pd.DataFrame
+    inference: pd.DataFrame
+    speedups: pd.DataFrame
+    latencies: pd.DataFrame
+    modes: pd.DataFrame
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was measured that answers a claim."""
+        return any(frame["ratio"].notna().any() for frame in (self.speedups, self.latencies, self.modes))
+
+
+def gather_measurements(summary: pd.DataFrame, study: Study, *, include_invalid: bool = False) -> Measurements:
+    """Return what the rows of `summarize_collections` say about the study's models."""
+    rows = summary[summary["model"].isin(study.workloads)]
+    rows = rows[(rows["precision"] == "fp32") & (rows["num_gpus"] == 1)]
+    infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & _find_stated_sizes(rows, study)]
+    latencies = compare_cells(infer, FRAMEWORKS, include_invalid=include_invalid)
+    return Measurements(
+        summary=rows,
+        inference=infer,
+        speedups=compare_cells(rows[rows["phase"] == "train"], DEVICES, include_invalid=include_invalid),
+        latencies=latencies[latencies["framework_subject"] == "tensorflow"],
+        modes=compare_cells(infer[infer["framework"] == "tensorflow"], MODES, include_invalid=include_invalid),
+    )
+
+
+def count_flops(summary: pd.DataFrame) -> Counted:
+    """Return FLOPs per sample of each (model, input_size, phase) whose rooflines say; of several counts, the fewest."""
+    rows = summary[summary["flops_per_step"].notna()]
+    rows = rows.assign(flops=rows["flops_per_step"].astype("float64") / rows["batch_size"])
+    fewest = rows.sort_values("flops").drop_duplicates(["model", "input_size", "phase"])
+    return {(row["model"], row["input_size"], row["phase"]): row["flops"] for row in list_rows(fewest)}
+
+
+def select_speedups(measurements: Measurements, study: Study, model: str) -> pd.DataFrame:
+    """Return the pairs of `model`, those of the study's own configuration first, then PyTorch eager at its work.
+
+    Columns are added: `is_stated_work` (batch, input size, synthetic data), `is_stated_mode` (TensorFlow's graph mode),
+    `is_other_mode` (PyTorch eager), `is_stated_hardware`.
+    """
+    pairs = measurements.speedups[measurements.speedups["model"] == model]
+    batch_size, framework, mode = study.workloads[model].batch_size, pairs["framework"], pairs["mode"]
+    flags = {
+        "is_stated_work": (pairs["batch_size"] == batch_size) & _find_stated_sizes(pairs, study),
+        "is_stated_mode": (framework == "tensorflow") & (mode == "graph"),
+        "is_other_mode": (framework == "pytorch") & (mode == "eager"),
+        "is_stated_hardware": _find_word(pairs["gpu_name_subject"], study.gpu.word)
+        & _find_word(pairs["cpu_model_reference"], study.cpu.word)
+        & (pairs["num_threads_reference"] == study.cpu.num_threads).fillna(False).astype(bool),
+    }
+    order = ["is_stated_work", "is_stated_mode", "is_other_mode"]
+    return pairs.assign(**flags).sort_values(order, ascending=False, kind="stable")
+
+
+def describe_nearest(pairs: pd.DataFrame) -> list[str]:
+    """Return per pair of devices what `select_speedups` found at the study's work in its two frameworks' modes."""
+    found: dict[str, list[str]] = {}
+    nearest = pairs["is_stated_work"] & (pairs["is_stated_mode"] | pairs["is_other_mode"]) & pairs["ratio"].notna()
+    for pair in list_rows(pairs[nearest]):
+        name = f"{FRAMEWORK_NAMES[pair['framework']]} {pair['mode']} at {pair['input_size']} px"
+        found.setdefault(_describe_devices(pair), []).append(f"{name} {_describe_ratio(pair)} as fast")
+    return [f"on {devices}: {', '.join(texts)}" for devices, texts in found.items()]
+
+
+def describe_speedups(measurements: Measurements, pairs: pd.DataFrame) -> list[str]:
+    """Return a line per pair: what was measured, on what, and how far apart the peaks are there."""
+    peaks = _index_rows(measurements.summary)
+    return [
+        f"{workload}, {_describe_devices(pair)}: {_describe_ratio(pair)} as fast{_compare_peaks(pair, peaks)}"
+        for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
+    ]
+
+
+def describe_pairs(pairs: pd.DataFrame, relation: Literal["as long as", "as fast as"]) -> list[str]:
+    """Return a line per pair of frameworks or modes on one GPU; `relation`: what a ratio of 2 says of the subject."""
+    verb = "takes" if relation == "as long as" else "is"
+    return [
+        f"{workload}, {pair['gpu_name_subject']}: {pair['subject']} {verb} {_describe_ratio(pair)} {relation} "
+        f"{pair['reference']}"
+        for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
+    ]
+
+
+def describe_energies(measurements: Measurements, pairs: pd.DataFrame) -> list[str]:
+    """Return a line per pair of CPU and GPU whose energy was read on both sides, and was not zero on the GPU's."""
+    rows = _index_rows(measurements.summary)
+    lines: list[str] = []
+    for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True):
+        gpu = rows[_key(pair, "subject")]["gpu_energy_per_sample_joules"]
+        cpu = rows[_key(pair, "reference")]["cpu_energy_per_sample_joules"]
+        if pd.notna(gpu) and pd.notna(cpu) and gpu > 0:
+            lines.append(
+                f"{workload}, {_describe_devices(pair)}: {format_significant(cpu)} J a sample by the CPU's whole "
+                f"sockets, {format_significant(gpu)} J by the GPU, a ratio of {format_significant(cpu / gpu)}; the GPU "
+                f"is {_describe_ratio(pair)} as fast"
+            )
+    return lines
+
+
+def describe_shares(measurements: Measurements) -> list[str]:
+    """Return per model, phase and device the largest share of the fp32 peak that was reached."""
+    rows = measurements.summary[measurements.summary["share_of_peak"].notna() & (measurements.summary["num_valid"] > 0)]
+    best = rows.loc[rows.groupby(["model", "phase", "device"], sort=False)["share_of_peak"].idxmax()]
+    return [
+        f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}: at best "
+        f"{format_number(row['share_of_peak'], PERCENT)} % of the peak of "
+        f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}"
+        for workload, row in zip(label_workloads(best), list_rows(best), strict=True)
+    ]
+
+
+def shorten(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return at most MAX_LINES lines, the last of which says how many more there are."""
+    if len(lines) <= MAX_LINES:
+        return tuple(lines)
+    return (*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more, see the comparisons of the runs' reports")
+
+
+def _find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
+    """Return which rows are of an input size that the study's work is read at, on synthetic data."""
+    stated = {
+        (model, reading.input_size) for model, workload in study.workloads.items() for reading in workload.readings
+    }
+    sizes = zip(rows["model"], rows["input_size"], strict=True)
+    return pd.Series([size in stated for size in sizes], index=rows.index, dtype=bool) & rows["data_dir"].isna()
+
+
+def _find_word(names: "pd.Series[str]", word: str) -> "pd.Series[bool]":
+    return names.str.contains(rf"\b{word}\b", na=False).astype(bool)
+
+
+def _describe_devices(pair: Row) -> str:
+    cpu = describe_hardware(pair["cpu_model_reference"], pair["num_threads_reference"], None)
+    return f"{pair['gpu_name_subject']} over {cpu}"
+
+
+def _describe_ratio(pair: Row) -> str:
+    interval = "no interval, one repeat"
+    if pd.notna(pair["ratio_low"]):
+        interval = f"95 % interval {format_interval(pair['ratio_low'], pair['ratio_high'], RATIO)}"
+    return f"{format_significant(pair['ratio'])} times ({interval})"
+
+
+def _compare_peaks(pair: Row, rows: Mapping[RowKey, Row]) -> str:
+    gpu, cpu = (rows[_key(pair, side)]["peak_flops_per_second"] for side in ("subject", "reference"))
+    if pd.isna(gpu) or pd.isna(cpu):
+        return ""
+    return f"; the peaks are {format_significant(gpu / cpu)} times apart"
+
+
+def _index_rows(summary: pd.DataFrame) -> Mapping[RowKey, Row]:
+    return {(row["run_id"], row["cell_id"], row["environment_id"]): row for row in list_rows(summary)}
+
+
+def _key(pair: Row, side: str) -> RowKey:
+    return pair[f"run_id_{side}"], pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]

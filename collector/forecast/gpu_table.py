@@ -1,0 +1,91 @@
+"""GPU table: a CSV file of GPUs with their release months and memory comes in; a checked pandas table goes out."""
+
+import csv
+import math
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.errors import UserError
+
+COLUMNS = ("name", "vendor", "release", "memory_gb", "segment", "source")
+SEGMENTS = ("datacenter", "consumer", "workstation")
+SHIPPED_TABLE = Path(__file__).parent / "gpus.csv"
+
+_RELEASE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
+
+
+def load_gpu_table(path: Path | None = None) -> pd.DataFrame:
+    """Read a GPU table, the shipped one where `path` is None; one row per GPU, in the order of the file.
+
+    Columns: those of the file (`COLUMNS`; others are left out), `memory_gb` as a number of gigabytes as marketed, and
+    two derived from `release`: `year` (calendar year) and `date` (decimal year at the middle of the month).
+    `attrs["path"]` is the file.
+    Raises UserError, with file, line and column, where the file cannot be read or a value is not what its column holds.
+    """
+    path = path or SHIPPED_TABLE
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = _read_rows(csv.DictReader(file, strict=True), path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read as a GPU table ({error.strerror}); name a CSV file.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one.") from error
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "year", "date"])
+    table.attrs["path"] = str(path)
+    return table
+
+
+def _read_rows(reader: "csv.DictReader[str]", path: Path) -> list[dict[str, Any]]:
+    _check_header(list(reader.fieldnames or []), path)
+    return [_parse_row(fields, f"{path}, line {reader.line_num}") for fields in reader]
+
+
+def _check_header(found: list[str], path: Path) -> None:
+    for column in COLUMNS:
+        if column in found:
+            continue
+        near = get_close_matches(column, found, n=1)
+        instead = f"found {near[0]!r}: rename it" if near else f"found {', '.join(found) or 'nothing'}"
+        raise UserError(
+            f"{path}, line 1: column {column!r} is missing, {instead}. The first line is: {','.join(COLUMNS)}"
+        )
+
+
+def _parse_row(fields: dict[str, Any], place: str) -> dict[str, Any]:
+    if None in fields or None in fields.values():
+        raise UserError(
+            f"{place}: more or fewer fields than the first line has columns; quote a text that holds commas."
+        )
+    if not fields["name"].strip():
+        raise UserError(f"{place}, column name: is empty; expected the name of the GPU.")
+    if fields["segment"] not in SEGMENTS:
+        raise UserError(f"{place}, column segment: {fields['segment']!r} is not one of {', '.join(SEGMENTS)}.")
+    year, date = _parse_release(fields["release"], place)
+    memory_gb = _parse_memory(fields["memory_gb"], place)
+    return {**{column: fields[column] for column in COLUMNS}, "memory_gb": memory_gb, "year": year, "date": date}
+
+
+def _parse_release(text: str, place: str) -> tuple[int, float]:
+    """Return the calendar year and the decimal year at the middle of the month."""
+    match = _RELEASE.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"{place}, column release: {text!r} is not a month; expected year and month, as in 2018-09.")
+    year, month = int(match[1]), int(match[2])
+    return year, year + (month - 0.5) / 12
+
+
+def _parse_memory(text: str, place: str) -> float:
+    try:
+        memory_gb = float(text)
+    except ValueError:
+        memory_gb = math.nan
+    if not (math.isfinite(memory_gb) and memory_gb > 0):
+        raise UserError(
+            f"{place}, column memory_gb: {text!r} is not an amount of memory; "
+            "expected gigabytes as a plain number above zero, as in 16."
+        )
+    return memory_gb

@@ -1,0 +1,144 @@
+"""A Collection comes in, what to know first goes out: what was run where, how it ended, what to beware of."""
+
+from datetime import UTC, datetime
+
+import pandas as pd
+
+from bench.schema import Environment
+from collector.labels import FRAMEWORK_NAMES
+from collector.results.collection import Collection
+from collector.tables.presentation import describe_hardware
+from collector.tables.view import TableView
+from collector.units import GIB, NOT_THERE, format_duration, format_number
+
+
+def state_outcome(collection: Collection) -> str:
+    """Return in one or two sentences how many repeats ended ok, and how the others ended."""
+    results = collection.results
+    num_ok = int((results["status"] == "ok").sum())
+    planned = count_things(len(results), "planned repeat")
+    outcome = f"{num_ok:,} of {planned} ended ok, in {count_things(len(collection.run.cells), 'cell')}."
+    counts = results.loc[results["status"] != "ok", "status"].value_counts()
+    others = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"{outcome} The others: {others}." if others else outcome
+
+
+def list_facts(collection: Collection) -> list[tuple[str, str]]:
+    """Return (name, text) of what was run where and when."""
+    run, results = collection.run, collection.results
+    ok = results[results["status"] == "ok"]
+    commit, dirty, _ = (run.git_revision or "").partition("-dirty")
+    revision = f", revision {commit[:12]}{dirty}" if commit else ""
+    facts = [
+        ("matrix", run.matrix),
+        ("run", run.run_id),
+        ("measured", _describe_span(results)),
+        ("host", ", ".join(sorted(results["hostname"].dropna().unique())) or run.hostname),
+        ("CPU", _list_hardware(ok)),
+        ("GPU", ", ".join(sorted(ok["gpu_name"].dropna().unique())) or "none was used"),
+        ("frameworks", _list_frameworks(ok)),
+        ("left out", count_things(len(run.left_out), "cell") if run.left_out else ""),
+        ("skipped", count_things(len(collection.skipped), "document") if collection.skipped else ""),
+        ("planned", f"{_format_time(run.created_at)} by {run.user} on {run.hostname}"),
+        ("tool", f"benchmatrix {run.tool_version}{revision}"),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def list_warnings(collection: Collection, summary: pd.DataFrame) -> list[str]:
+    """Return what a reader must know before trusting the figures. `summary` has labels."""
+    measured = summary[summary["num_ok"] > 0]
+    unsteady = int((measured["num_counted"] - measured["num_steady"]).sum())
+    single = int((measured["num_counted"] == 1).sum())
+    unproven = int((measured["num_valid"] == 0).sum())
+    retried = int((collection.results["num_attempts"] > 1).sum())
+    warnings = [
+        (unproven, "row", "without a valid repeat: its figures are from all ok ones"),
+        (unsteady, "repeat", "timed although the warm-up had not become steady"),
+        (single, "row", "without an interval, as only one repeat is there"),
+        (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
+    ]
+    counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]
+    return [*_list_mixed_cells(collection, measured), *counted]
+
+
+def count_things(count: int, singular: str) -> str:
+    """Return `1 cell`, `2 cells`."""
+    return f"{count:,} {singular}{'' if count == 1 else 's'}"
+
+
+def present_environments(collection: Collection) -> TableView | None:
+    """Return one column per environment, one row per property; None where no result names its environment."""
+    if not collection.environments:
+        return None
+    counts = collection.results["environment_id"].value_counts()
+    columns = {
+        name: describe_environment(environment) | {"repeats": str(counts[name]), "hosts": _list_hosts(collection, name)}
+        for name, environment in collection.environments.items()
+    }
+    frame = pd.DataFrame(columns, dtype="str")
+    frame = frame[(frame != NOT_THERE).any(axis="columns")].rename_axis("property").reset_index()
+    return TableView(caption="Environments, by their id", frame=frame, words=frozenset(frame.columns))
+
+
+def describe_environment(environment: Environment) -> dict[str, str]:
+    """Return property to text, for people."""
+    gpu = environment.gpu
+    quota = environment.cpu_quota_cores
+    return {
+        "CPU": environment.cpu_model,
+        "visible cores": str(environment.num_visible_cores),
+        "CPU quota (cores)": f"{quota:g}" if quota else "no quota",
+        "threads": str(environment.num_threads),
+        "CPU governor": environment.cpu_governor or NOT_THERE,
+        "memory (GiB)": format_number(environment.memory_total_bytes, GIB),
+        "GPU": gpu.name if gpu else NOT_THERE,
+        "GPU memory (GiB)": format_number(gpu.memory_total_bytes, GIB) if gpu else NOT_THERE,
+        "GPU driver": gpu.driver_version if gpu else NOT_THERE,
+        "CUDA": (gpu and gpu.cuda_version) or NOT_THERE,
+        "cuDNN": (gpu and gpu.cudnn_version) or NOT_THERE,
+        "Python": environment.python_version,
+        "packages": ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items())),
+        "settings": ", ".join(f"{name}: {value}" for name, value in sorted(environment.settings.items())),
+        "image": environment.image or NOT_THERE,
+        "kernel": environment.kernel,
+        "revision": environment.git_revision or NOT_THERE,
+    }
+
+
+def _list_mixed_cells(collection: Collection, measured: pd.DataFrame) -> list[str]:
+    """Name each cell that ran in several environments, and in what they differ."""
+    warnings = []
+    for _, rows in measured[measured["num_environments"] > 1].groupby("cell_id", sort=False):
+        described = [describe_environment(collection.environments[name]) for name in rows["environment_id"]]
+        differing = [name for name in described[0] if len({texts[name] for texts in described}) > 1]
+        name = f"{rows['workload'].iloc[0]}, {rows['variant'].iloc[0].partition(' [')[0]}"
+        warnings.append(f"{name} ran in {len(rows)} environments, one row each; they differ in {', '.join(differing)}.")
+    return warnings
+
+
+def _describe_span(results: pd.DataFrame) -> str:
+    if results["started_at"].isna().all():
+        return ""
+    start, end = results["started_at"].min(), results["finished_at"].max()
+    return f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
+
+
+def _format_time(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _list_hardware(ok: pd.DataFrame) -> str:
+    machines = ok[["cpu_model", "num_threads"]].drop_duplicates().itertuples(index=False, name=None)
+    return "; ".join(sorted(describe_hardware(cpu, threads, None) for cpu, threads in machines))
+
+
+def _list_frameworks(ok: pd.DataFrame) -> str:
+    found = ok[["framework", "framework_version"]].fillna("(version not known)").drop_duplicates()
+    names = found["framework"].map(FRAMEWORK_NAMES) + " " + found["framework_version"]
+    return ", ".join(sorted(names))
+
+
+def _list_hosts(collection: Collection, environment_id: str) -> str:
+    results = collection.results
+    return ", ".join(sorted(results.loc[results["environment_id"] == environment_id, "hostname"].unique()))

@@ -1,0 +1,136 @@
+"""Summary, comparisons and samples come in, the report's figures go out: per question a caption and its plots."""
+
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+
+from collector.forecast.fit import Forecast, describe_forecast
+from collector.report.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_omitted, make_figure, split_panels
+from collector.report.plots.forecast import plot_forecast
+from collector.report.plots.measurements import MAX_CIRCLES, MAX_REPEATS, plot_phases, plot_step_series, plot_step_times
+from collector.report.plots.roofline import plot_roofline
+from collector.report.ratio_figures import show_comparisons
+from collector.results.collection import Collection
+from collector.results.frames import Row, list_rows
+from collector.tables.presentation import PHASE_TITLES
+from collector.units import MILLISECOND, PERCENT, SECOND, format_interval, format_number
+
+
+def build_figures(
+    collection: Collection, summary: pd.DataFrame, comparisons: Mapping[str, pd.DataFrame]
+) -> tuple[FigureGroup, ...]:
+    """Return the groups that the data can fill. `summary` has labels; `comparisons` are those of `compare_all`."""
+    measured = summary[summary["num_ok"] > 0]
+    groups = (
+        _show_step_times(collection, measured),
+        *show_comparisons(comparisons),
+        _show_roofline(measured[(measured["share_of_peak"] > 0) & (measured["share_of_roofline"] > 0)]),
+        _show_phases(measured),
+        _show_step_series(collection, measured),
+    )
+    return tuple(group for group in groups if group.figures)
+
+
+def draw_forecast(forecast: Forecast) -> Figure:
+    """Return the plot of a forecast with its answers in words."""
+    return make_figure(plot_forecast(forecast), " ".join(describe_forecast(forecast)))
+
+
+def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGroup:
+    repeats = collection.results[collection.results["status"] == "ok"]
+    keys = ["cell_id", "environment_id"]
+    repeats = repeats.merge(measured[[*keys, "workload", "variant"]], on=keys)
+    workloads = list(measured["workload"].unique())
+    figures = tuple(
+        make_figure(
+            plot_step_times(rows, repeats[repeats["workload"] == workload]), _describe_step_times(rows), title=workload
+        )
+        for workload in workloads[:MAX_PANELS]
+        for rows in [measured[measured["workload"] == workload].head(MAX_ROWS)]
+    )
+    return FigureGroup(
+        question="How fast is each cell?",
+        caption="Dot: median step time. Line: its 95 % interval. Circles below: the median of each repeat. Every panel "
+        "starts at zero and has its own scale.",
+        figures=figures,
+        omitted=_join(
+            count_omitted(len(workloads), MAX_PANELS, "workloads"),
+            _count_omitted_repeats(measured, MAX_CIRCLES, "results.csv has"),
+        ),
+    )
+
+
+def _show_roofline(measured: pd.DataFrame) -> FigureGroup:
+    panels = split_panels(measured, measured["label"].to_list())[:MAX_PANELS]
+    return FigureGroup(
+        question="How near does it come to what the device can do?",
+        caption="Dot: achieved FLOP/s over the device's peak. Diamond: the shortest time that its arithmetic and its "
+        "memory allow over the median step. The colour says which of the two sets that time. Log scale.",
+        figures=tuple(_draw_roofline(rows.head(MAX_ROWS), title) for title, rows in panels),
+        omitted=count_omitted(len(measured), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "cells"),
+    )
+
+
+def _draw_roofline(rows: pd.DataFrame, title: str) -> Figure:
+    lines = zip(rows["rest"], rows["share_of_peak"], strict=True)
+    description = "; ".join(f"{name}: {format_number(share, PERCENT)} % of peak" for name, share in lines)
+    return make_figure(plot_roofline(rows.assign(name=rows["rest"])), description, title=title)
+
+
+def _show_phases(measured: pd.DataFrame) -> FigureGroup:
+    shown = measured.head(MAX_ROWS)
+    description = "; ".join(f"{row['label']}: {_describe_phases(row)}" for row in list_rows(shown))
+    return FigureGroup(
+        question="Where does the time of a repeat go?",
+        caption="Medians over the repeats of each part. Only the timed window enters the step times.",
+        figures=() if shown.empty else (make_figure(plot_phases(shown), description),),
+        omitted=count_omitted(len(measured), MAX_ROWS, "cells"),
+    )
+
+
+def _show_step_series(collection: Collection, measured: pd.DataFrame) -> FigureGroup:
+    return FigureGroup(
+        question="Is the measurement steady?",
+        caption="Every step in its order; grey: the warm-up, which enters no figure. Each panel has its own scale and "
+        "does not start at zero. Long series are drawn as medians of neighbouring steps with a bar over their range.",
+        figures=tuple(_draw_series(collection, measured)),
+        omitted=_join(
+            count_omitted(len(measured), MAX_PANELS, "cells, the widest intervals first", source="samples.parquet has"),
+            _count_omitted_repeats(measured, MAX_REPEATS, "samples.parquet has"),
+        ),
+    )
+
+
+def _draw_series(collection: Collection, measured: pd.DataFrame) -> Iterator[Figure]:
+    if len(measured) > MAX_PANELS:
+        measured = measured.sort_values("log_standard_error", ascending=False, kind="stable").head(MAX_PANELS)
+    results = collection.results
+    ok = results.loc[results["status"] == "ok", ["cell_id", "repeat", "environment_id"]]
+    samples = collection.samples.merge(ok, on=["cell_id", "repeat"])
+    by_row = {key: rows for key, rows in samples.groupby(["cell_id", "environment_id"])}
+    for row in list_rows(measured):
+        chart = plot_step_series(by_row[row["cell_id"], row["environment_id"]])
+        yield make_figure(chart, f"Step times in their order: {_describe_step_time(row)}", title=row["label"])
+
+
+def _count_omitted_repeats(measured: pd.DataFrame, num_shown: int, source: str) -> str:
+    most = int(measured["num_ok"].max()) if len(measured) else 0
+    return count_omitted(most, num_shown, "repeats of a cell, from the fastest to the slowest", source=source)
+
+
+def _join(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _describe_step_times(rows: pd.DataFrame) -> str:
+    return "; ".join(_describe_step_time(row) for row in list_rows(rows))
+
+
+def _describe_step_time(row: Row) -> str:
+    median = format_number(row["median_step_seconds"], MILLISECOND)
+    interval = format_interval(row["interval_low_seconds"], row["interval_high_seconds"], MILLISECOND)
+    return f"{row['variant']}: median {median} ms, 95 % interval {interval} ms"
+
+
+def _describe_phases(row: Row) -> str:
+    return ", ".join(f"{title} {format_number(row[name], SECOND)} s" for name, title in PHASE_TITLES.items())

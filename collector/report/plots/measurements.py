@@ -1,0 +1,191 @@
+"""Plots of what was measured: tables in seconds come in, charts as wide as their container go out, readable at 360 px.
+
+Rows keep the order of the tables. `summary` has the columns of `summarize_cells` and `add_labels`.
+"""
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from collector.labels import FRAMEWORK_NAMES
+from collector.report.plots.style import (
+    BELOW_OFFSET,
+    BLUE,
+    FRAMEWORK_COLOURS,
+    GREEN,
+    GREY,
+    INK,
+    MARK_OFFSET,
+    ORANGE,
+    PALE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    row_position,
+    stack_rows,
+)
+from collector.tables.presentation import PHASE_TITLES
+from collector.units import MILLISECOND
+
+# More than these cannot be told apart on a screen, and a report must open on a phone.
+MAX_POINTS = 150
+MAX_PANEL_POINTS = 900
+MAX_REPEATS = 40
+MAX_CIRCLES = 100
+SERIES_PIXELS = 130
+REPEAT_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
+NO_DIFFERENCE = "no difference shown"
+RATIO_TITLE = "ratio, log scale"
+
+
+def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart:
+    """Draw the median and its interval of each row of one workload, and below it the median of each repeat.
+
+    `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, median_step_seconds. Of each row
+    at most MAX_CIRCLES repeats are drawn, evenly from the fastest to the slowest.
+    """
+    times = _scale_times(
+        rows, {"median": "median_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
+    )
+    times = times.assign(row=range(len(rows)))
+    points = _scale_times(repeats, {"median": "median_step_seconds"}).assign(repeat=repeats["repeat"])
+    points = points.merge(times[["variant", "row"]], on="variant")
+    points = pd.concat([_spread(group, "median", MAX_CIRCLES) for _, group in points.groupby("row", sort=False)])
+    x = alt.X("median:Q", title="ms per step", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
+    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
+    tooltip = ["variant:N", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("median", "low", "high"))]
+    medians, circles = (alt.Chart(frame).encode(x=x, y=row_position(), color=colour) for frame in (times, points))
+    layers = [
+        medians.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(tooltip=tooltip),
+        circles.mark_point(size=28, opacity=0.9, yOffset=BELOW_OFFSET).encode(tooltip=["repeat:Q", tooltip[1]]),
+    ]
+    known = times[times["low"].notna()]
+    if len(known):
+        intervals = alt.Chart(known).mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
+        low = alt.X("low:Q", title="ms per step")
+        layers.insert(0, intervals.encode(x=low, x2="high:Q", y=row_position(), color=colour))
+    return stack_rows(times["variant"], layers, row_pixels=46)
+
+
+def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool) -> alt.LayerChart:
+    """Draw ratio and interval of each pair around 1, on a log axis where twice and half are equally far from 1.
+
+    `pairs`: name, ratio, ratio_low, ratio_high. A pair is called `better` or `worse` where its interval excludes 1.
+    """
+    above, below = (better, worse) if above_is_better else (worse, better)
+    finding = pd.Series(NO_DIFFERENCE, index=pairs.index)
+    finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
+    rows = pairs[["name", "ratio", "ratio_low", "ratio_high"]].assign(finding=finding, row=range(len(pairs)))
+    legend = alt.Legend(title=None, orient="top", columns=1)
+    found = alt.Scale(domain=[better, worse, NO_DIFFERENCE], range=[BLUE, VERMILLION, GREY])
+    x = _ratio_axis(rows)
+    tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
+    base = alt.Chart(rows).encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
+    layers = [
+        alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
+        base.mark_rule(strokeWidth=2, yOffset=MARK_OFFSET).encode(
+            x=alt.X("ratio_low:Q", title=RATIO_TITLE), x2="ratio_high:Q"
+        ),
+        base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
+    ]
+    return stack_rows(rows["name"], layers, row_pixels=40)
+
+
+def plot_phases(summary: pd.DataFrame) -> alt.LayerChart:
+    """Draw how long each part of a repeat took, one stacked bar per row of `summary`, in seconds."""
+    titles = list(PHASE_TITLES.values())
+    rows = summary.rename(columns=PHASE_TITLES).assign(row=range(len(summary)))
+    long = rows.melt(["row", "label"], titles, var_name="part", value_name="seconds")
+    long = long.assign(order=long["part"].map(titles.index))
+    colours = alt.Scale(domain=titles, range=[PURPLE, ORANGE, VERMILLION, SKY, GREEN])
+    bars = (
+        alt.Chart(long)
+        .mark_bar(size=12, yOffset=MARK_OFFSET)
+        .encode(
+            x=alt.X("seconds:Q", title="seconds", stack=True, axis=alt.Axis(tickCount=5)),
+            y=row_position(),
+            color=alt.Color("part:N", scale=colours, legend=alt.Legend(title=None, orient="top", columns=3)),
+            order="order:Q",
+            tooltip=["label:N", "part:N", alt.Tooltip("seconds:Q", format=",.3r")],
+        )
+    )
+    return stack_rows(rows["label"], [bars], row_pixels=40)
+
+
+def plot_step_series(samples: pd.DataFrame) -> alt.LayerChart:
+    """Draw every step of each repeat of one cell in its order; the warm-up lies left of the cut, on grey.
+
+    `samples`: rows of `Collection.samples` of one cell. Long series are drawn as medians of neighbours, with a bar
+    over their range; of many repeats those of `choose_repeats` are drawn. The axis does not start at zero.
+    """
+    points = thin_series(samples[samples["repeat"].isin(choose_repeats(samples))])
+    scale = alt.Scale(zero=False)
+    title = "step, 0: the first timed one"
+    x = alt.X("step:Q", title=title, scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=5))
+    repeats = sorted(points["repeat"].unique().tolist())
+    legend = alt.Legend(title="repeat", orient="top", titleOrient="left", values=repeats)
+    colours = alt.Scale(
+        domain=repeats, range=[REPEAT_COLOURS[(repeat - 1) % len(REPEAT_COLOURS)] for repeat in repeats]
+    )
+    colour = alt.Color("repeat:O", legend=legend, scale=colours)
+    warmup = pd.DataFrame({"start": [points["step"].min() - 0.5], "cut": [-0.5]})
+    base = alt.Chart(points).encode(x=x, color=colour)
+    tooltip = ["repeat:O", "step:Q", alt.Tooltip("median:Q", title="ms", format=",.4r")]
+    layers = [
+        alt.Chart(warmup).mark_rect(color=PALE).encode(x=alt.X("start:Q", title=title), x2="cut:Q"),
+        alt.Chart(warmup).mark_rule(color=GREY).encode(x=alt.X("cut:Q", title=title)),
+        base.mark_rule(opacity=0.35).encode(y=alt.Y("low:Q", scale=scale, title="ms"), y2="high:Q"),
+        base.mark_point(filled=True, size=16, opacity=0.8).encode(
+            y=alt.Y("median:Q", title="ms", scale=scale, axis=alt.Axis(tickCount=4)), tooltip=tooltip
+        ),
+    ]
+    return alt.LayerChart(layer=layers, width="container", height=SERIES_PIXELS)
+
+
+def thin_series(samples: pd.DataFrame) -> pd.DataFrame:
+    """Return repeat, step, median, low, high in ms: at most about MAX_PANEL_POINTS points per kind.
+
+    Of these, at most about MAX_POINTS are of one repeat; every step lies between the low and the high of a point.
+    `step` counts from 0 at the first timed step, downwards from -1 in the warm-up.
+    """
+    sizes = samples.groupby(["repeat", "kind"])["index"].transform("size")
+    width = -(-sizes // min(MAX_POINTS, MAX_PANEL_POINTS // samples["repeat"].nunique()))
+    step = samples["index"].where(samples["kind"] == "timed", samples["index"] - sizes)
+    rows = samples.assign(bin=samples["index"] // width, step=step, ms=samples["seconds"] / MILLISECOND.size)
+    groups = rows.groupby(["repeat", "kind", "bin"], sort=False)
+    return groups.agg(
+        step=("step", "mean"), median=("ms", "median"), low=("ms", "min"), high=("ms", "max")
+    ).reset_index()[["repeat", "step", "median", "low", "high"]]
+
+
+def choose_repeats(samples: pd.DataFrame) -> list[int]:
+    """Return the repeats of `samples`, one cell's, to draw: at most MAX_REPEATS, evenly from fastest to slowest."""
+    timed = samples[samples["kind"] == "timed"]
+    medians = timed.groupby("repeat")["seconds"].median().reset_index()
+    return sorted(_spread(medians, "seconds", MAX_REPEATS)["repeat"].tolist())
+
+
+def _spread(rows: pd.DataFrame, column: str, num_most: int) -> pd.DataFrame:
+    """Return at most `num_most` of `rows`, evenly by their rank in `column`, the least and the greatest among them."""
+    if len(rows) <= num_most:
+        return rows
+    ranks = np.linspace(0, len(rows) - 1, num_most).round().astype(int)
+    return rows.sort_values(column, kind="stable").iloc[ranks]
+
+
+def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
+    """Return variant, framework (its name for people) and each of `columns` (new name to old) in milliseconds."""
+    times = {name: frame[column] / MILLISECOND.size for name, column in columns.items()}
+    return pd.DataFrame({"variant": frame["variant"], "framework": frame["framework"].map(FRAMEWORK_NAMES), **times})
+
+
+def _ratio_axis(rows: pd.DataFrame) -> alt.X:
+    low, high = min(0.95, rows["ratio_low"].min() / 1.05), max(1.05, rows["ratio_high"].max() * 1.05)
+    tenths = [tick / 10 for tick in range(1, 30)]
+    ticks = tenths if high / low < 4 else [tick * 10.0**power for power in range(-3, 5) for tick in (1, 2, 5)]
+    return alt.X(
+        "ratio:Q",
+        title=RATIO_TITLE,
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format="~r", labelOverlap="greedy"),
+    )

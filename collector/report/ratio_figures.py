@@ -1,0 +1,97 @@
+"""Pairs of the comparisons come in, the report's figures of ratios go out, one group per comparison."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from collector.comparisons import (
+    DEVICES,
+    FRAMEWORKS,
+    MODES,
+    PRECISIONS,
+    STRONG_SCALING,
+    WEAK_SCALING,
+)
+from collector.labels import label_shared
+from collector.report.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_omitted, make_figure, split_panels
+from collector.report.plots.measurements import plot_ratios
+from collector.units import format_significant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What the ratios of a comparison answer, and the words for both answers."""
+
+    question: str
+    caption: str
+    better: str
+    worse: str
+    above_is_better: bool = True
+
+
+QUESTIONS: Mapping[str, Question] = {
+    FRAMEWORKS.name: Question(
+        question="Which framework is faster?",
+        caption="The median step time of the first framework over PyTorch's, with its 95 % interval. Left of 1 the "
+        "first is faster.",
+        better="first faster",
+        worse="first slower",
+        above_is_better=False,
+    ),
+    DEVICES.name: Question(
+        question="What does the GPU gain?",
+        caption="The median step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is "
+        "faster.",
+        better="GPU faster",
+        worse="GPU slower",
+    ),
+    MODES.name: Question(
+        question="What is the mode worth?",
+        caption="How many times faster the first mode is than the second, everything else equal.",
+        better="first faster",
+        worse="first slower",
+    ),
+    PRECISIONS.name: Question(
+        question="What is the precision worth?",
+        caption="How many times faster the first precision is than fp32, everything else equal.",
+        better="first faster",
+        worse="first slower",
+    ),
+    WEAK_SCALING.name: Question(
+        question="How far do more GPUs carry, at the same batch per GPU?",
+        caption="Throughput of n GPUs over n times that of one; 1 is linear. The global batches are named.",
+        better="above linear",
+        worse="below linear",
+    ),
+    STRONG_SCALING.name: Question(
+        question="How far do more GPUs carry, at the same global batch?",
+        caption="Throughput of n GPUs over n times that of one; 1 is linear.",
+        better="above linear",
+        worse="below linear",
+    ),
+}
+
+
+def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGroup, ...]:
+    """Return the group of each comparison, a panel per model and phase; pairs without an interval are not drawn."""
+    return tuple(_show_ratios(pairs[pairs["ratio_low"].notna()], name) for name, pairs in comparisons.items())
+
+
+def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
+    asked = QUESTIONS[name]
+    panels = split_panels(pairs, label_shared(pairs))[:MAX_PANELS]
+    return FigureGroup(
+        question=asked.question,
+        caption=asked.caption,
+        figures=tuple(_draw_ratios(rows.head(MAX_ROWS), title, asked) for title, rows in panels),
+        omitted=count_omitted(len(pairs), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "pairs"),
+    )
+
+
+def _draw_ratios(pairs: pd.DataFrame, title: str, asked: Question) -> Figure:
+    rows = zip(pairs["subject"], pairs["reference"], pairs["rest"], strict=True)
+    shown = pairs.assign(name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in rows])
+    lines = zip(shown["name"], shown["ratio"].map(format_significant), strict=True)
+    chart = plot_ratios(shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better)
+    return make_figure(chart, "; ".join(f"{name}: {ratio}" for name, ratio in lines), title=title)

@@ -1,0 +1,1 @@
+"""Results in the store, loaded into data frames and exported."""

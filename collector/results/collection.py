@@ -1,0 +1,29 @@
+"""The collector's data: what `load_run` found comes in, one immutable Collection of tidy tables goes out."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from bench.schema import Environment, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedDocument:
+    """A key under the run that does not count, and why, in one line."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """One run with all that was measured for it. Base units only: seconds, bytes."""
+
+    run: Run
+    results: pd.DataFrame
+    """One row per planned repeat, columns `collector.results.frames.RESULT_COLUMNS`; status `missing`: no result."""
+    samples: pd.DataFrame
+    """One row per step of the counted attempts, columns of `collector.results.frames.SAMPLE_COLUMNS`."""
+    environments: dict[str, Environment]
+    """`environment_id` to the first environment seen that has it."""
+    skipped: tuple[SkippedDocument, ...]

@@ -1,0 +1,50 @@
+"""A Collection comes in, its tables as Parquet and CSV files go out."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from collector.comparisons import compare_all
+from collector.files import replace_file
+from collector.results.collection import Collection
+from collector.tables.summary import list_failures, list_invalid, summarize_cells
+
+
+def write_collection(collection: Collection, directory: Path, *, include_invalid: bool = False) -> list[Path]:
+    """Write results, samples and tables to `directory`, made if absent, and return the paths of the files.
+
+    `results` and `samples` as Parquet (samples hold every raw step time), `results` and the tables as CSV, all in
+    base units. `include_invalid`: rows without a valid repeat are compared too. Files of the same names are replaced,
+    each only by a whole one; UserError where that cannot be done.
+    """
+    summary = summarize_cells(collection)
+    tables = {
+        "results": collection.results,
+        "cells": summary,
+        **compare_all(summary, include_invalid=include_invalid),
+        "invalid": list_invalid(collection),
+        "failures": list_failures(collection),
+        "skipped": list_skipped(collection),
+    }
+    return [
+        _write_parquet(collection.results, directory / "results.parquet"),
+        _write_parquet(collection.samples, directory / "samples.parquet"),
+        *(_write_csv(table, directory / f"{name}.csv") for name, table in tables.items()),
+    ]
+
+
+def list_skipped(collection: Collection) -> pd.DataFrame:
+    """Return one row per skipped document: key, reason."""
+    return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
+
+
+def _write_parquet(frame: pd.DataFrame, path: Path) -> Path:
+    with replace_file(path) as file:
+        frame.to_parquet(file, index=False)
+    return path
+
+
+def _write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    with replace_file(path) as file:
+        frame.to_csv(file, index=False, lineterminator="\n", mode="wb", encoding="utf-8")
+    return path

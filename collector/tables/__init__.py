@@ -1,0 +1,1 @@
+"""Tables: the summary of cells, and the tables that people read."""

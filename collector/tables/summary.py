@@ -1,0 +1,211 @@
+"""A Collection comes in, tables in base units go out: one row per cell, per failure, per comparison.
+
+Only repeats with status ok enter a figure, and of these the valid ones only, where there are any. Repeats are grouped
+by cell and environment: a cell that ran in two environments has two rows, never one.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from collector.results.collection import Collection
+from collector.results.conditions import CPU_COLUMNS, GPU_COLUMNS, ROOFLINE_COLUMNS
+from collector.results.frames import (
+    CELL_COLUMNS,
+    ENVIRONMENT_COLUMNS,
+    MEMORY_COLUMNS,
+    PHASE_COLUMNS,
+    Columns,
+    Row,
+    list_rows,
+    make_frame,
+)
+from collector.statistics import SEED, Estimate, FloatArray, compute_percentile, compute_quartiles, estimate_median
+
+# Of the repeats that count, the largest; of the other numbers, the median.
+LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
+CONDITION_COLUMNS: Columns = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
+MEDIANS = (
+    *PHASE_COLUMNS,
+    *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
+)
+SUMMARY_COLUMNS: Columns = {
+    "run_id": "str",
+    "cell_id": "str",
+    **CELL_COLUMNS,
+    **{name: dtype for name, dtype in ENVIRONMENT_COLUMNS.items() if name != "hostname"},
+    "num_environments": "int64",
+    "num_planned": "int64",
+    "num_ok": "int64",
+    "num_valid": "int64",
+    "num_counted": "int64",
+    "faults": "str",
+    "unchecked": "str",
+    "num_steady": "int64",
+    "num_steps_taken": "int64",
+    "median_step_seconds": "float64",
+    "interval_low_seconds": "float64",
+    "interval_high_seconds": "float64",
+    "log_standard_error": "float64",
+    "degrees_of_freedom": "float64",
+    "interval_reason": "str",
+    "q1_step_seconds": "float64",
+    "q3_step_seconds": "float64",
+    "p95_step_seconds": "float64",
+    "p99_step_seconds": "float64",
+    "throughput_samples_per_s": "float64",
+    **MEMORY_COLUMNS,
+    **PHASE_COLUMNS,
+    **CONDITION_COLUMNS,
+    "note": "str",
+}
+INVALID_COLUMNS: Columns = {
+    "cell_id": "str",
+    **CELL_COLUMNS,
+    "repeat": "int64",
+    "verdict": "str",
+    "verdict_reasons": "str",
+}
+FAILURE_COLUMNS: Columns = {
+    "cell_id": "str",
+    **CELL_COLUMNS,
+    "repeat": "int64",
+    "status": "str",
+    "num_attempts": "int64",
+    "attempt": "str",
+    "error_kind": "str",
+    "error_message": "str",
+    "exit_code": "Int64",
+    "signal": "str",
+    "stderr_tail": "str",
+}
+
+
+def summarize_cells(collection: Collection) -> pd.DataFrame:
+    """Return one row per cell and environment with the columns SUMMARY_COLUMNS, in the order of the plan.
+
+    The `num_counted` repeats that figures come from are the valid ones, or all ok ones where none is valid; `faults`
+    says how many of the ok repeats have which verdict but `valid`. Times, throughput, phases and conditions are medians
+    over them, quartiles and percentiles are those of all their timed steps pooled, memory and temperature are the
+    largest. A cell without any ok repeat has one row without figures.
+    """
+    timed = _group_timed_steps(collection.samples)
+    rows = []
+    for cell_id, repeats in collection.results.groupby("cell_id", sort=False):
+        ok = repeats[repeats["status"] == "ok"]
+        counts = {"num_planned": len(repeats), "num_environments": ok["environment_id"].nunique()}
+        cell = list_rows(repeats[["run_id", "cell_id", *CELL_COLUMNS]].head(1))[0] | counts
+        if ok.empty:
+            zeros = dict.fromkeys(("num_ok", "num_valid", "num_counted", "num_steady", "num_steps_taken"), 0)
+            rows.append(cell | zeros | {"note": ""})
+        for _, group in ok.groupby("environment_id", sort=False):
+            counted = _choose_counted(group)
+            steps = [timed[str(cell_id), int(repeat)] for repeat in counted["repeat"]]
+            row = cell | _count_verdicts(group) | _summarize_repeats(counted, steps)
+            rows.append(row | {"note": _note(row)})
+    return make_frame(rows, SUMMARY_COLUMNS)
+
+
+def summarize_collections(collections: Sequence[Collection]) -> pd.DataFrame:
+    """Return the rows of `summarize_cells` of several runs, one run after the other."""
+    return pd.concat([summarize_cells(collection) for collection in collections], ignore_index=True)
+
+
+def list_invalid(collection: Collection) -> pd.DataFrame:
+    """Return one row per ok repeat that is not valid, with its reasons; columns INVALID_COLUMNS."""
+    results = collection.results
+    invalid = (results["status"] == "ok") & (results["verdict"] != "valid")
+    return results.loc[invalid, list(INVALID_COLUMNS)].reset_index(drop=True)
+
+
+def list_failures(collection: Collection) -> pd.DataFrame:
+    """Return one row per planned repeat that did not end ok, missing ones included; columns FAILURE_COLUMNS."""
+    results = collection.results
+    return results.loc[results["status"] != "ok", list(FAILURE_COLUMNS)].reset_index(drop=True)
+
+
+def read_estimate(row: Row, suffix: str = "") -> Estimate:
+    """Return the median step time of a row of `summarize_cells`, whose columns may carry `suffix`."""
+    error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
+    return Estimate(
+        center=float(row[f"median_step_seconds{suffix}"]),
+        log_standard_error=None if pd.isna(error) else float(error),
+        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
+    )
+
+
+def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArray]:
+    timed = samples[samples["kind"] == "timed"]
+    return {
+        (steps["cell_id"].iloc[0], int(steps["repeat"].iloc[0])): steps["seconds"].to_numpy(dtype=np.float64)
+        for _, steps in timed.groupby(["cell_id", "repeat"], sort=False)
+    }
+
+
+def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
+    valid = ok[ok["verdict"] == "valid"]
+    return ok if valid.empty else valid
+
+
+def _count_verdicts(ok: pd.DataFrame) -> Row:
+    verdicts = ok["verdict"]
+    faults = verdicts[verdicts != "valid"].value_counts(sort=False)
+    return {
+        "num_ok": len(ok),
+        "num_valid": int((verdicts == "valid").sum()),
+        "faults": ", ".join(f"{count} {verdict}" for verdict, count in faults.items()),
+    }
+
+
+def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
+    first = group.iloc[0]
+    quartiles = compute_quartiles(steps)
+    return {
+        **first[[name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name != "hostname"]],
+        "num_counted": len(group),
+        "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
+        "num_steady": int(group["reached_steady"].sum()),
+        "num_steps_taken": int(group["num_steps_taken"].sum()),
+        **_estimate_center(steps, cell_id=first["cell_id"]),
+        "q1_step_seconds": quartiles[0],
+        "q3_step_seconds": quartiles[1],
+        "p95_step_seconds": compute_percentile(steps, 95),
+        "p99_step_seconds": compute_percentile(steps, 99),
+        "throughput_samples_per_s": group["throughput_samples_per_s"].median(),
+        **{name: group[name].max() for name in LARGEST},
+        **group[list(MEDIANS)].median(),
+    }
+
+
+def _estimate_center(steps: list[FloatArray], *, cell_id: str) -> Row:
+    # Seeded by the cell: its interval does not depend on which other cells are in the run.
+    estimate = estimate_median(steps, seed=(SEED, int(cell_id[-8:], 16)))
+    low, high = estimate.interval or (None, None)
+    return {
+        "median_step_seconds": estimate.center,
+        "interval_low_seconds": low,
+        "interval_high_seconds": high,
+        "log_standard_error": estimate.log_standard_error,
+        "degrees_of_freedom": estimate.degrees_of_freedom,
+        "interval_reason": None if estimate.interval else "one repeat says nothing about the spread between repeats",
+    }
+
+
+def _note(row: Row) -> str:
+    """Return what a reader must know beside the figures and counts of one row."""
+    notes = []
+    num_counted, num_ok = row["num_counted"], row["num_ok"]
+    if not row["num_valid"]:
+        notes.append(f"no valid repeat: figures from {'the' if num_ok == 1 else 'all'} {num_ok} ok")
+    elif num_counted < num_ok:
+        notes.append(f"figures from {num_counted} valid of {num_ok} ok")
+    if row["num_steady"] < num_counted:
+        notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
+    if row["unchecked"]:
+        notes.append(row["unchecked"])
+    if row["num_environments"] > 1:
+        notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
+    if num_counted == 1:
+        notes.append("one repeat: no interval")
+    return "; ".join(notes)

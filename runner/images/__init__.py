@@ -1,0 +1,1 @@
+"""The container images of this checkout."""

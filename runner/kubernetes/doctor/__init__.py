@@ -1,0 +1,1 @@
+"""`benchmatrix doctor`: checks of everything that a run needs on a cluster."""

@@ -1,0 +1,104 @@
+"""A matrix and a target in, what doctor looks at out: a connection, a profile, and a Job of each kind of cell."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.errors import UserError
+from bench.schema import Cell, PlannedCell
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.doctor.findings import Finding
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.run import ClusterTarget
+from runner.matrix.expansion import Matrix
+from runner.profiles.model import Profile
+
+DOCTOR = "doctor"
+"""Stands for the run in Jobs that are only tried."""
+ANY_STORE = "s3://bucket/prefix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellKind:
+    """Cells that differ in nothing that the cluster sees, and the Job of one of them."""
+
+    cell: Cell
+    body: bytes
+    """Of the Job, as the API takes it."""
+
+    @property
+    def place(self) -> str:
+        """What decides on which nodes they can run: `the CPU`, `2 GPUs`."""
+        if self.cell.device == "cpu":
+            return "the CPU"
+        return f"{self.cell.num_gpus} GPU{'s' if self.cell.num_gpus > 1 else ''}"
+
+    @property
+    def pod_spec(self) -> Mapping[str, Any]:
+        """The specification of the pod."""
+        spec: Mapping[str, Any] = json.loads(self.body)["spec"]["template"]["spec"]
+        return spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorContext:
+    """A cluster, seen with the cells in mind that are to run there."""
+
+    connection: Connection
+    target: ClusterTarget
+    matrix: Matrix
+    kinds: tuple[CellKind, ...]
+    findings: tuple[Finding, ...]
+    """What the profile alone tells of the cells."""
+
+    @property
+    def profile(self) -> Profile:
+        """Of the target."""
+        return self.target.profile
+
+    @property
+    def namespace(self) -> str:
+        """Where the Jobs go."""
+        return self.profile.namespace
+
+    @classmethod
+    def make(
+        cls, connection: Connection, target: ClusterTarget, matrix: Matrix, store_url: str | None
+    ) -> "DoctorContext":
+        """Return the site; a kind of cell that no Job can be made for is among the findings."""
+        obstacles = [target.find_obstacle(planned.cell) for planned in matrix.cells]
+        runnable = [planned for planned, obstacle in zip(matrix.cells, obstacles, strict=True) if obstacle is None]
+        findings = [_judge_cells(matrix, Counter(filter(None, obstacles)), num_runnable=len(runnable))]
+        renderer = JobRenderer(
+            profile=target.profile, store_url=store_url or ANY_STORE, git_revision=None, queue=target.queue
+        )
+        kinds = []
+        for planned in _choose_one_of_each(runnable):
+            key = JobKey(run_id=DOCTOR, cell_id=planned.cell.cell_id, number=1, round_number=0)
+            try:
+                kinds.append(CellKind(cell=planned.cell, body=renderer.render(planned, key)))
+            except UserError as error:
+                message, _, hint = str(error).partition("; ")
+                findings.append(Finding(check="profile", state="failed", message=message, hint=hint))
+        return cls(connection=connection, target=target, matrix=matrix, kinds=tuple(kinds), findings=tuple(findings))
+
+
+def _choose_one_of_each(cells: list[PlannedCell]) -> Iterator[PlannedCell]:
+    seen = set()
+    for planned in cells:
+        kind = (planned.cell.framework, planned.cell.device, planned.cell.num_gpus)
+        if kind not in seen:
+            seen.add(kind)
+            yield planned
+
+
+def _judge_cells(matrix: Matrix, obstacles: Counter[str], *, num_runnable: int) -> Finding:
+    message = f"{num_runnable} of {len(matrix.cells)} cells of {matrix.name} can run here by the profile"
+    details = tuple(f"{number} cannot: {reason}" for reason, number in obstacles.most_common())
+    if num_runnable == 0:
+        hint = "name another matrix or another --profile"
+        return Finding(check="cells", state="failed", message=message, hint=hint, details=details)
+    return Finding(check="cells", state="ok", message=message, details=details)

@@ -1,0 +1,196 @@
+"""A pod's specification and the cluster's nodes in, which of them can hold it, and why others cannot, out.
+
+The conditions are those of the scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity and
+NodeResourcesFit, on empty nodes: what runs there now will end. Pods of DaemonSets stay, and take their part.
+https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from kubernetes.utils.quantity import parse_quantity
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+# https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
+KEEPING_AWAY = ("NoSchedule", "NoExecute")
+GIB = 2**30
+Resources = Mapping[str, Decimal]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeStatus:
+    """What matters of a node."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, str], ...]
+    is_cordoned: bool
+    is_ready: bool
+    free: Resources
+    """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
+    images: frozenset[str] = frozenset()
+    """Names of images that it has. The kubelet tells of 50 at most, the largest first (nodeStatusMaxImages)."""
+
+    @property
+    def kind(self) -> str:
+        """Instance type and what it has for cells."""
+        parts = [f"{float(self.free.get('cpu', 0)):.3g} CPUs"]
+        parts.append(f"{float(self.free.get('memory', 0)) / GIB:.3g} GiB")
+        parts += [f"{amount} {name}" for name, amount in sorted(self.free.items()) if "/" in name and amount]
+        return f"{self.labels.get(INSTANCE_TYPE, 'no instance type')}, {', '.join(parts)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Which nodes can hold a pod."""
+
+    fitting: tuple[NodeStatus, ...]
+    unfit: Mapping[str, tuple[str, ...]]
+    """Names of the others, by why they cannot."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Of each node, by its name."""
+
+    def describe(self) -> tuple[str, ...]:
+        """Return a line for each group of nodes."""
+        lines = [f"{number} can: {kind}" for kind, number in _count(node.kind for node in self.fitting).items()]
+        for reasons, names in self.unfit.items():
+            kinds = "; ".join(_count(self.kinds[name] for name in names))
+            lines.append(f"{len(names)} cannot ({names[0]}{', ...' if len(names) > 1 else ''}: {kinds}): {reasons}")
+        return tuple(lines)
+
+
+def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
+    """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
+    spec, status = node.get("spec", {}), node.get("status", {})
+    allocatable = {name: _read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
+    ready = next((item["status"] for item in status.get("conditions", ()) if item["type"] == "Ready"), "Unknown")
+    return NodeStatus(
+        name=node["metadata"]["name"],
+        labels=node["metadata"].get("labels", {}),
+        taints=tuple(spec.get("taints", ())),
+        is_cordoned=bool(spec.get("unschedulable")),
+        is_ready=ready == "True",
+        images=frozenset(name for image in status.get("images") or () for name in image.get("names") or ()),
+        free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
+    )
+
+
+def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Decimal]]:
+    """Return what pods of DaemonSets request, by the name of their node."""
+    taken: defaultdict[str, defaultdict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+    for pod in pods:
+        owners = pod["metadata"].get("ownerReferences", ())
+        node = pod["spec"].get("nodeName")
+        if node and any(owner["kind"] == "DaemonSet" for owner in owners):
+            for name, amount in sum_requests(pod["spec"]).items():
+                taken[node][name] += amount
+    return {node: dict(amounts) for node, amounts in taken.items()}
+
+
+def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return what the containers of a pod request together."""
+    total: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for container in spec["containers"]:
+        for name, amount in container.get("resources", {}).get("requests", {}).items():
+            total[name] += _read_quantity(amount)
+    return dict(total)
+
+
+def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> Fit:
+    """Return which of the nodes could hold a pod if nothing but DaemonSets ran there."""
+    unfit: defaultdict[str, list[str]] = defaultdict(list)
+    fitting = []
+    for node in nodes:
+        reasons = list(list_misfits(spec, node))
+        if reasons:
+            unfit[", ".join(reasons)].append(node.name)
+        else:
+            fitting.append(node)
+    return Fit(
+        fitting=tuple(fitting),
+        unfit={reasons: tuple(names) for reasons, names in unfit.items()},
+        kinds={node.name: node.kind for node in nodes},
+    )
+
+
+def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
+    """Yield why the node cannot hold the pod."""
+    if node.is_cordoned:
+        yield "cordoned"
+    elif not node.is_ready:
+        yield "not ready"
+    yield from _list_untolerated(spec.get("tolerations", ()), node)
+    yield from list_label_misfits(spec, node)
+    for name, amount in sum_requests(spec).items():
+        free = node.free.get(name, Decimal(0))
+        if free < amount:
+            yield f"{name}: {_format(name, amount)} wanted, {_format(name, free) if free > 0 else 'none'} there"
+
+
+def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
+    """Yield which of the labels that the pod asks for the node lacks, or has and should not."""
+    for key, value in spec.get("nodeSelector", {}).items():
+        if node.labels.get(key) != value:
+            yield f"no label {key}={value}"
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = spec.get("affinity", {}).get("nodeAffinity", {}).get(required, {}).get("nodeSelectorTerms", ())
+    failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
+    if failures and all(failures):
+        yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
+
+
+def _read_quantity(text: str) -> Decimal:
+    amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
+    return amount
+
+
+def _list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
+    for taint in node.taints:
+        is_said = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
+        is_hindering = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
+        if is_hindering and not is_said:
+            value = f"={taint['value']}" if taint.get("value") else ""
+            yield f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
+
+
+def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    if toleration.get("effect") not in (None, taint["effect"]) or toleration["key"] != taint["key"]:
+        return False
+    return toleration["operator"] == "Exists" or toleration.get("value", "") == taint.get("value", "")
+
+
+def _holds(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    match rule["operator"]:
+        case "In":
+            return labels.get(rule["key"]) in rule["values"]
+        case "NotIn":  # holds without the label too
+            return labels.get(rule["key"]) not in rule["values"]
+        case "Exists":
+            return rule["key"] in labels
+        case "DoesNotExist":
+            return rule["key"] not in labels
+    raise ValueError(f"no operator of a profile: {rule['operator']}")
+
+
+def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    key = rule["key"]
+    if rule["operator"] in ("NotIn", "DoesNotExist"):
+        return f"has the label {key}={labels[key]}"
+    if rule["operator"] == "Exists":
+        return f"no label {key}"
+    first, *others = rule["values"]
+    return f"no label {key}={first}{f' (or {len(others)} others)' if others else ''}"
+
+
+def _format(name: str, amount: Decimal) -> str:
+    return f"{float(amount) / GIB:.4g} GiB" if name == "memory" else f"{float(amount):.4g}"
+
+
+def _count(kinds: Iterable[str]) -> dict[str, int]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for kind in kinds:
+        counts[kind] += 1
+    return dict(counts)

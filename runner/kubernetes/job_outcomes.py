@@ -1,0 +1,90 @@
+"""How a Job and its pods ended comes in, status and reason of a repeat that left no record of its own go out.
+
+Which ends are final and which are taken up again is the Job's own matter, by its podFailurePolicy: see
+manifests/job.yaml.j2. Only ends that are final come here.
+"""
+
+import re
+from collections.abc import Sequence
+
+from bench.exit_codes import BY_KILL, EXIT_RESULT_IN_LOG, EXIT_USER_ERROR, NOT_EXECUTABLE, NOT_FOUND
+from bench.schema import Failure, Status
+from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.local.executor import BAD_ALLOC, name_signal
+
+Ending = tuple[Status, Failure]
+SIGNAL_BASE = 128
+"""Exit codes above it are of programs that a signal ended: 128 and its number."""
+DEADLINE = "DeadlineExceeded"
+# Of a container: what its runtime gives where the program could not be started.
+NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
+
+
+def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> Ending:
+    """Return status and reason of a finished Job whose repeat has no record in the store."""
+    pod = choose_telling_pod(pods)
+    if job.end == "complete":
+        message = f"the container ended well but left no result in {store_url}; does it write to the same store?"
+        return "failed", Failure(kind="exit", message=message, exit_code=0, stderr_tail=_tail(pod))
+    if pod is not None and pod.end_reason == "OOMKilled":
+        message = "killed by the kernel's OOM killer: the cell needs more memory than its container may take"
+        return "oom", Failure(kind="out-of-memory", message=message, exit_code=pod.exit_code, stderr_tail=_tail(pod))
+    if job.reason == DEADLINE and pod is not None and pod.unschedulable:
+        message = f"no node took the pod until the Job's deadline: {pod.unschedulable}"
+        return "failed", Failure(kind="unschedulable", message=message)
+    if DEADLINE in (job.reason, pod.end_reason if pod else ""):
+        words = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
+        return "timeout", Failure(kind="timeout", message=f"ended by its deadline: {words}", stderr_tail=_tail(pod))
+    if pod is None or pod.exit_code is None:
+        return "failed", Failure(kind="infrastructure", message=_describe_job(job, pod), stderr_tail=_tail(pod))
+    return _explain_exit(pod, pod.exit_code)
+
+
+def choose_telling_pod(pods: Sequence[PodStatus]) -> PodStatus | None:
+    """Return the newest pod that no node took down and whose container ended, else the newest of all; None of none."""
+    return max(pods, key=lambda pod: (not pod.disruption, pod.exit_code is not None, pod.created_at), default=None)
+
+
+def _explain_exit(pod: PodStatus, code: int) -> Ending:
+    tail = _tail(pod)
+    if BAD_ALLOC in tail:
+        message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
+        return "oom", Failure(kind="out-of-memory", message=message, exit_code=code, stderr_tail=tail)
+    if code == EXIT_USER_ERROR:
+        return "failed", Failure(kind="bad-configuration", message=_last_error(tail), exit_code=code, stderr_tail=tail)
+    if code == EXIT_RESULT_IN_LOG:
+        message = "the record could not be stored, and its pod's log cannot be read or no longer has it"
+        return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)
+    if code in (NOT_EXECUTABLE, NOT_FOUND) or pod.end_reason in NOT_STARTED:
+        message = f"the image could not be run: {_last_line(tail) or pod.end_reason}"
+        return "failed", Failure(kind="bad-image", message=message, exit_code=code, stderr_tail=tail)
+    if code > SIGNAL_BASE:
+        name = name_signal(code - SIGNAL_BASE)
+        whom = ", perhaps by the kernel for lack of memory" if code == BY_KILL else ""
+        message = f"ended by {name}{whom}"
+        return "failed", Failure(kind="killed", message=message, exit_code=code, signal=name, stderr_tail=tail)
+    message = f"ended with exit code {code} and left no result"
+    return "failed", Failure(kind="exit", message=message, exit_code=code, stderr_tail=tail)
+
+
+def _describe_job(job: JobStatus, pod: PodStatus | None) -> str:
+    words = f"the Job failed ({job.reason or 'no reason given'}): {job.message or 'no message'}"
+    if pod is None:
+        return f"{words}; none of its pods is left"
+    last = pod.disruption or f"{pod.end_reason} {pod.end_message}".strip() or pod.phase
+    return f"{words}; its last pod: {_last_line(last)}"
+
+
+def _tail(pod: PodStatus | None) -> str:
+    return pod.end_message if pod else ""
+
+
+def _last_error(tail: str) -> str:
+    """Return what `python -m bench` says of a fault of the user, else the last line."""
+    found = re.findall(r"^error: (.*)$", tail, re.MULTILINE)
+    return found[-1] if found else _last_line(tail) or "the order or the store is wrong; the log says nothing more"
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""

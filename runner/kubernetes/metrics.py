@@ -1,0 +1,77 @@
+"""What the cluster executor tells and its connection counts in; Prometheus metrics of the runner out, on request."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from bench.errors import UserError
+from bench.schema import Result
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.executor import ClusterObserver
+from runner.kubernetes.progress import ClusterProgress, count_states
+from runner.kubernetes.tasks import Task, Tasks
+
+
+def observe_with_metrics(progress: ClusterProgress, connection: Connection, port: int | None) -> ClusterObserver:
+    """Return an observer that shows progress and, with a port, serves metrics at `/metrics` as well."""
+    if port is None:
+        return progress
+    observer = MeteredObserver(progress=progress, connection=connection)
+    registry = CollectorRegistry()
+    registry.register(observer)
+    try:
+        start_http_server(port, registry=registry)
+    except OSError as error:
+        raise UserError(f"--metrics-port {port}: {error.strerror}; name another port") from error
+    return observer
+
+
+@dataclass(kw_only=True)
+class MeteredObserver(Collector):
+    """Hands everything on, and keeps the counts that a scrape asks for."""
+
+    progress: ClusterProgress
+    connection: Connection
+    _states: dict[str, int] = field(default_factory=dict)
+    _num_warnings: int = 0
+    _num_preempted: int = 0
+
+    def tick(self, tasks: Tasks) -> None:
+        """Count the tasks by state."""
+        self._states = count_states(tasks)
+        self.progress.tick(tasks)
+
+    def finish_task(self, task: Task, result: Result) -> None:
+        """Count what preceded the record."""
+        self._num_preempted += len(task.disrupted)
+        self.progress.finish_task(task, result)
+
+    def warn(self, message: str) -> None:
+        """Count the warning."""
+        self._num_warnings += 1
+        self.progress.warn(message)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        repeats = GaugeMetricFamily("benchmatrix_repeats", "Repeats of the run by state.", labels=["state"])
+        for state, number in list(self._states.items()):
+            repeats.add_metric([state], number)
+        yield repeats
+        results = CounterMetricFamily("benchmatrix_results", "Terminal records by status.", labels=["status"])
+        for status, number in list(self.progress.num_by_status.items()):
+            results.add_metric([status], number)
+        yield results
+        requests = CounterMetricFamily("benchmatrix_api_requests", "Requests to the API server.", labels=["request"])
+        for request, number in list(self.connection.num_requests.items()):
+            requests.add_metric([request], number)
+        yield requests
+        yield GaugeMetricFamily(
+            "benchmatrix_api_parallel_requests",
+            "Requests allowed at once.",
+            value=self.connection.rate_limiter.num_allowed,
+        )
+        yield CounterMetricFamily("benchmatrix_preempted_pods", "Pods that their nodes took down.", self._num_preempted)
+        yield CounterMetricFamily("benchmatrix_warnings", "Warnings told to the user.", self._num_warnings)

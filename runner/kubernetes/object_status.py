@@ -1,0 +1,145 @@
+"""Jobs and pods as the API gives them in; what the runner needs to know of them out, in a few hundred bytes each."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from runner.kubernetes.rendering.job_name import CELL_LABEL, POOL_LABEL, REPEAT_LABEL
+
+CONTAINER = "bench"
+CANCELLED = "benchmatrix/cancelled"
+"""Annotation of Jobs that `benchmatrix cancel` is about to delete."""
+NODE_DISRUPTION = "DisruptionTarget"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobStatus:
+    """A Job of the run."""
+
+    name: str
+    uid: str
+    cell_id: str
+    number: int
+    pool: str
+    end: Literal["complete", "failed"] | None
+    """None: not finished."""
+    reason: str
+    """Of a failed one: `PodFailurePolicy`, `BackoffLimitExceeded`, `DeadlineExceeded`."""
+    message: str
+    is_suspended: bool
+    num_active: int
+    """Pods that wait or run."""
+    num_ready: int
+    num_terminating: int
+    """Pods that are to end and have not: no other takes their place before."""
+    num_failed_pods: int
+    created_at: datetime
+    ended_at: datetime | None
+    is_cancelled: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodStatus:
+    """A pod of the run that is not running, or did not end well."""
+
+    name: str
+    uid: str
+    job_name: str
+    pool: str
+    phase: str
+    node: str
+    created_at: datetime
+    unschedulable: str
+    """The scheduler's words where it found no node; empty else."""
+    disruption: str
+    """Why its node took it down: preemption, eviction, a lost node; empty else."""
+    waiting_reason: str
+    """Why its container does not start: `ErrImagePull` for one."""
+    waiting_message: str
+    exit_code: int | None
+    signal: int | None
+    end_reason: str
+    """`OOMKilled`, `Error`, ... of the container, or the pod's own: `Evicted`, `DeadlineExceeded`."""
+    end_message: str
+    """The log's tail, or why the pod was ended."""
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+def read_job_status(job: dict[str, Any]) -> JobStatus:
+    """Return what matters of a Job."""
+    metadata, status = job["metadata"], job.get("status", {})
+    labels = metadata.get("labels", {})
+    found = next(
+        (item for item in status.get("conditions", ()) if item["type"] in _ENDS and item["status"] == "True"), None
+    )
+    end: Literal["complete", "failed"] | None = _ENDS[found["type"]] if found else None
+    return JobStatus(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        cell_id=labels.get(CELL_LABEL, ""),
+        number=int(labels.get(REPEAT_LABEL, 0)),
+        pool=labels.get(POOL_LABEL, ""),
+        end=end,
+        reason=found.get("reason", "") if found else "",
+        message=found.get("message", "") if found else "",
+        is_suspended=bool(job["spec"].get("suspend")),
+        num_active=status.get("active", 0),
+        num_ready=status.get("ready", 0),
+        num_terminating=status.get("terminating", 0),
+        num_failed_pods=status.get("failed", 0),
+        created_at=_read_required_time(metadata["creationTimestamp"]),
+        ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
+        is_cancelled=CANCELLED in metadata.get("annotations", {}),
+    )
+
+
+def read_pod_status(pod: dict[str, Any]) -> PodStatus:
+    """Return what matters of a pod."""
+    metadata, status = pod["metadata"], pod.get("status", {})
+    labels = metadata.get("labels", {})
+    conditions = {item["type"]: item for item in status.get("conditions", ())}
+    scheduled, disrupted = conditions.get("PodScheduled", {}), conditions.get(NODE_DISRUPTION, {})
+    is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+    state = _find_container(status).get("state", {})
+    waiting, terminated = state.get("waiting", {}), state.get("terminated", {})
+    return PodStatus(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        job_name=labels.get("batch.kubernetes.io/job-name", ""),
+        pool=labels.get(POOL_LABEL, ""),
+        phase=status.get("phase", ""),
+        node=pod["spec"].get("nodeName", ""),
+        created_at=_read_required_time(metadata["creationTimestamp"]),
+        unschedulable=scheduled.get("message", "") or "Unschedulable" if is_unschedulable else "",
+        disruption=_describe_disruption(disrupted),
+        waiting_reason=waiting.get("reason", ""),
+        waiting_message=waiting.get("message", ""),
+        exit_code=terminated.get("exitCode"),
+        signal=terminated.get("signal") or None,
+        end_reason=status.get("reason", "") or terminated.get("reason", ""),
+        end_message=terminated.get("message", "") or status.get("message", ""),
+        started_at=_read_time(terminated.get("startedAt") or status.get("startTime")),
+        ended_at=_read_time(terminated.get("finishedAt")),
+    )
+
+
+_ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Failed": "failed"}
+
+
+def _find_container(status: dict[str, Any]) -> dict[str, Any]:
+    return next((found for found in status.get("containerStatuses", ()) if found["name"] == CONTAINER), {})
+
+
+def _describe_disruption(condition: dict[str, Any]) -> str:
+    if condition.get("status") != "True":
+        return ""
+    return f"{condition.get('reason', NODE_DISRUPTION)}: {condition.get('message', '')}".rstrip(": ")
+
+
+def _read_time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _read_required_time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,43 @@
+"""What the runner asks the API server for: the one list that its Roles are rendered from and `doctor` asks about."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permission:
+    """Verbs on one resource, in the namespace of the run."""
+
+    group: str
+    """API group; empty: the core's."""
+    resource: str
+    verbs: tuple[str, ...]
+    purpose: str
+    """What the runner does with them."""
+
+
+RUN_PERMISSIONS = (
+    Permission(
+        group="batch",
+        resource="jobs",
+        verbs=("create", "list", "watch", "delete"),
+        purpose="submit the cells, follow them, give up those that cannot start",
+    ),
+    Permission(group="", resource="pods", verbs=("list", "watch"), purpose="tell why a cell waits or how it died"),
+    Permission(
+        group="",
+        resource="pods/log",
+        verbs=("get",),
+        purpose="take the record of a cell that could not reach the store",
+    ),
+    Permission(group="", resource="events", verbs=("list",), purpose="tell why a Job has no pod"),
+)
+"""Of a run, and of nothing else: what the chart's nights have."""
+CLEANUP_PERMISSIONS = (
+    Permission(
+        group="batch",
+        resource="jobs",
+        verbs=("patch", "deletecollection"),
+        purpose="cancel and clean a run",
+    ),
+)
+"""Of `benchmatrix cancel` and `clean`, on top of those of a run."""

@@ -1,0 +1,1 @@
+"""The manifests of Jobs and of the set-up."""

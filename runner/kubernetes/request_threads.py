@@ -1,0 +1,40 @@
+"""Work in, threads that do it out: they neither outlive the process nor keep it from ending, as a pool's would."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+
+class RequestThreads:
+    """Daemon threads that take work from one queue; it must not raise."""
+
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._num_threads = num_threads
+        self._is_stopped = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Have the next free thread do `work`."""
+        self._queue.put(work)
+
+    def stop(self) -> None:
+        """Drop what has not begun, and let the threads end after what they do now; they are not waited for."""
+        self._is_stopped = True
+        for _ in range(self._num_threads):
+            self._queue.put(None)
+
+    def await_end(self, seconds: float) -> None:
+        """Wait, after `stop`, until no work is being done any more; so long at the most."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _work(self) -> None:
+        while (work := self._queue.get()) is not None and not self._is_stopped:
+            work()

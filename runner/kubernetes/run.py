@@ -1,0 +1,173 @@
+"""A whole run on a cluster: a matrix, a context and a store in, every missing repeat measured; the finished Run out."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.console import Console
+
+from bench.capabilities import explain_refusal
+from bench.errors import UserError
+from bench.schema import Cell, Cluster, Run
+from bench.store import Store, run_key
+from runner.kubernetes.cleanup import JobCleaner
+from runner.kubernetes.connection import Connection, find_context
+from runner.kubernetes.executor import ClusterExecutor, ClusterObserver, DeadlinePassed
+from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
+from runner.kubernetes.syntax import check_option, check_queue
+from runner.kubernetes.tasks import Task, Tasks
+from runner.matrix.expansion import load_matrix
+from runner.matrix.plan import (
+    check_run_id,
+    choose_run,
+    describe_damage,
+    describe_plan,
+    plan_run,
+    read_run,
+    select_missing,
+)
+from runner.profiles.model import Profile, find_profile
+from runner.records import Look, Records
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterTarget:
+    """Where the Jobs go."""
+
+    context: str
+    profile: Profile
+    queue: str | None
+
+    @classmethod
+    def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
+        """Return the target that the options name; `on`: a context, `current` or `in-cluster`. UserError where none."""
+        context = find_context(on)
+        found = find_profile(profile, context)
+        if namespace is not None:
+            found = found.in_namespace(namespace)
+        if queue is not None:
+            check_option("--queue", queue, check_queue)
+        return cls(context=context, profile=found, queue=queue)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The words of the run's record."""
+        return Cluster(
+            context=self.context, namespace=self.profile.namespace, profile=self.profile.name, queue=self.queue
+        )
+
+    def find_obstacle(self, cell: Cell) -> str | None:
+        """Return why this cluster cannot run the cell, in one line; None where it can."""
+        return self.profile.find_obstacle(cell) or explain_refusal(cell, self.profile.gpu_kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRun:
+    """What to run on a cluster, and how."""
+
+    matrix: str
+    target: ClusterTarget
+    store: Store
+    run_id: str | None
+    start_new: bool
+    retry_failed: bool
+    max_in_flight: int
+    unschedulable_seconds: float
+    deadline_seconds: float | None = None
+    """After the run's beginning. None: it takes as long as it takes."""
+    owner: JobOwner | None = None
+    """The Job that the runner itself belongs to."""
+
+    def choose_run(self) -> Run:
+        """Return the run to go on with, or a new one, which is not stored yet."""
+        if self.run_id is not None:
+            check_run_id(self.run_id)
+        if self.store.url.startswith("file:"):
+            raise UserError(
+                f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
+                "name a bucket, s3://BUCKET/PREFIX"
+            )
+        matrix = load_matrix(self.matrix, is_data_here=False)
+        plan = plan_run(matrix, self.target.find_obstacle, run_id=self.run_id, cluster=self.target.cluster)
+        self.store.check_writable()
+        return choose_run(
+            self.store,
+            plan,
+            matrix.source,
+            is_named=self.run_id is not None,
+            start_new=self.start_new,
+            retry_failed=self.retry_failed,
+        )
+
+    def make_renderer(self, run: Run) -> JobRenderer:
+        """Return what makes the run's Jobs; each shape of them has been checked. UserError where one is not valid."""
+        renderer = JobRenderer(
+            profile=self.target.profile,
+            store_url=self.store.url,
+            git_revision=run.git_revision,
+            queue=self.target.queue,
+            owner=self.owner,
+        )
+        for planned in run.cells:
+            renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, round_number=0))
+        return renderer
+
+    def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
+        """Have every repeat of the run measured that is missing, until the deadline where there is one.
+
+        UserError where the cluster or the store refuses.
+        """
+        renderer = self.make_renderer(run)
+        if read_run(self.store, run.run_id):
+            console.print(f"run {run.run_id} is taken up again (--new starts another)")
+        else:
+            self.store.put(run_key(run.run_id), run.to_json())
+            console.print(f"run {run.run_id}")
+        records = Records.of(self.store, run)
+        look = records.look()
+        missing = select_missing(run, look, retry_failed=self.retry_failed)
+        describe_plan(run, missing, console.print)
+        describe_damage(look, console.print)
+        if not missing:
+            return
+        namespace = self.target.profile.namespace
+        executor = ClusterExecutor(
+            connection=connection,
+            namespace=namespace,
+            run_id=run.run_id,
+            renderer=renderer,
+            recorder=ResultRecorder(connection=connection, namespace=namespace, store=self.store),
+            observer=observer,
+            max_in_flight=self.max_in_flight,
+            unschedulable_seconds=self.unschedulable_seconds,
+            deadline=self.find_deadline(run),
+        )
+        try:
+            executor.measure(lambda: self.list_tasks(run, records.look()))
+        except DeadlinePassed:
+            num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
+            console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+
+    def find_deadline(self, run: Run) -> datetime | None:
+        """Return when the run has to end, whenever this runner began; None: never."""
+        return None if self.deadline_seconds is None else run.created_at + timedelta(seconds=self.deadline_seconds)
+
+    def list_tasks(self, run: Run, look: Look | None = None) -> Tasks:
+        """Return a task for every repeat that is missing, in the order to measure them.
+
+        `look`: what the store has; None: it is looked at now.
+        """
+        look = look or Records.of(self.store, run).look()
+        return Tasks(
+            Task(
+                repeat=repeat,
+                key=JobKey(
+                    run_id=run.run_id,
+                    cell_id=repeat.key[0],
+                    number=repeat.number,
+                    round_number=look.num_records[repeat.key],
+                ),
+            )
+            for repeat in select_missing(run, look, retry_failed=self.retry_failed)
+        )

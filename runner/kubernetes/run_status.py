@@ -1,0 +1,117 @@
+"""A run's Jobs, pods and events in, how it stands on the cluster out: Jobs by state, what waits and why, how fast."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from runner.kubernetes.connection import FORBIDDEN, ApiError, Connection
+from runner.kubernetes.executor import POD_FIELDS, explain_refusal
+from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
+from runner.kubernetes.recording import FAILED_CREATE
+from runner.kubernetes.rendering.job_name import select_run
+from runner.local.progress import format_wait, join_printable
+
+RATE_WINDOW = timedelta(minutes=10)
+"""The rate is that of the Jobs that finished last."""
+UNKNOWN = "no reason given yet"
+
+JobState = Literal["finished", "failed", "running", "waiting", "queued"]
+_WORDS: dict[JobState, str] = {
+    "finished": "finished",
+    "failed": "failed",
+    "running": "running",
+    "waiting": "waiting",
+    "queued": "queued by Kueue",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """How a run stands on its cluster."""
+
+    num_by_state: Mapping[JobState, int]
+    num_by_reason: Mapping[str, int]
+    """Jobs that wait, by the words of the scheduler, the kubelet or the Job controller."""
+    rate_per_s: float | None
+    """Jobs that finish per second; None: none did lately."""
+
+    def describe(self, num_missing: int) -> list[str]:
+        """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
+        states = [f"{self.num_by_state[state]} {word}" for state, word in _WORDS.items() if self.num_by_state[state]]
+        lines = [f"Jobs: {', '.join(states) or 'none'}"]
+        lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
+        if self.rate_per_s and num_missing:
+            left = format_wait(num_missing / self.rate_per_s)
+            lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
+        return lines
+
+
+def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState:
+    """Return how the run stands now. UserError where the API server refuses."""
+    group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
+    core = f"/api/v1/namespaces/{namespace}"
+    try:
+        jobs = [read_job_status(job) for job in connection.list_items(f"{group}/jobs", **query)]
+        pods = [
+            read_pod_status(pod) for pod in connection.list_items(f"{core}/pods", **query, fieldSelector=POD_FIELDS)
+        ]
+        events = _read_events(connection, core) if _lack_pods(jobs) else {}
+    except ApiError as error:
+        raise explain_refusal(error, connection.context) from error
+    return summarize_run(jobs, pods, events, now=datetime.now(UTC))
+
+
+def summarize_run(
+    jobs: Sequence[JobStatus], pods: Sequence[PodStatus], events: Mapping[str, str], *, now: datetime
+) -> RunState:
+    """Return the state of a run. `events`: by name of a Job, why it has no pod."""
+    reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
+    waiting = [job.name for job in jobs if find_state(job) == "waiting"]
+    by_reason = Counter(join_printable(reasons.get(name) or events.get(name) or UNKNOWN) for name in waiting)
+    return RunState(
+        num_by_state=Counter(map(find_state, jobs)),
+        num_by_reason=dict(by_reason.most_common()),
+        rate_per_s=_measure_rate(jobs, now),
+    )
+
+
+def find_state(job: JobStatus) -> JobState:
+    """Return what becomes of a Job at present."""
+    if job.end:
+        return "finished" if job.end == "complete" else "failed"
+    if job.is_suspended:
+        return "queued"
+    return "running" if job.num_ready else "waiting"
+
+
+def _find_reason(pod: PodStatus) -> str:
+    if pod.unschedulable:
+        return pod.unschedulable
+    return f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
+
+
+def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
+    """Return the Jobs per second that finished within the window, or since the first was made if that is later."""
+    begin = max(now - RATE_WINDOW, min((job.created_at for job in jobs), default=now))
+    num_ended = sum(job.ended_at is not None and job.ended_at >= begin for job in jobs)
+    seconds = (now - begin).total_seconds()
+    return num_ended / seconds if num_ended and seconds > 0 else None
+
+
+def _lack_pods(jobs: Sequence[JobStatus]) -> bool:
+    return any(find_state(job) == "waiting" and not job.num_active for job in jobs)
+
+
+def _read_events(connection: Connection, core: str) -> dict[str, str]:
+    """Return, by the name of a Job, why the controller could make no pod; empty for who may not read events."""
+    fields = f"involvedObject.kind=Job,reason={FAILED_CREATE}"
+    try:
+        events = connection.list_items(f"{core}/events", fieldSelector=fields)
+    except ApiError as error:
+        if error.status == FORBIDDEN:
+            return {}
+        raise
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or ""))
+    return {event["involvedObject"]["name"]: str(event.get("message", "")) for event in events}

@@ -1,0 +1,137 @@
+"""The set-up of a profile in, everything that a run needs in its namespace out: applied, and what was done told."""
+
+import base64
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.errors import UserError
+from runner.kubernetes.connection import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, Connection
+from runner.kubernetes.rendering.setup_template import STORE_NAME, STORE_NODE_PORT, STORE_PART, Manifest, SetupTemplate
+
+FIELD_MANAGER = "benchmatrix"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+STORE_SECONDS = 300.0
+"""For pulling the image and starting."""
+# Plurals of the kinds in manifests/: what a path names them by.
+_PLURALS = {
+    "Namespace": "namespaces",
+    "ServiceAccount": "serviceaccounts",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
+    "ResourceClaimTemplate": "resourceclaimtemplates",
+    "Secret": "secrets",
+    "Deployment": "deployments",
+    "Service": "services",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installer:
+    """Applies a set-up to a cluster; may be repeated."""
+
+    connection: Connection
+    template: SetupTemplate
+
+    def install(self) -> list[str]:
+        """Apply everything and return a line for each object. UserError where the API server refuses."""
+        done = []
+        for part, manifests in self.template.render().items():
+            if part == STORE_PART:  # its pod waits for the keys
+                done.append(self._keep_or_create_secret())
+            done += map(self._apply, manifests)
+        return done
+
+    def await_store(self) -> None:
+        """Wait until the S3 server in the cluster serves; UserError where it does not within STORE_SECONDS."""
+        namespace = self.template.profile.namespace
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{STORE_NAME}"
+        deadline = time.monotonic() + STORE_SECONDS
+        while not self._get(path, f"Deployment {STORE_NAME}").get("status", {}).get("availableReplicas"):
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"--on {self.connection.context}: the S3 server in the cluster does not become ready; "
+                    f"`kubectl describe pod --namespace {namespace} --selector app.kubernetes.io/name={STORE_NAME}` "
+                    "tells why"
+                )
+            time.sleep(1.0)
+
+    def read_store_environment(self) -> dict[str, str]:
+        """Return the variables that lead a runner on this machine to the S3 server in a kind cluster.
+
+        UserError where the Secret with the keys cannot be read.
+        """
+        namespace, name = self.template.profile.namespace, self.template.profile.store_secret
+        secret = self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}", f"Secret {name}")
+        keys = {key: base64.b64decode(value).decode() for key, value in secret.get("data", {}).items()}
+        return keys | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
+
+    def _apply(self, manifest: Manifest) -> str:
+        """Apply one object: the fields that it names are ours, others are left to whoever set them."""
+        name = _describe(manifest)
+        if manifest["kind"] == "Namespace" and self._is_of_others(manifest):
+            return f"{name} was there before, made by somebody else: left as it is"
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        try:
+            self.connection.request(
+                "patch",
+                find_path(manifest),
+                query=query,
+                body=json.dumps(manifest).encode(),
+                content_type="application/apply-patch+yaml",
+            )
+        except ApiError as error:
+            raise self._explain(error, name) from error
+        return f"{name} applied"
+
+    def _is_of_others(self, manifest: Manifest) -> bool:
+        """Tell whether the namespace is one that others made: their pods may need more than we would allow."""
+        try:
+            found = self.connection.get_object(find_path(manifest))
+        except ApiError as error:
+            if error.status in (NOT_FOUND, FORBIDDEN):  # whoever may not look is told by the attempt to apply it
+                return False
+            raise self._explain(error, _describe(manifest)) from error
+        labels: Mapping[str, Any] = found["metadata"].get("labels", {})
+        return bool(labels.get(MANAGED_BY) != manifest["metadata"]["labels"][MANAGED_BY])
+
+    def _keep_or_create_secret(self) -> str:
+        secret = self.template.render_store_secret(secrets.token_hex(10).upper(), secrets.token_hex(20))
+        name = _describe(secret)
+        path = find_path(secret).rpartition("/")[0]
+        try:
+            self.connection.request("create", path, body=json.dumps(secret).encode())
+        except ApiError as error:
+            if error.status == CONFLICT:
+                return f"{name} is there already and is kept"
+            raise self._explain(error, name) from error
+        return f"{name} made, with new keys"
+
+    def _get(self, path: str, name: str) -> Manifest:
+        try:
+            return self.connection.get_object(path)
+        except ApiError as error:
+            raise self._explain(error, name) from error
+
+    def _explain(self, error: ApiError, name: str) -> UserError:
+        hint = "have an administrator of the cluster run `benchmatrix setup`, or apply what --dry-run prints"
+        if error.status == NOT_FOUND and name.startswith("ResourceClaimTemplate"):
+            hint = "the cluster has no resource.k8s.io/v1 (Kubernetes 1.34 or newer); write `gpu.request: limit`"
+        elif error.status != FORBIDDEN:
+            hint = "mend what the message names; `benchmatrix doctor` tells what else is missing"
+        return UserError(f"--on {self.connection.context}: {name}: {error.message}; {hint}")
+
+
+def find_path(manifest: Manifest) -> str:
+    """Return where the API keeps an object."""
+    version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    return f"{base}{within}/{_PLURALS[kind]}/{metadata['name']}"
+
+
+def _describe(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"

@@ -1,0 +1,146 @@
+"""The local executor: missing repeats of a Run in, one terminal record each in the store out; one process at a time."""
+
+import os
+import secrets
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from bench.order import Order
+from bench.schema import Failure, Framework, Result, Status
+from bench.store import KeyMissing, Store, result_key
+from runner.checkout import ROOT, read_git_revision
+from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
+from runner.matrix.plan import Repeat
+
+# The last word of a process in which nobody caught what C++ throws where memory cannot be had.
+BAD_ALLOC = "std::bad_alloc"
+
+
+class Observer(Protocol):
+    """Who is told how the run goes on."""
+
+    def start_repeat(self, repeat: Repeat) -> None:
+        """A repeat is being measured from now on."""
+
+    def tick(self) -> None:
+        """About a second has passed."""
+
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+        """A repeat has its terminal record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalExecutor:
+    """This machine: an interpreter per framework, one measuring process at a time, for one run."""
+
+    run_id: str
+    store: Store
+    interpreters: Mapping[Framework, Path]
+    lock: int
+    """File descriptor of the lock on this machine, which every measuring process inherits."""
+    observer: Observer
+    memory_limit_bytes: int | None = None
+    """What each measuring process may take of the machine's memory before it is killed; None: all there is."""
+
+    def measure_repeats(self, repeats: Sequence[Repeat]) -> None:
+        """Measure each repeat in turn. Each leaves one terminal record; an interrupted one leaves none."""
+        for repeat in repeats:
+            self.observer.start_repeat(repeat)
+            result = self.measure_repeat(repeat)
+            self.observer.finish_repeat(repeat, result)
+
+    def measure_repeat(self, repeat: Repeat) -> Result:
+        """Measure one repeat in a process of its own and return its terminal record."""
+        order = Order(
+            cell=repeat.planned.cell,
+            run_id=self.run_id,
+            repeat=repeat.number,
+            attempt=secrets.token_hex(5),
+            store_url=self.store.url,
+            git_revision=read_git_revision(),  # not the run's: it may be taken up after a change
+            parent_pid=os.getpid(),
+        )
+        started_at = datetime.now(UTC)
+        try:
+            end: ProcessEnd | ProcessNotStarted = run_process(
+                [str(self.interpreters[order.cell.framework]), "-m", "bench"],
+                variables=_make_variables(order),
+                timeout_seconds=repeat.planned.timeout_seconds,
+                on_tick=self.observer.tick,
+                keep_open=[self.lock],
+                memory_limit_bytes=self.memory_limit_bytes,
+            )
+        except ProcessNotStarted as reason:
+            end = reason
+        return self._read_or_write_record(order, end, started_at, repeat.planned.timeout_seconds)
+
+    def _read_or_write_record(
+        self, order: Order, end: ProcessEnd | ProcessNotStarted, started_at: datetime, timeout_seconds: float
+    ) -> Result:
+        """Return the record that the process wrote, or write the one of a process that died before it could."""
+        key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
+        try:
+            return Result.model_validate_json(self.store.get(key))
+        except KeyMissing:
+            status, error = explain_end(end, timeout_seconds)
+        result = Result(
+            run_id=order.run_id,
+            cell=order.cell,
+            cell_id=order.cell.cell_id,
+            repeat=order.repeat,
+            attempt=order.attempt,
+            status=status,
+            written_by="runner",
+            started_at=started_at,
+            finished_at=max(started_at, datetime.now(UTC)),  # the time of day may have been set back
+            error=error,
+        )
+        self.store.put(key, result.to_json())
+        return result
+
+
+def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> tuple[Status, Failure]:
+    """Return the status and reason of a process that left no record."""
+    if isinstance(end, ProcessNotStarted):
+        return "failed", Failure(kind="exit", message=f"the process could not be started: {end}")
+    if end.timed_out:
+        message = f"still running after timeout_seconds = {timeout_seconds:g}; killed with all it had started"
+        return "timeout", Failure(kind="timeout", message=message, signal="SIGKILL", stderr_tail=end.tail)
+    if end.over_limit:
+        message = "took more memory than it was allowed to; killed with all it had started"
+        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
+    if end.oom_killed:
+        message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
+        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
+    if BAD_ALLOC in end.tail:
+        message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
+        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=end.tail)
+    if end.returncode < 0:
+        name = name_signal(-end.returncode)
+        return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=end.tail)
+    message = f"ended with exit code {end.returncode} and left no result"
+    return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=end.tail)
+
+
+def name_signal(number: int) -> str:
+    """Return `SIGSEGV` for 11; most real-time signals have no name of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _make_variables(order: Order) -> dict[str, str]:
+    """Return the environment of the measuring process: this one's, the order, and `bench` first on the path."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    path = [str(ROOT / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    python = {
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
+        "PYTHONUNBUFFERED": "1",
+    }
+    return inherited | order.to_variables() | python

@@ -1,0 +1,190 @@
+"""Processes that may misbehave: a command in, how it ended and what it last printed out. Kills all that it started."""
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+from runner.local.memory import read_tree_bytes
+
+TAIL_BYTES = 8_000
+PIPE_BYTES = 2**20  # more than a pipe holds
+TICK_SECONDS = 1.0
+POLL_SECONDS = 0.05
+# A process killed for want of memory dies before the kernel's counter is read again: no wait is needed.
+OOM_COUNTERS = (
+    Path("/proc/vmstat"),
+    Path("/sys/fs/cgroup/memory.events"),
+    Path("/sys/fs/cgroup/memory/memory.oom_control"),
+)
+# By itself, or as the exit code of a shell that had started what was killed.
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class ProcessNotStarted(Exception):  # noqa: N818  (an end of the process like the others, not a fault)
+    """The command cannot be executed; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessEnd:
+    """How a process ended. `returncode` is -N for signal N, as in `subprocess`."""
+
+    returncode: int
+    timed_out: bool
+    over_limit: bool
+    """Killed because it took more memory than it was allowed to."""
+    oom_killed: bool
+    tail: str
+    """The end of its stdout and stderr."""
+
+
+def run_process(
+    command: Sequence[str],
+    *,
+    variables: Mapping[str, str],
+    timeout_seconds: float,
+    on_tick: Callable[[], None],
+    keep_open: Sequence[int] = (),
+    memory_limit_bytes: int | None = None,
+) -> ProcessEnd:
+    """Run `command` in a process group of its own until it ends or its time is up, then kill what is left of the group.
+
+    `on_tick` is called about once a second, the file descriptors `keep_open` are inherited. A process that takes, with
+    those that it has started, more than `memory_limit_bytes` is killed: it is looked at every POLL_SECONDS. An
+    exception (Ctrl-C for one) kills the group at once and goes on. ProcessNotStarted where the command cannot be
+    executed.
+    """
+    kills_before = count_oom_kills()
+    tail = bytearray()
+    process = None
+    try:
+        with delay_interrupts():
+            process = start_group(command, variables=variables, keep_open=keep_open)
+        _prefer_for_oom_kill(process.pid)
+        deadline = time.monotonic() + timeout_seconds
+        how = _wait(process, tail, deadline=deadline, memory_limit_bytes=memory_limit_bytes, on_tick=on_tick)
+    finally:
+        if process is not None:
+            tail += end_group(process)
+    return ProcessEnd(
+        returncode=process.returncode,
+        timed_out=how == "timed-out",
+        over_limit=how == "over-limit",
+        oom_killed=process.returncode in KILLED and how == "ended" and count_oom_kills() > kills_before,
+        tail=tail[-TAIL_BYTES:].decode(errors="replace"),
+    )
+
+
+def count_oom_kills() -> int:
+    """Return how often the kernel's OOM killer has struck here, summed over the counters that this system has."""
+    count = 0
+    for path in OOM_COUNTERS:
+        with suppress(OSError):
+            for line in path.read_text().splitlines():
+                name, _, value = line.partition(" ")
+                count += int(value) if name == "oom_kill" else 0
+    return count
+
+
+@contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Have Ctrl-C and the like wait for the end of the block, so that no process is started and then forgotten."""
+    waiting: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        waiting.append(number)
+
+    heeded = [number for number in INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, note) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    for waited in waiting:
+        signal.raise_signal(waited)
+
+
+def start_group(
+    command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
+    """Start a process as leader of a group of its own, its output in one pipe. ProcessNotStarted where it cannot be."""
+    try:
+        return subprocess.Popen(
+            command,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=keep_open,
+        )
+    except OSError as error:
+        raise ProcessNotStarted(str(error)) from error
+
+
+def end_group(process: "subprocess.Popen[bytes]") -> bytes:
+    """Kill the process, if it still runs, and its group; return when it is dead, with output that nobody has read."""
+    # Nobody has waited for the process yet, so its number cannot be another group's.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    with process.stdout as output, suppress(BlockingIOError):  # where a process outside the group holds it open
+        os.set_blocking(output.fileno(), False)
+        return os.read(output.fileno(), PIPE_BYTES)
+    return b""
+
+
+def has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether the process has ended. It is left as a zombie: its number stays taken until its group is killed."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _wait(
+    process: "subprocess.Popen[bytes]",
+    tail: bytearray,
+    *,
+    deadline: float,
+    memory_limit_bytes: int | None,
+    on_tick: Callable[[], None],
+) -> Literal["ended", "timed-out", "over-limit"]:
+    """Collect output until the process ends, the deadline passes or its memory is too much. Sleeps between outputs."""
+    assert process.stdout is not None
+    output = process.stdout.fileno()
+    next_tick = time.monotonic()
+    with selectors.DefaultSelector() as selector:
+        selector.register(output, selectors.EVENT_READ)
+        while not has_ended(process):
+            now = time.monotonic()
+            if now >= deadline:
+                return "timed-out"
+            if memory_limit_bytes is not None and read_tree_bytes(process.pid) > memory_limit_bytes:
+                return "over-limit"
+            if now >= next_tick:
+                on_tick()
+                next_tick = now + TICK_SECONDS
+            # Once its output is closed, nothing tells that it has ended; nothing ever tells how its memory grows.
+            wakes_us = selector.get_map() and memory_limit_bytes is None
+            if selector.select(min(TICK_SECONDS if wakes_us else POLL_SECONDS, deadline - now)):
+                # Read once: in a loop, a process that prints faster than this reads would keep the clock from striking.
+                chunk = os.read(output, PIPE_BYTES)
+                tail += chunk
+                del tail[:-TAIL_BYTES]
+                if not chunk:
+                    selector.unregister(output)
+    return "ended"
+
+
+def _prefer_for_oom_kill(pid: int) -> None:
+    """Have the kernel kill this process rather than the runner when memory runs out."""
+    with suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")

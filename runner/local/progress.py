@@ -1,0 +1,152 @@
+"""Live progress of a run: what the executor tells comes in, a live line or, in a pipe, plain lines go out."""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from statistics import fmean, median
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from bench.schema import Result
+from runner.matrix.plan import Repeat
+
+STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Counts and times the repeats of one run and shows them. Changes once a second; has no thread."""
+
+    def __init__(self, console: Console, repeats: Sequence[Repeat], *, num_ok: int, num_failed: int) -> None:
+        self._console = console
+        self._left = list(repeats)
+        self._num_ok = num_ok
+        self._num_failed = num_failed
+        self._seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self._now: Repeat | None = None
+        self._started = time.monotonic()
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def start_repeat(self, repeat: Repeat) -> None:
+        """Show the repeat as the one that is being measured."""
+        self._now = repeat
+        self._started = time.monotonic()
+        self.tick()
+
+    def tick(self) -> None:
+        """Bring the live line up to date."""
+        if self._live:
+            self._live.update(self._render(), refresh=True)
+
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+        """Count the repeat, print its line and estimate the time left anew."""
+        seconds = time.monotonic() - self._started
+        self._seconds[repeat.planned.cell.cell_id].append(seconds)
+        self._left.remove(repeat)
+        self._now = None
+        if result.status == "ok":
+            self._num_ok += 1
+        else:
+            self._num_failed += 1
+        self._console.print(self._describe_result(repeat, result, seconds), highlight=False, soft_wrap=True)
+        self.tick()
+
+    def estimate_seconds_left(self) -> float | None:
+        """Return the sum of each left repeat's time: its cell's mean, or the mean of all; None before the first.
+
+        What the present repeat has taken already is taken off its own time.
+        """
+        if not self._seconds:
+            return None
+        overall = fmean(second for seconds in self._seconds.values() for second in seconds)
+        by_cell = {cell_id: fmean(seconds) for cell_id, seconds in self._seconds.items()}
+        left = sum(by_cell.get(repeat.planned.cell.cell_id, overall) for repeat in self._left)
+        if self._now is None:
+            return left
+        expected = by_cell.get(self._now.planned.cell.cell_id, overall)
+        return left - min(expected, time.monotonic() - self._started)
+
+    def _describe_result(self, repeat: Repeat, result: Result, seconds: float) -> Text:
+        line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), repeat.planned.cell.slug)
+        line.append(f"  repeat {repeat.number}/{repeat.planned.repeats}  {seconds:.1f} s")
+        if result.samples:
+            line.append(f"  step {median(result.samples.step_seconds) * 1e3:.3g} ms")
+        if result.error:
+            line.append(f"  {join_printable(result.error.message)}")
+        if not self._live:
+            line.append(f"  [{self._count()}]")
+        return line
+
+    def _count(self) -> str:
+        left = self.estimate_seconds_left()
+        wait = "" if left is None or not self._left else f", about {format_wait(left)} left"
+        return f"{self._num_ok} done, {self._num_failed} failed, {len(self._left)} to go{wait}"
+
+    def _render(self) -> Group:
+        total = self._num_ok + self._num_failed + len(self._left)
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(ProgressBar(total=total, completed=total - len(self._left), width=30), self._count())
+        if self._now is None:
+            return Group(bar)
+        cell, elapsed = self._now.planned.cell, time.monotonic() - self._started
+        now = f"measuring {cell.slug}, repeat {self._now.number}/{self._now.planned.repeats}, {elapsed:.0f} s"
+        return Group(Text(now, overflow="ellipsis", no_wrap=True), bar)
+
+
+class InstallProgress(AbstractContextManager["InstallProgress"]):
+    """Shows what an installation prints: one changing line in a terminal, the packages' names elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._spinner = Spinner("dots")
+        self._live = Live(self._spinner, console=console, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def report(self, line: str) -> None:
+        """Show one line of an installation."""
+        if self._live:
+            self._spinner.update(text=Text(f"installing {line}"[: self._console.width - 4]))
+            self._live.start()
+            self._live.refresh()
+        elif any(word in line for word in ("Collecting", "new environment", "waiting")):
+            short = line.partition(" (from ")[0]
+            self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
+
+
+def format_wait(seconds: float) -> str:
+    """Return a time to wait as people say it: `40 s`, `3 min`, `2 h 5 min`."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def join_printable(message: str) -> str:
+    """Return a message on one line, without what would move a terminal's cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in message)

@@ -1,0 +1,145 @@
+"""A whole run on this machine: a matrix and a store in, every missing repeat measured; the finished Run out."""
+
+import shutil
+import signal
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from bench.errors import UserError
+from bench.schema import Framework, Run
+from bench.store import Store, run_key
+from runner.images.names import Flavour
+from runner.local.executor import LocalExecutor
+from runner.local.hardware import find_gpu
+from runner.local.host_lock import hold_host_lock
+from runner.local.progress import InstallProgress, Progress
+from runner.local.virtual_environments import prepare_environments
+from runner.matrix.expansion import load_matrix
+from runner.matrix.plan import (
+    Repeat,
+    check_run_id,
+    choose_run,
+    count_failed,
+    describe_damage,
+    describe_plan,
+    plan_local_run,
+    read_run,
+    select_missing,
+)
+from runner.records import Look, Records
+
+# Ended like Ctrl-C: what is finished stays, the process that measures is killed.
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRun:
+    """What to run here, and how. `interpreters`: used instead of the images' environments, which are then not made."""
+
+    matrix: str
+    store: Store
+    run_id: str | None
+    start_new: bool
+    retry_failed: bool
+    interpreters: Mapping[Framework, Path]
+
+    def choose_run(self) -> Run:
+        """Return the run to go on with (the one named, or this plan's newest unfinished one), or a new one.
+
+        A new one is not stored: whether this machine is free to measure it is not known yet.
+        """
+        if self.run_id is not None:
+            check_run_id(self.run_id)
+        matrix = load_matrix(self.matrix)
+        plan = plan_local_run(matrix, gpu=find_gpu(), run_id=self.run_id)
+        self.store.check_writable()
+        return choose_run(
+            self.store,
+            plan,
+            matrix.source,
+            is_named=self.run_id is not None,
+            start_new=self.start_new,
+            retry_failed=self.retry_failed,
+        )
+
+    def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
+        """Measure every repeat of the run that is missing. UserError where another run measures here."""
+        records = Records.of(self.store, run)
+        if not self._select_missing(run, records.look()):
+            console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
+            return
+        with hold_host_lock(run.run_id) as lock:
+            self._store_plan(run, console)
+            look = records.look()  # again: a dead runner's last process may have ended well meanwhile
+            repeats = self._select_missing(run, look)
+            describe_plan(run, repeats, console.print)
+            describe_damage(look, console.print)
+            console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
+            frameworks = {repeat.planned.cell.framework for repeat in repeats}
+            interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
+            num_failed = 0 if self.retry_failed else count_failed(run, look)
+            num_ok = run.num_repeats - len(repeats) - num_failed
+            with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
+                LocalExecutor(
+                    run_id=run.run_id, store=self.store, interpreters=interpreters, lock=lock, observer=progress
+                ).measure_repeats(repeats)
+
+    def _store_plan(self, run: Run, console: Console) -> None:
+        if read_run(self.store, run.run_id):
+            console.print(f"run {run.run_id} is taken up again (--new starts another)")
+        else:
+            self.store.put(run_key(run.run_id), run.to_json())
+            console.print(f"run {run.run_id}")
+
+    def _select_missing(self, run: Run, look: Look) -> list[Repeat]:
+        return select_missing(run, look, retry_failed=self.retry_failed)
+
+
+def find_interpreters(
+    frameworks: Set[Framework], given: Mapping[Framework, Path], console: Console, lock: int
+) -> Mapping[Framework, Path]:
+    """Return the frameworks' interpreters: those given, else those of the images' environments, made where missing."""
+    wanted = sorted(frameworks - given.keys())
+    if not wanted:
+        return given
+    flavour: Flavour = "cpu" if find_gpu() is None else "cuda"
+    with InstallProgress(console) as progress:
+        made = prepare_environments(wanted, flavour, progress.report, keep_open=[lock])
+    return {**made, **given}
+
+
+def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> dict[Framework, Path]:
+    """Read the values of --python: `PATH` for every framework or `FRAMEWORK=PATH` for one."""
+    interpreters: dict[Framework, Path] = {}
+    for value in values:
+        name, separator, path = value.partition("=")
+        chosen = [framework for framework in frameworks if framework == name] if separator else list(frameworks)
+        if not chosen:
+            words = " or ".join(f"{framework}=PATH" for framework in frameworks)
+            raise UserError(f"--python {value}: '{name}' is no framework; it takes PATH or {words}")
+        found = shutil.which(path if separator else value)
+        if not found:
+            raise UserError(f"--python {value}: no such program; it takes the name or path of a Python interpreter")
+        interpreters |= dict.fromkeys(chosen, Path(found).absolute())
+    return interpreters
+
+
+@contextmanager
+def end_like_interrupt() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP end the block as Ctrl-C does, with KeyboardInterrupt. One that is ignored stays so."""
+
+    def interrupt(signal_number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    heeded = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

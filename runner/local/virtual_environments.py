@@ -1,0 +1,142 @@
+"""One Python environment per image on this machine: a framework in, the interpreter that has it out.
+
+An environment holds exactly what the image's Dockerfile installs: the locked requirements and the package `bench`. A
+stamp, written last, says what was installed; an environment without it (a killed installation) is made anew.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import UserError
+from bench.schema import Framework
+from runner.checkout import require_checkout
+from runner.images.names import Flavour
+from runner.local.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
+
+Report = Callable[[str], None]
+
+TAIL_LINES = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonEnvironment:
+    """Where an environment is, or is to be, and what it is made of."""
+
+    directory: Path
+    requirements: Path
+    project: Path
+    """The folder of the package `bench`."""
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.directory / "bin" / "python"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that says what was installed."""
+        return self.directory / "installed"
+
+    def compute_fingerprint(self) -> str:
+        """Return a text that changes with the requirements' contents and with this Python."""
+        digest = hashlib.sha256(sys.version.encode())
+        for file in (self.requirements, self.project / "pyproject.toml"):
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+    def is_up_to_date(self) -> bool:
+        """Whether it was installed to its end, from the requirements as they are now."""
+        return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
+
+
+def prepare_environments(
+    frameworks: Iterable[Framework], flavour: Flavour, report: Report, *, keep_open: Sequence[int] = ()
+) -> dict[Framework, Path]:
+    """Return the interpreter of each framework's environment, installing what is missing or out of date.
+
+    `report` is told in one line what is being installed; the processes that install inherit the file descriptors
+    `keep_open`. UserError where an installation fails.
+    """
+    root = require_checkout()
+    interpreters = {}
+    for framework in frameworks:
+        environment = PythonEnvironment(
+            directory=root / ".environments" / f"{framework}-{flavour}",
+            requirements=root / "images" / framework / f"requirements-{flavour}.txt",
+            project=root / "images" / "bench",
+        )
+        if not environment.is_up_to_date():
+            with _lock_directory(environment.directory, report) as lock:
+                if not environment.is_up_to_date():
+                    _install(environment, report, [lock, *keep_open])
+        interpreters[framework] = environment.python
+    return interpreters
+
+
+@contextmanager
+def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
+    """Hold the lock on a directory that is about to be made, waiting for it; yields its file descriptor.
+
+    The processes that install inherit it: one that outlives its killed parent has to end before the next installation.
+    """
+    directory.parent.mkdir(exist_ok=True)
+    with open(f"{directory}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(f"{directory.name}: waiting for another installation")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def _install(environment: PythonEnvironment, report: Report, keep_open: Sequence[int]) -> None:
+    name = environment.directory.name
+    fingerprint = environment.compute_fingerprint()
+    report(f"{name}: new environment")
+    shutil.rmtree(environment.directory, ignore_errors=True)
+    pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
+    for command in (
+        [sys.executable, "-m", "venv", str(environment.directory)],
+        [*pip, "--require-hashes", "-r", str(environment.requirements)],
+        [*pip, "--no-deps", "-e", str(environment.project)],
+    ):
+        _run(command, name, report, keep_open)
+    environment.stamp.write_text(fingerprint)
+
+
+def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
+    """Run a command, reporting what it prints; UserError with its last lines where it fails."""
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    process = None
+    try:
+        with delay_interrupts():
+            process = start_group(command, keep_open=keep_open)
+        for line in process.stdout or ():
+            tail.append(line.decode(errors="replace").rstrip())
+            report(f"{name}: {tail[-1].strip()}")
+        while not has_ended(process):
+            time.sleep(POLL_SECONDS)
+    finally:
+        if process is not None:
+            end_group(process)
+    if process.returncode != 0:
+        raise UserError(_explain_failure(name, list(tail)))
+
+
+def _explain_failure(name: str, tail: list[str]) -> str:
+    text = "\n".join(tail)
+    if "ensurepip is not available" in text:
+        hint = "install your system's venv package (Debian: apt-get install python3-venv)"
+    elif "No space left on device" in text:
+        hint = "the disk is full: an environment takes up to 6 GB"
+    else:
+        hint = "check that pip reaches a package index, then run the same command again"
+    return f"environment {name}: the installation failed; {hint}. The end of its output:\n{text}"

@@ -1,0 +1,1 @@
+"""Matrix files: reading, expanding and planning them."""

@@ -1,0 +1,191 @@
+"""The tree of a matrix file goes in, its definition comes out: every key known, every value valid by itself."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from runner.matrix.values import (
+    CELL_KEYS,
+    EXECUTION_KEYS,
+    describe_found,
+    join_words,
+    read_name,
+    read_text,
+    read_value,
+    suggest_word,
+)
+from runner.yaml_files.source import Node, Scalar, quote
+
+MAX_COMBINATIONS = 100_000
+"""Combinations of axis values, those that `exclude` removes included; and entries, one for each value of a list."""
+
+TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One checked value of a key, and where it stands."""
+
+    value: Scalar
+    node: Node
+
+
+Axis = dict[Scalar, Setting]
+"""The values of an axis in the order of the file; each value leads to its setting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry of `exclude` or `include`: its keys that are axes, and the others.
+
+    One with lists of axis values in the file becomes as many entries as the lists have combinations.
+    """
+
+    on_axes: dict[str, Setting]
+    added: dict[str, Setting]
+    node: Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixDefinition:
+    """A matrix before it is expanded; every value valid by itself, their combinations not yet looked at."""
+
+    name: str
+    description: str
+    axes: dict[str, Axis]
+    defaults: dict[str, Setting]
+    exclude: tuple[Entry, ...]
+    include: tuple[Entry, ...]
+    axes_node: Node
+    """Where `axes` stands."""
+
+
+def read_definition(root: Node) -> MatrixDefinition:
+    """Return the definition in a matrix file's tree; UserError for the first fault found in it."""
+    no_top = "is no key of the top level; put it under"
+    below = dict.fromkeys(CELL_KEYS, f"{no_top} 'axes' or 'defaults'")
+    top = _read_mapping(root, TOP_KEYS, below | dict.fromkeys(EXECUTION_KEYS, f"{no_top} 'defaults'"))
+    for key in ("name", "axes"):
+        if key not in top:
+            raise root.fault("the key is missing, expected in every matrix; add it", key=key)
+    axes = _read_axes(top["axes"])
+    return MatrixDefinition(
+        name=read_name(top["name"]),
+        description=read_text(top["description"]).strip() if "description" in top else "",
+        axes=axes,
+        defaults=_read_defaults(top["defaults"], axes) if "defaults" in top else {},
+        exclude=_read_entries(top.get("exclude"), _read_exclude, axes),
+        include=_read_entries(top.get("include"), _read_include, axes),
+        axes_node=top["axes"],
+    )
+
+
+def _read_axes(node: Node) -> dict[str, Axis]:
+    no_axis = dict.fromkeys(EXECUTION_KEYS, "cannot be an axis; put it under 'defaults' or 'include'")
+    entries = _read_mapping(node, CELL_KEYS, no_axis)
+    if not entries:
+        raise node.fault("found no axis, expected at least one; write one under it, 'model: [conv6]' for example")
+    axes = {key: _read_axis(key, values) for key, values in entries.items()}
+    lengths = [len(settings) for settings in axes.values()]
+    if math.prod(lengths) > MAX_COMBINATIONS:
+        product = f"{' x '.join(map(str, lengths))} values make {math.prod(lengths):,} combinations"
+        raise node.fault(f"{product}, expected at most {MAX_COMBINATIONS:,}; shorten an axis or split the matrix")
+    return axes
+
+
+def _read_axis(key: str, node: Node) -> Axis:
+    if not isinstance(node.value, list):
+        mend = f"write '{key}: [{quote(node.text)[1:-1] or '...'}]'"
+        raise node.fault(f"found {describe_found(node)}, expected a list of values; {mend}")
+    if not node.value:
+        raise node.fault("found an empty list, expected at least one value; add one or remove the key")
+    settings: Axis = {}
+    for item in node.value:
+        setting = _read_setting(key, item)
+        if setting.value in settings:
+            first = settings[setting.value].node.line
+            raise item.fault(f"found {describe_found(item)} again, first in line {first}; keep one of the two")
+        settings[setting.value] = setting
+    return settings
+
+
+def _read_setting(key: str, node: Node) -> Setting:
+    return Setting(value=read_value(key, node), node=node)
+
+
+def _read_defaults(node: Node, axes: Mapping[str, Axis]) -> dict[str, Setting]:
+    is_axis = dict.fromkeys(axes, "is an axis already, which needs no default; remove it here or under 'axes'")
+    entries = _read_mapping(node, [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes], is_axis)
+    return {key: _read_setting(key, value) for key, value in entries.items()}
+
+
+def _read_entries(
+    node: Node | None, read_entries: Callable[[Node, Mapping[str, Axis]], Iterator[Entry]], axes: Mapping[str, Axis]
+) -> tuple[Entry, ...]:
+    """Return the entries of `exclude` or `include`, in the order of the file."""
+    entries: list[Entry] = []
+    for item in _read_list(node):
+        entries += itertools.islice(read_entries(item, axes), MAX_COMBINATIONS + 1)
+        if len(entries) > MAX_COMBINATIONS:
+            message = f"the lists in the entries so far make more than {MAX_COMBINATIONS:,} entries"
+            raise item.fault(f"{message}, the limit; shorten a list or split the matrix")
+    return tuple(entries)
+
+
+def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
+    no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
+    values = _read_mapping(node, list(axes), dict.fromkeys((*CELL_KEYS, *EXECUTION_KEYS), no_axis))
+    if not values:
+        raise node.fault(f"found an empty entry, expected axis values to leave out; name some of {', '.join(axes)}")
+    chosen = {key: _read_choice(key, value) for key, value in values.items()}
+    for key, settings in chosen.items():
+        for value, setting in settings.items():
+            if value not in axes[key]:
+                found = f"found {describe_found(setting.node)}, which matches no combination"
+                raise setting.node.fault(f"{found}; the axis '{key}' has {join_words(axes[key])}")
+    for on_axes in _combine(chosen):
+        yield Entry(on_axes=on_axes, added={}, node=node)
+
+
+def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
+    values = _read_mapping(node, [*CELL_KEYS, *EXECUTION_KEYS], {})
+    if not values:
+        raise node.fault("found an empty entry, expected keys to add or a whole cell; fill it in or remove it")
+    chosen = {key: _read_choice(key, values[key]) for key in axes if key in values}
+    added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
+    for on_axes in _combine(chosen):
+        yield Entry(on_axes=on_axes, added=added, node=node)
+
+
+def _read_choice(key: str, node: Node) -> Axis:
+    """Return the values that an entry names of an axis: those of a list, or the one that stands there."""
+    if isinstance(node.value, list):
+        return _read_axis(key, node)
+    setting = _read_setting(key, node)
+    return {setting.value: setting}
+
+
+def _combine(chosen: Mapping[str, Axis]) -> Iterator[dict[str, Setting]]:
+    """Yield every combination of one setting per key, the last key varying fastest; an empty one of no keys."""
+    for settings in itertools.product(*(values.values() for values in chosen.values())):
+        yield dict(zip(chosen, settings, strict=True))
+
+
+def _read_mapping(node: Node, known: Sequence[str], misplaced: Mapping[str, str]) -> dict[str, Node]:
+    """Return the entries of a mapping. `misplaced`: for keys that have their place elsewhere, what to say."""
+    if not isinstance(node.value, dict):
+        raise node.fault(f"found {describe_found(node)}, expected keys with values; write them as 'key: value'")
+    for key, child in node.value.items():
+        if key not in known:
+            raise child.fault(misplaced.get(key, f"unknown key; {suggest_word(key, known)}"))
+    return node.value
+
+
+def _read_list(node: Node | None) -> list[Node]:
+    if node is None:
+        return []
+    if not isinstance(node.value, list):
+        hint = "write '- ' before each entry, or remove the key"
+        raise node.fault(f"found {describe_found(node)}, expected a list of entries; {hint}")
+    return node.value

@@ -1,0 +1,214 @@
+"""The name or path of a matrix file goes in, its planned cells come out."""
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bench.catalog import MODELS, ModelSpec
+from bench.errors import UserError
+from bench.schema import MODES, Cell, PlannedCell
+from runner.matrix.definition import MAX_COMBINATIONS, Entry, MatrixDefinition, Setting, read_definition
+from runner.matrix.values import EXECUTION_KEYS, suggest_word
+from runner.yaml_files.source import Node, Scalar, quote, read_yaml
+
+__all__ = ["DEFAULT_MODES", "MAX_COMBINATIONS", "Matrix", "expand_matrix", "list_builtin_matrices", "load_matrix"]
+
+DEFAULT_REPEATS = 3
+DEFAULT_TIMEOUT_SECONDS = 600.0
+DEFAULT_MODES: dict[str, str] = {framework: modes[0] for framework, modes in MODES.items()}
+
+_BUILTIN_FOLDER = Path(__file__).parents[1] / "matrices"
+_REQUIRED_KEYS = tuple(
+    key for key, field in Cell.model_fields.items() if field.is_required() and key not in ("input_size", "num_classes")
+)
+
+Settings = Mapping[str, Setting]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """A matrix file, expanded. `source`: the file, as shown to the user."""
+
+    name: str
+    description: str
+    cells: tuple[PlannedCell, ...]
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Combination:
+    """Settings of one cell before the defaults, and where in the file it comes from: `axes` or an `include` entry."""
+
+    settings: dict[str, Setting]
+    node: Node
+
+
+def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
+    """Return the matrix with this built-in name or in this file; UserError where it is unknown or faulty.
+
+    `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
+    """
+    path = _find_matrix(name_or_path)
+    source = _show_path(path)
+    definition = read_definition(read_yaml(path, source))
+    cells = tuple(expand_matrix(definition, path.parent, is_data_here=is_data_here))
+    if not cells:
+        message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
+        raise definition.exclude[0].node.fault(message, key="exclude")
+    return Matrix(name=definition.name, description=definition.description, cells=cells, source=source)
+
+
+def list_builtin_matrices() -> list[str]:
+    """Return the names of the matrices that come with the tool, sorted."""
+    return sorted(path.stem for path in _BUILTIN_FOLDER.glob("*.yaml"))
+
+
+def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: bool = True) -> Iterator[PlannedCell]:
+    """Yield the cells: the product of the axes, less `exclude`, plus `include`; the last axis varies fastest.
+
+    Relative paths are read from `folder`. UserError where a combination lacks a key, contradicts itself, names a folder
+    that is not there, or is there already.
+    """
+    seen: dict[str, tuple[Cell, Node]] = {}
+    for combination in _iter_combinations(definition):
+        planned = _plan_cell(combination, definition.defaults, folder if is_data_here else None)
+        cell_id = planned.cell.cell_id
+        if cell_id in seen:
+            raise _refuse_duplicate(planned.cell, combination.node, *seen[cell_id])
+        seen[cell_id] = planned.cell, combination.node
+        yield planned
+
+
+def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
+    """Yield combinations as GitHub Actions would.
+
+    An `include` entry adds its other keys to every combination of the product that has its axis values; one that finds
+    no such combination is a cell of its own. Axis values are never overwritten, added keys are, by later entries.
+    """
+    excluded, included = _index_entries(definition.exclude), _index_entries(definition.include)
+    used: set[int] = set()
+    for product in itertools.product(*(axis.values() for axis in definition.axes.values())):
+        settings = dict(zip(definition.axes, product, strict=True))
+        if _find_entries(excluded, settings):
+            continue
+        for number in _find_entries(included, settings):
+            used.add(number)
+            settings |= definition.include[number].added
+        yield _Combination(settings=settings, node=definition.axes_node)
+    for number, entry in enumerate(definition.include):
+        if number not in used:
+            yield _Combination(settings=entry.on_axes | entry.added, node=entry.node)
+
+
+# By the axes that entries name, then by their values on these axes: the numbers of the entries.
+_EntryIndex = dict[tuple[str, ...], dict[tuple[Scalar, ...], list[int]]]
+
+
+def _index_entries(entries: Iterable[Entry]) -> _EntryIndex:
+    """Index entries for look-up, so that expanding takes no longer with many entries on the same axes."""
+    index: _EntryIndex = {}
+    for number, entry in enumerate(entries):
+        axes = tuple(sorted(entry.on_axes))
+        values = tuple(entry.on_axes[axis].value for axis in axes)
+        index.setdefault(axes, {}).setdefault(values, []).append(number)
+    return index
+
+
+def _find_entries(index: _EntryIndex, settings: Settings) -> list[int]:
+    """Return the numbers of the entries whose axis values are all in `settings`, in the order of the file."""
+    found = (by_values.get(tuple(settings[axis].value for axis in axes), []) for axes, by_values in index.items())
+    return sorted(itertools.chain.from_iterable(found))
+
+
+def _plan_cell(combination: _Combination, defaults: Settings, folder: Path | None) -> PlannedCell:
+    settings = {**defaults, **combination.settings}
+    _check_required(combination, settings)
+    values = {key: setting.value for key, setting in settings.items()}
+    execution: dict[str, Scalar] = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
+    execution |= {key: values.pop(key) for key in EXECUTION_KEYS if key in values}
+    spec = MODELS[str(values["model"])]
+    natural: dict[str, Scalar] = {
+        "input_size": spec.input_size,
+        "num_classes": spec.num_classes,
+        "mode": DEFAULT_MODES[str(values["framework"])],
+    }
+    for key in _list_unfit_defaults(spec):
+        if key not in combination.settings:
+            values.pop(key, None)
+    if values.get("data_dir") is not None:
+        values["data_dir"] = _find_data_dir(settings["data_dir"], folder)
+    try:
+        cell = Cell.model_validate(natural | values)
+    except ValidationError as error:
+        raise _refuse_cell(error, combination, settings) from None
+    return PlannedCell.model_validate({"cell": cell} | execution)
+
+
+def _list_unfit_defaults(spec: ModelSpec) -> list[str]:
+    """Return the keys that a model has no use for: under `defaults` they are meant for the other models."""
+    unfit = {"num_classes": spec.num_classes is None, "data_dir": spec.data is None}
+    return [key for key, is_unfit in unfit.items() if is_unfit]
+
+
+def _find_data_dir(setting: Setting, folder: Path | None) -> str:
+    """Return the absolute path of a folder with data; UserError where there is no such folder, or cannot be one.
+
+    `folder`: where relative paths start; None: the folder is not of this machine.
+    """
+    if folder is None:
+        if not os.path.isabs(str(setting.value)):
+            raise setting.node.fault(f"found {setting.node.text!r}, expected a folder of the pod, as in /data/cifar-10")
+        return str(setting.value)
+    path = os.path.abspath(folder / os.path.expanduser(str(setting.value)))
+    if not os.path.isdir(path):
+        message = f"there is no folder {path!r}, expected one with data"
+        raise setting.node.fault(f"{message}; a relative path starts at the matrix file's folder")
+    return path
+
+
+def _check_required(combination: _Combination, settings: Settings) -> None:
+    missing = [key for key in _REQUIRED_KEYS if key not in settings]
+    if not missing:
+        return
+    keys = ", ".join(f"'{key}'" for key in missing)
+    if combination.node.key == "axes":
+        raise combination.node.fault(f"cells lack {keys}; give each a value under 'axes' or 'defaults'")
+    message = f"matches no combination of the axes, so it is a cell of its own, and that lacks {keys}"
+    raise combination.node.fault(f"{message}; add what is missing, or mend the axis values")
+
+
+def _refuse_cell(error: ValidationError, combination: _Combination, settings: Settings) -> UserError:
+    """Point at the setting that a validator of Cell names at the start of its message (`mode: ...`)."""
+    key, _, message = str(error.errors()[0]["ctx"]["error"]).partition(": ")
+    node = settings[key].node if key in settings else combination.node
+    cell = ", ".join(f"{name}={setting.value}" for name, setting in combination.settings.items())
+    mend = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
+    return node.fault(f"{message} (in the cell {cell}); {mend}")
+
+
+def _refuse_duplicate(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> UserError:
+    if cell != first_cell:
+        return node.fault(f"gives the id {cell.cell_id} to two different cells, by chance; split the matrix")
+    first = f"'{first_node.key}' in line {first_node.line}"
+    return node.fault(f"makes the cell {cell.cell_id} again, which {first} makes already; remove one of the two")
+
+
+def _find_matrix(name_or_path: str) -> Path:
+    builtin = list_builtin_matrices()
+    if name_or_path in builtin:
+        return _BUILTIN_FOLDER / f"{name_or_path}.yaml"
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 or os.path.exists(name_or_path):
+        return path
+    raise UserError(
+        f"matrix {quote(name_or_path)}: is neither a built-in matrix nor a file; {suggest_word(name_or_path, builtin)} "
+        f"Give the path of a YAML file, or a built-in name: {', '.join(builtin)}"
+    )
+
+
+def _show_path(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,1 @@
+"""Profiles: what a cluster offers to cells."""

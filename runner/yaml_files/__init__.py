@@ -1,0 +1,1 @@
+"""YAML files that users write, with the place of every value."""

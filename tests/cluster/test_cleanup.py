@@ -1,0 +1,227 @@
+"""`cancel`, `clean` and `status --on` on a real API server: what they end, what they leave, what they say."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from commands import CallMain, create, make_call
+from runs import Setup, make_cells, make_profile, wait_for
+
+from bench.schema import Cell
+from bench.store import Store
+from control_plane import ControlPlane
+from fake_kubelet import FakeKubelet, Pod, read_variables
+from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.object_status import JobStatus, read_job_status
+from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.run_status import RunState, summarize_run
+
+StartKubelet = Callable[..., FakeKubelet]
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
+    return make_call(monkeypatch, capfd)
+
+
+def hang_after_the_first(pod: Pod) -> str:
+    """Let the cell with seed 0 end well, the others run on."""
+    return "hang" if read_seed(pod) else "ok"
+
+
+def read_seed(pod: Pod) -> int:
+    """Return the seed of a pod's cell, by which `make_cells` tells them apart."""
+    return Cell.model_validate_json(read_variables(pod)["BENCH_CELL"]).seed
+
+
+def list_jobs(setup: Setup) -> list[JobStatus]:
+    """Return the Jobs of the run, but those that are being deleted."""
+    path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
+    found = setup.connection.list_items(path, labelSelector=select_run(setup.run.run_id))
+    return [read_job_status(job) for job in found if "deletionTimestamp" not in job["metadata"]]
+
+
+def count_ready(setup: Setup) -> int:
+    return sum(job.num_ready for job in list_jobs(setup))
+
+
+def list_ended(setup: Setup) -> list[str]:
+    return [job.name for job in list_jobs(setup) if job.end]
+
+
+def test_cancel_stops_the_runner_and_leaves_what_is_finished(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    start_kubelet(hang_after_the_first, num_nodes=4)  # three cells hang at most, so one node is left for the rest
+    setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=3)
+    other = Setup.make(connection, namespace, store, make_cells(1), run_id=f"{namespace}-other")
+    other.measure()
+    runner = setup.start()
+    wait_for(lambda: len(list_ended(setup)) == 1 and len(list_jobs(setup)) == 4, "the first end, and more to submit")
+    ended = list_ended(setup)
+
+    code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
+
+    assert (0, "") == (code, err)
+    with pytest.raises(RunCancelled):
+        runner.result(timeout=60)
+    assert f"run {namespace} in namespace {namespace}: " in out
+    assert "1 finished ones left" in out
+    assert ended == [job.name for job in list_jobs(setup)]
+    assert 1 == len(list_jobs(other))
+    assert 1 == sum(setup.count_records().values())
+    assert (0, f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 1 finished ones left\n", "") == (
+        call_main("cancel", namespace, "--on", "current", "--namespace", namespace)
+    )
+
+
+def test_clean_refuses_while_cells_run_and_removes_all_with_force(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    start_kubelet(hang_after_the_first, num_nodes=2)
+    setup = Setup.make(connection, namespace, store, make_cells(2))
+    other = Setup.make(connection, namespace, store, make_cells(1), run_id="other")
+    other.measure()
+    runner = setup.start()
+    wait_for(lambda: count_ready(setup) == 1 and len(list_ended(setup)) == 1, "one cell that runs and one that ended")
+    words = ("clean", namespace, "--on", "current", "--namespace", namespace)
+
+    code, out, err = call_main(*words)
+    assert (2, "") == (code, out)
+    assert f"error: run {namespace}: 1 of its 2 Jobs are not finished" in err
+    assert 2 == len(list_jobs(setup))
+
+    code, out, _ = call_main(*words, "--force")
+    assert 0 == code
+    assert f"run {namespace} in namespace {namespace}: 2 Jobs deleted; results stay in the store\n" == out
+    with pytest.raises(RunCancelled):
+        runner.result(timeout=60)
+    assert [] == list_jobs(setup)
+    assert 1 == len(list_jobs(other))
+    assert 1 == sum(setup.count_records().values())
+
+
+def test_a_run_that_the_store_does_not_have_is_told(
+    connection: Connection, namespace: str, store: Store, call_main: CallMain
+) -> None:
+    Setup.make(connection, namespace, store, make_cells(1))
+
+    code, _, err = call_main("cancel", "nobodys", "--on", "current", "--store", store.url)
+
+    assert 2 == code
+    assert f"error: store {store.url}: no run nobodys here; name the right one, or the right --store\n" == err
+
+
+def test_cancel_by_a_user_without_rights_is_one_message(
+    control_plane: ControlPlane, connection: Connection, namespace: str, call_main: CallMain
+) -> None:
+    context = f"{control_plane.context}-user"
+
+    code, _, err = call_main("cancel", "mine", "--on", context, "--namespace", namespace)
+
+    assert 2 == code
+    assert err.startswith(f"error: --on {context}: jobs.batch is forbidden")
+
+
+def test_status_tells_what_runs_and_why_the_rest_waits(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    def decide(pod: Pod) -> str:
+        return {0: "ok", 1: "hang", 2: "image"}[read_seed(pod)]
+
+    start_kubelet(decide, num_nodes=3)
+    setup = Setup.make(connection, namespace, store, make_cells(3))
+    large = make_profile(namespace)
+    pool = large.pools["cpu"].model_copy(update={"cpus": 64})
+    setup_large = Setup.make(
+        connection,
+        namespace,
+        store,
+        make_cells(2),
+        profile=large.model_copy(update={"pools": {"cpu": pool}}),
+        run_id="large",
+    )
+    queued = Setup.make(connection, namespace, store, make_cells(2), run_id="queued", queue="team")
+    for started in (setup, setup_large, queued):
+        submit(started)
+    wait_for(lambda: count_ready(setup) == 1 and list_ended(setup), "one that runs and one that ended")
+    wait_for(lambda: "ImagePullBackOff" in str(setup.list_pods()), "the pod without an image")
+    wait_for(lambda: str(setup.list_pods()).count("Unschedulable") >= 2, "two without a node")
+
+    lines = run_status(call_main, namespace, store)
+    assert "Jobs: 1 finished, 1 running, 1 waiting" == lines[1]
+    assert '  1 waiting: ImagePullBackOff: Back-off pulling image "x": not found' == lines[2]
+    assert lines[3].endswith("left")
+    lines = run_status(call_main, "large", store)
+    assert "Jobs: 2 waiting" == lines[1]
+    assert lines[2].startswith("  2 waiting: 0/")
+    assert "Insufficient cpu" in lines[2]
+    assert ["queued: 2 repeats: 2 missing", "Jobs: 2 queued by Kueue"] == run_status(call_main, "queued", store)
+
+
+def run_status(call_main: CallMain, run_id: str, store: Store) -> list[str]:
+    code, out, err = call_main("status", run_id, "--store", store.url, "--on", "current")
+    assert (0, "") == (code, err)
+    return out.splitlines()
+
+
+def submit(setup: Setup) -> None:
+    """Make the Jobs of a run, and follow none of them."""
+    cluster_run = setup.make_cluster_run()
+    renderer = cluster_run.make_renderer(setup.run)
+    for task in cluster_run.list_tasks(setup.run):
+        path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
+        setup.connection.request("create", path, body=renderer.render(task.repeat.planned, task.key))
+
+
+def test_status_tells_a_quota_that_leaves_no_room_for_pods(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    start_kubelet(num_nodes=1)
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    made = create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+    wait_for(lambda: connection.get_object(f"{path}/{made['metadata']['name']}").get("status"), "the quota to be known")
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    submit(setup)
+    wait_for(lambda: connection.list_items(f"/api/v1/namespaces/{namespace}/events"), "the controller's words")
+
+    lines = run_status(call_main, namespace, store)
+
+    assert "Jobs: 1 waiting" == lines[1]
+    assert "exceeded quota: none, requested: pods=1" in lines[2]
+
+
+def test_the_rate_is_that_of_the_last_ten_minutes() -> None:
+    jobs = [make_job(created=minute, ended=minute + 1.0) for minute in range(-30, -1)]
+    jobs += [make_job(created=-1, ended=None), make_job(created=-1, ended=None)]
+
+    state = summarize_run([read_job_status(job) for job in jobs], [], {}, now=NOW)
+
+    # Ends at the minutes -10, -9, ... -1 before now.
+    assert 10 / 600 == state.rate_per_s
+    assert {"finished": 29, "waiting": 2} == dict(state.num_by_state)
+    assert [
+        "Jobs: 29 finished, 2 waiting",
+        "  2 waiting: no reason given yet",
+        "1 finish per minute, about 5 min left",
+    ] == (state.describe(num_missing=5))
+
+
+def test_without_an_end_no_rate_is_told() -> None:
+    state = summarize_run([read_job_status(make_job(created=-5, ended=None))], [], {}, now=NOW)
+
+    assert RunState(num_by_state={"waiting": 1}, num_by_reason={"no reason given yet": 1}, rate_per_s=None) == state
+
+
+def make_job(*, created: float, ended: float | None) -> dict[str, Any]:
+    """Return a Job; times are minutes from NOW."""
+
+    def say(minutes: float) -> str:
+        return (NOW + timedelta(minutes=minutes)).isoformat()
+
+    conditions = [] if ended is None else [{"type": "Complete", "status": "True", "lastTransitionTime": say(ended)}]
+    metadata = {"name": f"job{created}", "uid": "u", "creationTimestamp": say(created), "labels": {}}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": conditions}}

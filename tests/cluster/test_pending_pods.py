@@ -1,0 +1,219 @@
+"""What keeps cells from running: told in the cluster's own words, waited for, and given up when nothing else helps."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from disruptions import LostNode, check_measured_again
+from runs import Setup, make_cells, make_profile, wait_for
+
+from bench.errors import UserError
+from bench.store import Store
+from control_plane import ControlPlane
+from fake_kubelet import FakeKubelet
+from runner.kubernetes.connection import Connection
+
+StartKubelet = Callable[..., FakeKubelet]
+
+
+@pytest.fixture(autouse=True)
+def tell_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the executor ask, tell and try again after a second rather than ten."""
+    for name in ("submission.QUOTA_PAUSE_SECONDS", "pending_pods.NO_POD_SECONDS", "pending_pods.TELL_SECONDS"):
+        monkeypatch.setattr(f"runner.kubernetes.{name}", 1.0)
+
+
+def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
+    """Make a ResourceQuota, and return when it is in force."""
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    body = {"metadata": {"name": "small"}, "spec": {"hard": hard}}
+    connection.request("create", path, body=json.dumps(body).encode())
+    wait_for(lambda: connection.get_object(f"{path}/small").get("status", {}).get("hard"), "the quota")
+
+
+def patch(connection: Connection, path: str, body: dict[str, Any]) -> None:
+    connection.request("patch", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json")
+
+
+def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
+    assert ["ok"] * number == [result.status for result in setup.observed.results]
+    assert number == len(setup.count_records())
+    assert {1} == set(setup.count_records().values())
+    assert [1] * number == list(kubelet.measured.values())
+
+
+# Quotas
+
+
+def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=4)
+    set_quota(connection, namespace, **{"count/jobs.batch": "4"})
+    profile = make_profile(namespace, keep_finished_seconds=1)
+    setup = Setup.make(connection, namespace, store, make_cells(12), profile=profile)
+
+    setup.measure()
+
+    check_all_once(setup, kubelet, 12)
+    assert 1 == len(setup.observed.warnings)
+    assert "no room for more Jobs at present" in setup.observed.warnings[0]
+    assert "exceeded quota: small, requested: count/jobs.batch=1" in setup.observed.warnings[0]
+
+
+def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=4)
+    set_quota(connection, namespace, **{"requests.cpu": "0"})
+    setup = Setup.make(connection, namespace, store, make_cells(3))
+    running = setup.start()
+    wait_for(lambda: setup.observed.warnings, "a warning")
+
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas/small"
+    patch(connection, path, {"spec": {"hard": {"requests.cpu": "4"}}})
+    running.result(60)
+
+    check_all_once(setup, kubelet, 3)
+    assert 1 == len(setup.observed.warnings)  # not one for each Job
+    assert "is forbidden: exceeded quota: small, requested: requests.cpu=1" in setup.observed.warnings[0]
+
+
+def test_a_quota_on_cores_that_never_has_room_ends_in_a_record(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(num_nodes=1)
+    set_quota(connection, namespace, **{"requests.cpu": "0"})
+    setup = Setup.make(connection, namespace, store, make_cells(1), unschedulable_seconds=4)
+
+    setup.measure()
+
+    (result,) = setup.observed.results
+    assert result.error is not None
+    assert ("failed", "unschedulable") == (result.status, result.error.kind)
+    assert "exceeded quota: small" in result.error.message
+    assert [] == setup.list_jobs()
+
+
+# Permissions
+
+
+def test_too_few_rights_are_one_message(
+    control_plane: ControlPlane, connection: Connection, namespace: str, store: Store
+) -> None:
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    user = Connection(context=f"{control_plane.context}-user", patience_seconds=60.0)
+
+    with pytest.raises(UserError) as caught:
+        setup.measure(user)
+
+    assert f'--on {control_plane.context}-user: jobs.batch is forbidden: User "runner-of-the-tests"' in str(
+        caught.value
+    )
+    assert "`benchmatrix doctor`" in str(caught.value)
+
+
+def test_a_namespace_that_is_not_there_is_one_message(connection: Connection, store: Store) -> None:
+    setup = Setup.make(connection, "nowhere", store, make_cells(3))
+
+    with pytest.raises(UserError, match='--on kind-tests: namespaces "nowhere" not found; `benchmatrix doctor`'):
+        setup.measure()
+
+
+# Nodes
+
+
+def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet()
+    kubelet.add_node(f"small-{namespace}", capacity={"cpu": "500m"})
+    setup = Setup.make(connection, namespace, store, make_cells(3), unschedulable_seconds=4)
+
+    setup.measure()
+
+    assert [("failed", "unschedulable")] * 3 == [
+        (result.status, result.error.kind) for result in setup.observed.results if result.error
+    ]
+    assert 1 == len(setup.observed.warnings)  # not one for each cell
+    words = r"no node took the pod: 0/\d nodes are available: .*1 Insufficient cpu.* \(waiting: conv6-.* for one\)"
+    assert re.fullmatch(words, setup.observed.warnings[0])
+    assert {1} == set(setup.count_records().values())
+    assert [] == setup.list_jobs()
+    wait_for(lambda: not setup.list_pods(), "pods that are gone")
+
+
+def test_a_pod_that_waits_for_its_turn_is_not_given_up(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=1, run_seconds=4)
+    setup = Setup.make(connection, namespace, store, make_cells(2), unschedulable_seconds=2)
+
+    setup.measure()
+
+    check_all_once(setup, kubelet, 2)
+    assert [] == setup.observed.warnings
+
+
+def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.kubernetes.pod_failures.CONFIGURATION_SECONDS", 3.0)
+    start_kubelet(lambda pod: "secret", num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+
+    setup.measure()
+
+    (result,) = setup.observed.results
+    assert result.error is not None
+    assert ("failed", "bad-configuration") == (result.status, result.error.kind)
+    message = 'the pod cannot be made: CreateContainerConfigError: secret "benchmatrix-store" not found'
+    assert message == result.error.message
+    assert [message] == [warning.partition(" (waiting: ")[0] for warning in setup.observed.warnings]
+    assert [] == setup.list_jobs()
+
+
+def test_a_node_that_goes_silent_is_told_about_and_its_cell_measured_again_when_it_is_deleted(
+    lost_node: LostNode,
+) -> None:
+    lost_node.running.result(180)
+
+    (warning,) = lost_node.setup.observed.warnings
+    assert f"node {lost_node.node} does not say that it has" in warning
+    check_measured_again(lost_node.setup, lost_node.kubelet)
+
+
+# Queues
+
+
+def test_jobs_for_a_queue_are_suspended_and_left_alone_until_somebody_starts_them(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=2)
+    setup = Setup.make(connection, namespace, store, make_cells(2), queue="team-a", unschedulable_seconds=1)
+    running = setup.start()
+    jobs = wait_for(lambda: len(found := list_suspended(setup)) == 2 and found, "two suspended Jobs")
+
+    assert [(True, "team-a")] * 2 == [
+        (job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]) for job in jobs
+    ]
+    first, second = (f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}" for job in jobs)
+    patch(connection, first, {"spec": {"suspend": False}})
+    wait_for(lambda: setup.observed.results, "the first record")
+    assert jobs[1]["metadata"]["resourceVersion"] == connection.get_object(second)["metadata"]["resourceVersion"]
+    patch(connection, second, {"spec": {"suspend": False}})
+    running.result(60)
+
+    check_all_once(setup, kubelet, 2)
+    assert [] == setup.observed.warnings
+
+
+def list_suspended(setup: Setup) -> list[dict[str, Any]]:
+    """Return the Jobs that the Job controller says are suspended."""
+    return [
+        job
+        for job in setup.list_jobs()
+        if any(condition["type"] == "Suspended" for condition in job["status"].get("conditions", ()))
+    ]

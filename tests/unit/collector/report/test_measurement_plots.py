@@ -1,0 +1,197 @@
+import json
+
+import pandas as pd
+import pytest
+
+from collector.report.figure import split_panels
+from collector.report.plots.measurements import (
+    MAX_CIRCLES,
+    MAX_POINTS,
+    MAX_REPEATS,
+    choose_repeats,
+    plot_phases,
+    plot_ratios,
+    plot_step_series,
+    plot_step_times,
+    thin_series,
+)
+from collector.report.plots.roofline import plot_roofline
+from collector.report.plots.style import to_spec
+from collector.tables.presentation import PHASE_TITLES
+
+
+def make_samples(num_warmup, seconds, *, repeat=1):
+    times = [("warmup", index, 9.0) for index in range(num_warmup)]
+    times += [("timed", index, value) for index, value in enumerate(seconds)]
+    return pd.DataFrame(times, columns=["kind", "index", "seconds"]).assign(repeat=repeat)
+
+
+def list_data(spec):
+    """The rows of every data set of a chart."""
+    return [row for rows in spec["datasets"].values() for row in rows]
+
+
+def test_a_short_series_is_drawn_step_by_step_in_ms_around_the_cut():
+    series = thin_series(make_samples(2, [0.1, 0.2]))
+    assert [(-2, 9000), (-1, 9000), (0, 100), (1, 200)] == list(
+        series[["step", "median"]].itertuples(index=False, name=None)
+    )
+
+
+def test_a_long_series_keeps_its_extremes():
+    seconds = [0.001] * (3 * MAX_POINTS)
+    seconds[40] = 0.5
+    series = thin_series(make_samples(0, seconds))
+    assert MAX_POINTS == len(series)
+    assert (500.0, 1.0) == (series["high"].max(), series["median"].max())
+    assert [1.0, 4.0] == series["step"].head(2).to_list()  # the middles of steps 0 to 2 and 3 to 5
+
+
+def test_repeats_are_thinned_apart():
+    samples = pd.concat([make_samples(1, [0.1]), make_samples(3, [0.2], repeat=2)])
+    series = thin_series(samples)
+    assert {1: [-1, 0], 2: [-3, -2, -1, 0]} == {key: rows["step"].to_list() for key, rows in series.groupby("repeat")}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "finding"), [(1.1, 1.3, "slower"), (0.7, 0.9, "faster"), (0.9, 1.3, "no difference shown")]
+)
+def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low, high, finding):
+    pairs = pd.DataFrame({"name": ["a"], "ratio": [(low + high) / 2], "ratio_low": [low], "ratio_high": [high]})
+    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
+    assert {finding} == {row["finding"] for row in list_data(spec) if "finding" in row}
+
+
+@pytest.mark.parametrize(("low", "num_rules"), [(0.2, 1), (float("nan"), 0)])
+def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low, num_rules):
+    rows = pd.DataFrame(
+        {
+            "variant": ["PyTorch eager"],
+            "framework": ["pytorch"],
+            "median_step_seconds": [0.25],
+            "interval_low_seconds": [low],
+            "interval_high_seconds": [low + 0.1],
+        }
+    )
+    repeats = rows[["variant", "framework", "median_step_seconds"]].assign(repeat=1)
+    spec = to_spec(plot_step_times(rows, repeats))
+    assert {250.0} == {row["median"] for row in list_data(spec) if "median" in row}
+    assert num_rules == sum(layer["mark"]["type"] == "rule" for layer in spec["layer"])
+
+
+def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them():
+    rows = pd.DataFrame(
+        {
+            "name": ["a", "b"],
+            "share_of_peak": [0.5, 0.02],
+            "share_of_roofline": [0.5, 0.8],
+            "bound": ["arithmetic", "memory"],
+        }
+    )
+    spec = to_spec(plot_roofline(rows))
+    assert [(50.0, 50.0, "arithmetic"), (2.0, 80.0, "memory")] == [
+        (row["peak"], row["bound"], row["by"]) for row in list_data(spec) if "by" in row
+    ]
+
+
+def test_a_share_above_the_peak_is_not_cut_off():
+    rows = pd.DataFrame({"name": ["a"], "share_of_peak": [2.0], "share_of_roofline": [2.0], "bound": ["arithmetic"]})
+    (domain,) = {
+        tuple(layer["encoding"]["x"]["scale"]["domain"])
+        for layer in to_spec(plot_roofline(rows))["layer"]
+        if "scale" in layer["encoding"]["x"]
+    }
+    assert domain[0] < 100 < 200 < domain[1]
+
+
+def test_rows_are_split_into_panels_that_say_what_their_rows_share():
+    rows = pd.DataFrame(
+        {
+            "model": ["conv6", "conv6", "matmul"],
+            "phase": "infer",
+            "device": ["cpu", "gpu", "gpu"],
+            "input_size": [32, 32, 9],
+        }
+    )
+    labels = [
+        "conv6 infer, CPU, batch 8, 32 px",
+        "conv6 infer, GPU, batch 8, 32 px",
+        "matmul infer, GPU, batch 1, 9 rows",
+    ]
+    panels = split_panels(rows, labels)
+    assert [
+        ("conv6 infer, CPU, 32 px", ["batch 8"]),
+        ("conv6 infer, GPU, 32 px", ["batch 8"]),
+        ("matmul infer, GPU, 9 rows", ["batch 1"]),
+    ] == [(title, group["rest"].to_list()) for title, group in panels]
+
+
+NUM_MANY = 6000
+MANY_ROWS = pd.DataFrame(
+    {
+        "name": [f"row {number}" for number in range(NUM_MANY)],
+        "ratio": 1.0,
+        "ratio_low": 0.9,
+        "ratio_high": 1.1,
+        "share_of_peak": 0.5,
+        "share_of_roofline": 0.5,
+        "bound": "memory",
+        "label": [f"row {number}" for number in range(NUM_MANY)],
+        **dict.fromkeys(PHASE_TITLES, 1.0),
+        "variant": [f"row {number}" for number in range(NUM_MANY)],
+        "framework": "pytorch",
+        "median_step_seconds": 0.1,
+        "interval_low_seconds": 0.09,
+        "interval_high_seconds": 0.11,
+        "repeat": 1,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True),
+        plot_roofline,
+        plot_phases,
+        lambda rows: plot_step_times(rows, rows),
+    ],
+    ids=["ratios", "roofline", "phases", "step times"],
+)
+def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot):
+    assert len(list_data(to_spec(plot(MANY_ROWS)))) >= NUM_MANY
+
+
+@pytest.mark.parametrize("num_repeats", [1, 19, 300])
+def test_a_plot_of_the_steps_of_many_repeats_stays_small(num_repeats):
+    steps = make_samples(400, [0.1 + index / 1000 for index in range(1000)])
+    samples = pd.concat([steps.assign(repeat=repeat) for repeat in range(1, num_repeats + 1)])
+    assert len(json.dumps(to_spec(plot_step_series(samples)))) < 400_000
+
+
+def test_of_many_repeats_those_from_the_fastest_to_the_slowest_are_drawn():
+    medians = pd.Series({repeat: (repeat * 37) % 101 for repeat in range(1, 101)})
+    samples = pd.concat([make_samples(0, [median / 10] * 3, repeat=repeat) for repeat, median in medians.items()])
+    drawn = choose_repeats(samples)
+    assert len(drawn) == MAX_REPEATS
+    assert {medians.idxmin(), medians.idxmax()} <= set(drawn)
+
+
+def test_all_repeats_are_drawn_where_they_are_few():
+    samples = pd.concat([make_samples(1, [0.1], repeat=repeat) for repeat in range(1, MAX_REPEATS + 1)])
+    assert choose_repeats(samples) == list(range(1, MAX_REPEATS + 1))
+
+
+def test_of_many_repeats_a_row_of_step_times_shows_the_fastest_and_the_slowest_among_few_circles():
+    rows = MANY_ROWS.head(1)
+    repeats = pd.DataFrame(
+        {
+            "variant": "row 0",
+            "framework": "pytorch",
+            "repeat": range(1, NUM_MANY + 1),
+            "median_step_seconds": [number / 1000 for number in range(1, NUM_MANY + 1)],
+        }
+    )
+    circles = [row["median"] for row in list_data(to_spec(plot_step_times(rows, repeats))) if "repeat" in row]
+    assert len(circles) == MAX_CIRCLES
+    assert (min(circles), max(circles)) == (1.0, float(NUM_MANY))

@@ -1,0 +1,298 @@
+import json
+from datetime import timedelta
+
+import pandas as pd
+import pytest
+
+from bench.errors import UserError
+from bench.store import Store, result_key, run_key
+from collector.results.export import write_collection
+from collector.results.identity import identify_environment
+from collector.results.load import load_run
+from factories import (
+    RUN_ID,
+    START,
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_result,
+    make_run,
+    put_documents,
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(f"file://{tmp_path}/store")
+
+
+def load(store, run, results):
+    put_documents(store, run, results)
+    return load_run(store, run.run_id)
+
+
+def key_of(result):
+    return result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
+
+
+def put_text(store, text, *, key=None):
+    """Put a run of one cell with one good result, and `text` under a second result's key; return what is loaded."""
+    good = make_result()
+    put_documents(store, make_run(repeats=2), [good])
+    store.put(key or result_key(RUN_ID, good.cell_id, 2, "a1"), text.encode())
+    return load_run(store, RUN_ID)
+
+
+def test_each_planned_repeat_is_one_row_in_the_plans_order(store):
+    cells = [make_cell(batch_size=64), make_cell(batch_size=8)]
+    results = [make_result(cells[1], repeat=2), make_result(cells[0], repeat=1)]
+    rows = load(store, make_run(cells, repeats=2), results).results
+    assert [(64, 1, "ok"), (64, 2, "missing"), (8, 1, "missing"), (8, 2, "ok")] == list(
+        rows[["batch_size", "repeat", "status"]].itertuples(index=False, name=None)
+    )
+
+
+def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store):
+    result = make_result(step_seconds=(0.1, 0.4, 0.2), warmup_step_seconds=(0.5, 0.3))
+    row = load(store, make_run(repeats=1), [result]).results.iloc[0]
+    assert 0.2 == row["median_step_seconds"]
+    assert 3 * 64 / 0.7 == pytest.approx(row["throughput_samples_per_s"])
+    assert 0.8 == pytest.approx(row["warmup_seconds"])
+    assert (2, 3) == (row["num_warmup_steps_taken"], row["num_steps_taken"])
+    assert 2**30 == row["peak_rss_bytes"]
+    assert pd.isna(row["peak_memory_allocated_bytes"])
+    assert ("2.11.0", 2) == (row["framework_version"], row["num_threads"])
+    assert START == row["started_at"]
+
+
+def test_a_failure_is_a_row_with_its_reason(store):
+    result = make_failed_result(status="oom", message="asked for 3 GiB", stderr_tail="Killed")
+    collection = load(store, make_run(repeats=1), [result])
+    row = collection.results.iloc[0]
+    assert ("oom", "out-of-memory", "asked for 3 GiB", "Killed") == tuple(
+        row[["status", "error_kind", "error_message", "stderr_tail"]]
+    )
+    assert pd.isna(row["median_step_seconds"])
+    assert 0 == len(collection.samples)
+
+
+def test_every_raw_step_is_in_the_samples(store):
+    cell = make_cell(device="gpu")
+    result = make_result(
+        cell, step_seconds=(0.2, 0.3), warmup_step_seconds=(0.9,), device_step_seconds=(0.1, 0.2), repeat=2
+    )
+    samples = load(store, make_run([cell], repeats=2), [result]).samples
+    assert [("warmup", 0, 0.9), ("timed", 0, 0.2), ("timed", 1, 0.3)] == list(
+        samples[["kind", "index", "seconds"]].itertuples(index=False, name=None)
+    )
+    assert [0.1, 0.2] == samples["device_seconds"].dropna().to_list()
+    assert {2} == set(samples["repeat"])
+
+
+def test_the_earliest_ok_attempt_counts(store):
+    later, middle = START + timedelta(hours=2), START + timedelta(hours=1)
+    attempts = [
+        make_failed_result(attempt="a1"),
+        make_result(attempt="a2", started_at=later, finished_at=later),
+        make_result(attempt="a3", started_at=middle, finished_at=middle),
+    ]
+    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    assert ("a3", "ok", 3) == tuple(row[["attempt", "status", "num_attempts"]])
+
+
+def test_without_an_ok_attempt_the_latest_one_counts(store):
+    later = START + timedelta(hours=1)
+    attempts = [
+        make_failed_result(attempt="a1", status="timeout", started_at=later, finished_at=later),
+        make_failed_result(attempt="a2", status="oom"),
+    ]
+    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    assert ("a1", "timeout", 2) == tuple(row[["attempt", "status", "num_attempts"]])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no JSON: EOF while parsing"),
+        ('{"schema_version": 1, "run', "no JSON: EOF while parsing"),
+        ("\x00\x01", "no JSON: expected value"),
+        ("[" * 100_000, "no JSON: recursion limit"),
+        ("[]", "no Result: Input should be an object"),
+        ('{"hello": "world"}', "no Result: run_id: Field required (and"),
+    ],
+)
+def test_a_damaged_or_foreign_document_is_named_and_skipped(store, text, reason):
+    collection = put_text(store, text)
+    (skipped,) = collection.skipped
+    assert skipped.key.endswith("/2-a1.json")
+    assert skipped.reason.startswith(reason)
+    assert ["ok", "missing"] == collection.results["status"].to_list()
+
+
+def test_a_document_of_another_version_is_named_as_such(store):
+    document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": 3, "new_field": 1}
+    (skipped,) = put_text(store, json.dumps(document)).skipped
+    assert "schema_version is 3, this version reads 2" == skipped.reason
+
+
+def test_a_reason_is_one_line(store):
+    document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": "1\n2" * 500}
+    (skipped,) = put_text(store, json.dumps(document)).skipped
+    assert "\n" not in skipped.reason
+    assert len(skipped.reason) <= 300
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"repeat": 1}, "repeat is '1' inside, '2' in its key"),
+        ({"attempt": "zz"}, "attempt is 'zz' inside, 'a1' in its key"),
+        ({"run_id": "other"}, f"run_id is 'other' inside, '{RUN_ID}' in its key"),
+    ],
+)
+def test_a_result_that_disagrees_with_its_key_is_skipped(store, changes, reason):
+    result = make_result(**({"repeat": 2} | changes))
+    (skipped,) = put_text(store, result.to_json().decode()).skipped
+    assert reason == skipped.reason
+
+
+def test_a_result_of_another_cell_than_its_key_says_is_skipped(store):
+    (skipped,) = put_text(store, make_result(make_cell(batch_size=8), repeat=2).to_json().decode()).skipped
+    assert skipped.reason.startswith("cell_id is 'conv6-pytorch-cpu-train-fp32-eager-b8-")
+
+
+def test_a_key_that_is_none_of_a_result_is_skipped(store):
+    key = f"runs/{RUN_ID}/results/notes.txt"
+    collection = put_text(store, "hello", key=key)
+    assert [(key, "the key is not one of a result")] == [(s.key, s.reason) for s in collection.skipped]
+
+
+def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store):
+    strange = make_result(make_cell(batch_size=3))
+    extra = make_result(repeat=4)
+    collection = load(store, make_run(repeats=3), [strange, extra])
+    assert {
+        key_of(strange): f"cell '{strange.cell_id}' is not in the run's plan",
+        key_of(extra): "repeat 4 of a cell that was planned with 3",
+    } == {skipped.key: skipped.reason for skipped in collection.skipped}
+    assert {"missing"} == set(collection.results["status"])
+
+
+def test_a_run_without_any_result_loads(store):
+    collection = load(store, make_run(repeats=2), [])
+    assert ["missing", "missing"] == collection.results["status"].to_list()
+    assert 0 == len(collection.samples)
+    assert {} == collection.environments
+
+
+def test_a_missing_run_names_the_nearest_and_the_newest(store):
+    put_documents(store, make_run(run_id="smoke-new", created_at=START + timedelta(days=1)), [])
+    put_documents(store, make_run(run_id="smoke-old"), [])
+    store.put("runs/empty/other.json", b"")
+    with pytest.raises(UserError) as caught:
+        load_run(store, "smoke-odl")
+    assert "no run 'smoke-odl'; did you mean 'smoke-old'? The newest are smoke-new, smoke-old, empty" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("run_id", ["", "../x", "Smoke Run"])
+def test_a_run_id_that_can_be_none_is_a_missing_run(store, run_id):
+    put_documents(store, make_run(run_id="smoke-old"), [])
+    with pytest.raises(UserError, match="did you mean 'smoke-old'"):
+        load_run(store, run_id)
+
+
+def test_an_empty_store_says_that_it_holds_no_runs(store):
+    with pytest.raises(UserError, match="holds no runs"):
+        load_run(store, "smoke")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "run.json cannot be read: no JSON"),
+        (make_run(run_id="other").to_json().decode(), "run.json holds the run 'other'"),
+    ],
+)
+def test_a_run_whose_plan_is_damaged_or_anothers_is_refused(store, text, message):
+    store.put(run_key(RUN_ID), text.encode())
+    with pytest.raises(UserError, match=message):
+        load_run(store, RUN_ID)
+
+
+def test_a_run_that_plans_a_cell_twice_is_refused(store):
+    plan = json.loads(make_run(repeats=2).to_json())
+    plan["cells"] *= 2
+    store.put(run_key(RUN_ID), json.dumps(plan).encode())
+    with pytest.raises(UserError) as caught:
+        load_run(store, RUN_ID)
+    assert f"run.json cannot be read: no Run: Value error, cells: '{make_cell().cell_id}' is planned 2 times" in str(
+        caught.value
+    )
+
+
+def test_a_run_without_its_plan_is_refused(store):
+    store.put(key_of(make_result()), make_result().to_json())
+    with pytest.raises(UserError, match=r"run.json is missing"):
+        load_run(store, RUN_ID)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cpu_model": "AMD EPYC"},
+        {"num_visible_cores": 4},
+        {"cpu_quota_cores": None},
+        {"num_threads": 1},
+        {"cpu_governor": "powersave"},
+        {"python_version": "3.12.1"},
+        {"versions": {"torch": "2.12.0", "numpy": "2.3.5"}},
+        {"settings": {"cudnn.benchmark": True}},
+        {"image": "sha256:00"},
+        {"gpus": (make_gpu(),)},
+    ],
+)
+def test_what_can_change_a_time_changes_the_environment_id(changes):
+    assert identify_environment(make_environment()) != identify_environment(make_environment(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": "H100"}, {"driver_version": "1"}, {"cuda_version": "11"}, {"cudnn_version": None}]
+)
+def test_another_gpu_driver_or_library_changes_the_environment_id(changes):
+    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
+    assert identify_environment(same) != identify_environment(other)
+
+
+@pytest.mark.parametrize("changes", [{"hostname": "bench-2"}, {"kernel": "6.2"}, {"git_revision": None}])
+def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes):
+    assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))
+
+
+def test_environments_are_kept_by_id(store):
+    results = [
+        make_result(repeat=1),
+        make_result(repeat=2, environment=make_environment(num_threads=1)),
+        make_result(repeat=3, environment=make_environment(hostname="bench-2")),
+    ]
+    collection = load(store, make_run(), results)
+    assert {2: "bench-1", 1: "bench-1"} == {e.num_threads: e.hostname for e in collection.environments.values()}
+    assert collection.results["environment_id"].to_list() == [
+        identify_environment(result.environment) for result in results
+    ]
+
+
+def test_written_tables_read_back_as_they_were(store, tmp_path):
+    collection = load(store, make_run(repeats=3), [make_result(), make_failed_result(repeat=2, stderr_tail='a,"b"\nc')])
+    paths = write_collection(collection, tmp_path / "new" / "tables")
+    by_name = {path.name: path for path in paths}
+    pd.testing.assert_frame_equal(collection.results, pd.read_parquet(by_name["results.parquet"]))
+    pd.testing.assert_frame_equal(collection.samples, pd.read_parquet(by_name["samples.parquet"]))
+    rows = pd.read_csv(by_name["results.csv"])
+    assert ["ok", "failed", "missing"] == rows["status"].to_list()
+    assert 'a,"b"\nc' == rows["stderr_tail"][1]
+    assert [0.1] == pd.read_csv(by_name["cells.csv"])["median_step_seconds"].to_list()
+    assert ["failed", "missing"] == pd.read_csv(by_name["failures.csv"])["status"].to_list()
+    assert ["key", "reason"] == pd.read_csv(by_name["skipped.csv"]).columns.to_list()

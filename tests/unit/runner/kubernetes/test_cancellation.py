@@ -1,0 +1,91 @@
+"""runner.kubernetes.cancellation: which marks stop a runner, and how often the store is looked at for them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.store import Store, cancelled_prefix
+from runner.kubernetes import cancellation
+from runner.kubernetes.cancellation import Cancellation, CancellationWatcher, RunCancelled, leave_mark, list_marks
+from runner.kubernetes.dispatcher import Dispatcher
+
+RUN_ID = "mine"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}")
+
+
+@pytest.fixture
+def dispatcher() -> Iterator[Dispatcher]:
+    dispatcher = Dispatcher(tell_user=lambda message: None, patience_seconds=60.0)
+    yield dispatcher
+    dispatcher.stop()
+
+
+def make_lookout(dispatcher: Dispatcher, store: Store) -> CancellationWatcher:
+    return CancellationWatcher(dispatcher=dispatcher, store=store, run_id=RUN_ID, known=list_marks(store, RUN_ID))
+
+
+def hear_all(dispatcher: Dispatcher, cancellation_watcher: CancellationWatcher) -> None:
+    while cancellation_watcher.is_looking:
+        dispatcher.hear_next()
+
+
+def test_each_cancellation_leaves_a_mark_of_its_own_that_says_who_and_when(store: Store) -> None:
+    leave_mark(store, RUN_ID)
+    leave_mark(store, RUN_ID)
+    leave_mark(store, "others")
+
+    keys = sorted(store.list_keys(cancelled_prefix(RUN_ID)))
+    assert 2 == len(keys)
+    first, second = (Cancellation.model_validate_json(store.get(key)) for key in keys)
+    assert (RUN_ID, RUN_ID) == (first.run_id, second.run_id)
+    assert first.user
+    assert first.hostname
+    assert first.cancelled_at != second.cancelled_at
+
+
+def test_a_mark_that_was_there_at_the_start_stops_nobody_and_a_later_one_does(
+    dispatcher: Dispatcher, store: Store
+) -> None:
+    leave_mark(store, RUN_ID)
+    cancellation_watcher = make_lookout(dispatcher, store)
+    answers: list[str] = []
+
+    cancellation_watcher.look(lambda: answers.append("go on"))
+    hear_all(dispatcher, cancellation_watcher)
+    assert ["go on"] == answers
+
+    leave_mark(store, "others")
+    cancellation_watcher.look(lambda: answers.append("go on"))
+    hear_all(dispatcher, cancellation_watcher)
+    assert ["go on"] * 2 == answers
+
+    leave_mark(store, RUN_ID)
+    cancellation_watcher.look(lambda: answers.append("go on"))
+    with pytest.raises(RunCancelled):
+        hear_all(dispatcher, cancellation_watcher)
+    assert ["go on"] * 2 == answers
+
+
+def test_who_asks_while_a_look_is_under_way_shares_the_next(
+    dispatcher: Dispatcher, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancellation_watcher = make_lookout(dispatcher, store)
+    looks: list[str] = []
+
+    def count_looks(store: Store, run_id: str) -> frozenset[str]:
+        looks.append(run_id)
+        return list_marks(store, run_id)
+
+    monkeypatch.setattr(cancellation, "list_marks", count_looks)
+    answers: list[int] = []
+    for number in range(200):
+        cancellation_watcher.look(lambda number=number: answers.append(number))  # type: ignore[misc]
+    hear_all(dispatcher, cancellation_watcher)
+
+    assert list(range(200)) == answers
+    assert [RUN_ID] * 2 == looks

@@ -1,0 +1,167 @@
+"""runner.kubernetes.connection: credentials that cannot be right are refused by name, no message shows them."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench.errors import UserError
+from runner.kubernetes import connection as connection_module
+from runner.kubernetes.connection import ApiError, Connection
+
+BAD_TOKENS = ("hunter2\r\nX-Evil: 1", "hunter2 and more", "hünter2", "hunter2\x01", "hunter2\nhunter3")
+
+
+class Server(ThreadingHTTPServer):
+    """Answers `{}` to everything and keeps the header that it was sent."""
+
+    daemon_threads = True
+    seen: str | None = None
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            started.seen = self.headers["Authorization"]
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    started = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=started.serve_forever, args=(0.01,))
+    thread.start()
+    yield started
+    started.shutdown()
+    thread.join()
+    started.server_close()
+
+
+class Kubeconfig:
+    """A file with one context, `lab`, whose user `me` is the test's."""
+
+    def __init__(self, path: Path, url: str) -> None:
+        self.path, self.url = path, url
+
+    def write(self, user: dict[str, Any], **cluster: str) -> None:
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "lab",
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
+            "clusters": [{"name": "lab", "cluster": {"server": self.url} | cluster}],
+            "users": [{"name": "me", "user": user}],
+        }
+        self.path.write_text(yaml.safe_dump(document))
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    return Kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{server.server_address[1]}")
+
+
+def give_token(how: str, token: str, folder: Path) -> dict[str, Any]:
+    """Return the user of a kubeconfig who has this token by this way."""
+    if how == "token":
+        return {"token": token}
+    if how == "tokenFile":
+        (folder / "token").write_text(token, newline="")
+        return {"tokenFile": str(folder / "token")}
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": token}}
+    (folder / "answer.json").write_text(json.dumps(answer))
+    return {"exec": {"apiVersion": version, "command": "cat", "args": [str(folder / "answer.json")]}}
+
+
+@pytest.mark.parametrize("how", ["token", "tokenFile", "exec"])
+def test_the_line_break_behind_a_token_is_not_part_of_it(
+    how: str, kubeconfig: Kubeconfig, server: Server, tmp_path: Path
+) -> None:
+    kubeconfig.write(give_token(how, "hunter2\n", tmp_path))
+    Connection(context="lab").get_object("/version")
+    assert server.seen == "Bearer hunter2"
+
+
+@pytest.mark.parametrize("token", BAD_TOKENS)
+@pytest.mark.parametrize("how", ["token", "tokenFile", "exec"])
+def test_a_token_that_no_header_can_carry_is_refused_by_name_and_not_shown(
+    how: str, token: str, kubeconfig: Kubeconfig, tmp_path: Path
+) -> None:
+    kubeconfig.write(give_token(how, token, tmp_path))
+    with pytest.raises(UserError, match=r"--on lab: .*kubeconfig: user `me`: .*token") as caught:
+        Connection(context="lab")
+    assert "nter2" not in str(caught.value)
+
+
+def test_a_token_that_goes_bad_in_mid_run_is_an_error_of_the_api(
+    kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "CREDENTIALS_SECONDS", 0.0)
+    kubeconfig.write({"token": "hunter2"})
+    connection = Connection(context="lab", patience_seconds=0.0)
+    connection.get_object("/version")
+    connection._client.configuration.refresh_api_key_hook = None
+    connection._client.configuration.api_key["BearerToken"] = "Bearer hunter2\x01"
+    with pytest.raises(ApiError, match="token") as caught:
+        connection.get_object("/version")
+    assert (caught.value.status, "hunter2" in caught.value.message) == (401, False)
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"username": "me", "password": "hunter2€"},
+        {"username": "me", "password": 2},
+        {"client-key-data": "hunter2!", "client-certificate-data": "hunter2!"},
+        {"token": {"hunter2": "x"}},
+    ],
+)
+def test_credentials_of_another_kind_that_cannot_be_read_are_refused_and_not_shown(
+    user: dict[str, Any], kubeconfig: Kubeconfig
+) -> None:
+    kubeconfig.write(user, server=kubeconfig.url.replace("http:", "https:"))
+    with pytest.raises(UserError, match=r"--on lab: .*kubeconfig: user `me`") as caught:
+        Connection(context="lab")
+    assert "hunter" not in str(caught.value)
+
+
+def test_a_client_certificate_that_is_none_is_refused_at_once_and_not_shown(kubeconfig: Kubeconfig) -> None:
+    key = base64.b64encode(b"-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n").decode()
+    kubeconfig.write(
+        {"client-certificate-data": key, "client-key-data": key}, server=kubeconfig.url.replace("http:", "https:")
+    )
+    with pytest.raises(UserError, match=r"user `me`: client-certificate.* or client-key") as caught:
+        Connection(context="lab")
+    assert ("hunter2" in str(caught.value), key in str(caught.value)) == (False, False)
+
+
+def test_a_file_that_is_no_yaml_is_named_and_not_shown(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.path.write_text("users:\n- name: me\n  user: {token: 'hunter2\n  x: [")
+    with pytest.raises(UserError, match="--on lab: .*kubeconfig") as caught:
+        Connection(context="lab")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_token_of_a_pod_is_refused_by_name_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kubernetes.config import incluster_config
+
+    (tmp_path / "ca.crt").write_text("x")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    (tmp_path / "token").write_text("hunter2\x01")
+    with pytest.raises(UserError, match=r"--on in-cluster: the token of the service account") as caught:
+        Connection(context="in-cluster")
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,127 @@
+"""Jobs and pods of a real API server go in; what the runner goes by must come out."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cluster_objects import load_job, load_object, load_pod
+from runner.kubernetes.object_status import CANCELLED, read_job_status, read_pod_status
+
+CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
+
+
+@pytest.mark.parametrize(
+    ("state", "end", "reason"),
+    [
+        ("running", None, ""),
+        ("suspended", None, ""),
+        ("complete", "complete", "CompletionsReached"),
+        ("oom", "failed", "PodFailurePolicy"),
+        ("deadline", "failed", "DeadlineExceeded"),
+        ("backoff", "failed", "BackoffLimitExceeded"),
+    ],
+)
+def test_a_job_says_whether_and_how_it_ended(state: str, end: str | None, reason: str) -> None:
+    job = load_job(state)
+    assert (end, reason) == (job.end, job.reason)
+    assert (state == "suspended") == job.is_suspended
+    assert (CELL_ID, 1, "cpu") == (job.cell_id, job.number, job.pool)
+
+
+def test_a_running_job_counts_its_pods() -> None:
+    job = load_job("running")
+    assert (1, 1, 0) == (job.num_active, job.num_ready, job.num_failed_pods)
+    assert job.ended_at is None
+
+
+def test_a_job_that_is_about_to_fail_has_not_ended_yet() -> None:
+    job = load_object("job-oom")
+    job["status"]["conditions"] = [item for item in job["status"]["conditions"] if item["type"] == "FailureTarget"]
+    assert read_job_status(job).end is None
+
+
+def test_the_end_of_a_failed_job_is_when_its_condition_changed() -> None:
+    assert datetime(2026, 11, 21, 8, 57, 5, tzinfo=UTC) == load_job("deadline").ended_at
+
+
+def test_a_job_of_which_nothing_is_known_yet_is_read() -> None:
+    job = load_object("job-running")
+    del job["status"]
+    del job["metadata"]["labels"]
+    seen = read_job_status(job)
+    assert (None, 0, "", False) == (seen.end, seen.num_ready, seen.cell_id, seen.is_cancelled)
+
+
+def test_a_cancelled_job_is_known_by_its_annotation() -> None:
+    job = load_object("job-running")
+    assert not read_job_status(job).is_cancelled
+    job["metadata"]["annotations"] = {CANCELLED: "true"}
+    assert read_job_status(job).is_cancelled
+
+
+def test_a_pod_without_a_node_has_the_schedulers_words() -> None:
+    pod = load_pod("unschedulable")
+    assert pod.unschedulable.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert ("Pending", "") == (pod.phase, pod.node)
+
+
+def test_a_pod_with_a_node_is_not_unschedulable() -> None:
+    assert ["", "", ""] == [load_pod(state).unschedulable for state in ("running", "image", "oom")]
+
+
+def test_a_pod_held_back_by_a_scheduling_gate_is_not_unschedulable() -> None:
+    pod = load_object("pod-unschedulable")
+    pod["status"]["conditions"][0]["reason"] = "SchedulingGated"
+    assert "" == read_pod_status(pod).unschedulable
+
+
+@pytest.mark.parametrize(
+    ("state", "disruption"),
+    [
+        ("preempted", "PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod"),
+        ("evicted", "EvictionByEvictionAPI: Eviction API: evicting"),
+        ("oom", ""),
+        ("rejected", ""),
+    ],
+)
+def test_a_pod_that_its_node_took_down_says_why(state: str, disruption: str) -> None:
+    assert disruption == load_pod(state).disruption
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "reason", "message"),
+    [
+        ("oom", 137, "OOMKilled", "out of memory"),
+        ("user", 2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
+        ("running", None, "", ""),
+        (
+            "rejected",
+            None,
+            "OutOfcpu",
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000, used: 3100, capacity: 4000",
+        ),
+    ],
+)
+def test_the_end_of_a_pod_is_its_containers_or_its_own(state: str, code: int | None, reason: str, message: str) -> None:
+    pod = load_pod(state)
+    assert (code, reason, message) == (pod.exit_code, pod.end_reason, pod.end_message)
+
+
+def test_why_a_container_waits_is_read() -> None:
+    pod = load_pod("secret")
+    assert "CreateContainerConfigError" == pod.waiting_reason
+    assert 'secret "benchmatrix-store" not found' == pod.waiting_message
+
+
+def test_a_container_that_a_mesh_added_is_not_the_cells() -> None:
+    pod = load_object("pod-oom")
+    sidecar = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    pod["status"]["containerStatuses"].insert(0, sidecar)
+    assert 137 == read_pod_status(pod).exit_code
+
+
+def test_a_pod_that_was_just_created_is_read() -> None:
+    pod = load_object("pod-unschedulable")
+    del pod["status"]
+    seen = read_pod_status(pod)
+    assert ("", None, None, "") == (seen.phase, seen.exit_code, seen.started_at, seen.unschedulable)

@@ -1,0 +1,96 @@
+"""Pods that do not start go in; why, and how long that is waited for, must come out."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench.schema import PlannedCell
+from cluster_objects import load_object, load_pod
+from factories import make_cell
+from runner.kubernetes.object_status import PodStatus
+from runner.kubernetes.pod_failures import CONFIGURATION_SECONDS, IMAGE_SECONDS, PodFailure, find_pod_failure
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.tasks import Task
+from runner.matrix.plan import Repeat
+
+UNSCHEDULABLE_SECONDS = 900.0
+
+
+def find(*pods: PodStatus, no_pod_words: str = "") -> PodFailure | None:
+    planned = PlannedCell(cell=make_cell(), repeats=1, timeout_seconds=600.0)
+    task = Task(
+        repeat=Repeat(planned=planned, number=1),
+        key=JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=1, round_number=0),
+        pods={pod.name: pod for pod in pods},
+        no_pod_words=no_pod_words,
+    )
+    return find_pod_failure(task, unschedulable_seconds=UNSCHEDULABLE_SECONDS)
+
+
+def wait_for(reason: str, message: str) -> PodStatus:
+    return replace(load_pod("image"), waiting_reason=reason, waiting_message=message)
+
+
+def test_a_pod_that_no_node_takes_is_told_in_the_schedulers_words() -> None:
+    found = find(load_pod("unschedulable"))
+    assert found is not None
+    assert ("unschedulable", UNSCHEDULABLE_SECONDS) == (found.kind, found.patience_seconds)
+    assert found.to_failure().message.startswith("no node took the pod: 0/1 nodes are available: 1 Insufficient cpu.")
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "kind", "patience"),
+    [
+        ("ImagePullBackOff", 'Back-off pulling image "x": not found', "bad-image", 0),
+        ("ErrImagePull", "401 Unauthorized", "bad-image", 0),
+        ("ErrImagePull", "pull access denied", "bad-image", 0),
+        ("ErrImagePull", "dial tcp: i/o timeout", "bad-image", IMAGE_SECONDS),
+        ("RegistryUnavailable", "", "bad-image", IMAGE_SECONDS),
+        ("InvalidImageName", "couldn't parse", "bad-image", 0),
+        ("ErrImageNeverPull", "", "bad-image", 0),
+        ("CreateContainerConfigError", 'secret "x" not found', "bad-configuration", CONFIGURATION_SECONDS),
+        ("CreateContainerError", "", "bad-configuration", CONFIGURATION_SECONDS),
+    ],
+)
+def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
+    reason: str, message: str, kind: str, patience: float
+) -> None:
+    found = find(wait_for(reason, message))
+    assert found is not None
+    assert (kind, patience) == (found.kind, found.patience_seconds)
+    assert f"{reason}: {message}".rstrip(": ") == found.words
+
+
+@pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
+def test_a_container_that_is_about_to_start_is_not_hindered(reason: str) -> None:
+    assert find(wait_for(reason, "")) is None
+
+
+def test_pods_that_run_or_failed_hinder_nothing() -> None:
+    assert find(load_pod("running"), load_pod("rejected"), load_pod("preempted")) is None
+
+
+def test_the_newest_pending_pod_counts() -> None:
+    older = load_pod("image")
+    newer = load_pod("unschedulable")
+    assert older.created_at < newer.created_at
+    found = find(newer, older)
+    assert found is not None
+    assert "unschedulable" == found.kind
+
+
+def test_a_quota_is_waited_for_like_a_node() -> None:
+    found = find(no_pod_words=load_object("messages")["quota"])
+    assert found is not None
+    assert ("unschedulable", UNSCHEDULABLE_SECONDS) == (found.kind, found.patience_seconds)
+    assert "exceeded quota: team" in found.words
+
+
+def test_a_service_account_that_is_not_there_is_a_fault_of_the_configuration() -> None:
+    found = find(no_pod_words=load_object("messages")["no-account"])
+    assert found is not None
+    assert ("bad-configuration", CONFIGURATION_SECONDS) == (found.kind, found.patience_seconds)
+
+
+def test_a_task_of_which_nothing_is_known_is_not_hindered() -> None:
+    assert find() is None

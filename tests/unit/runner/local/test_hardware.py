@@ -1,0 +1,135 @@
+"""runner.local.hardware: which GPUs a cell would get, from an NVML with made-up devices, and missing compilers."""
+
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+
+from bench.capabilities import GpuKind
+from factories import make_cell
+from fake_interpreters import make_interpreter
+from runner.local.hardware import explain_missing_compiler, find_gpu
+
+T4, A100 = ("Tesla T4", (7, 5)), ("NVIDIA A100-SXM4-40GB", (8, 0))
+
+
+class Devices:
+    """Takes the place of the driver: NVML's functions over a list of names and capabilities; a handle is an index."""
+
+    def __init__(self, *kinds: tuple[str, tuple[int, int]]) -> None:
+        self.kinds = kinds
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, function in {
+            "nvmlInit": lambda: None,
+            "nvmlShutdown": lambda: None,
+            "nvmlDeviceGetCount": lambda: len(self.kinds),
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetHandleByUUID": self.find_part,
+            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}{handle}{handle}-abc",
+            "nvmlDeviceGetName": lambda handle: self.kinds[handle][0],
+            "nvmlDeviceGetCudaComputeCapability": lambda handle: list(self.kinds[handle][1]),
+        }.items():
+            monkeypatch.setattr(pynvml, name, function)
+
+    def find_part(self, uuid: str) -> int:
+        if uuid != "MIG-of-1":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return 1
+
+
+def make_kind(kind: tuple[str, tuple[int, int]], num_gpus: int) -> GpuKind:
+    return GpuKind(name=kind[0], compute_capability=kind[1], num_gpus=num_gpus)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "visible", "expected"),
+    [
+        ((T4,), None, make_kind(T4, 1)),
+        ((A100, A100, A100), None, make_kind(A100, 3)),
+        ((A100, T4, A100), None, make_kind(A100, 1)),  # two of one kind are no neighbours
+        ((T4, A100, A100), "1,2", make_kind(A100, 2)),
+        ((T4, A100, A100), "2, 0", make_kind(A100, 1)),
+        ((T4, A100), "GPU-111", make_kind(A100, 1)),
+        ((T4, A100), "GPU-111-abc,GPU-0", make_kind(A100, 1)),
+        ((T4, A100), "MIG-of-1", make_kind(A100, 1)),
+        ((A100, A100), "0,7,1", make_kind(A100, 1)),  # CUDA reads no further than a device that is not there
+        ((T4,), "", None),
+        ((T4,), "-1", None),
+        ((T4,), "GPU-9", None),
+        ((T4,), "MIG-of-2", None),
+        ((), None, None),
+    ],
+)
+def test_a_cell_gets_the_first_visible_gpus_of_one_kind(
+    kinds: tuple[Any, ...], visible: str | None, expected: GpuKind | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Devices(*kinds).install(monkeypatch)
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert expected == find_gpu()
+
+
+def test_without_a_driver_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", fail)
+    assert find_gpu() is None
+
+
+@pytest.fixture
+def path_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one folder on the PATH, empty; CC and CXX are not set."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in ("CC", "CXX"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("cpu", "a C++ compiler, and there is no g++ on PATH"), ("gpu", "a C compiler, and there is no gcc or clang on")],
+)
+def test_compiled_pytorch_without_a_compiler_is_refused_with_how_to_mend_it(
+    device: str, words: str, path_folder: Path
+) -> None:
+    reason = explain_missing_compiler(make_cell(mode="compiled", device=device))
+    assert reason is not None
+    assert words in reason
+    assert "install one (Debian: apt-get install g" in reason
+
+
+@pytest.mark.parametrize(("device", "program"), [("cpu", "g++"), ("gpu", "gcc"), ("gpu", "clang")])
+def test_a_compiler_on_the_path_is_enough(device: str, program: str, path_folder: Path) -> None:
+    make_interpreter(path_folder / program, "")
+    assert explain_missing_compiler(make_cell(mode="compiled", device=device)) is None
+
+
+@pytest.mark.parametrize(("device", "program"), [("cpu", "gcc"), ("cpu", "clang"), ("gpu", "g++")])
+def test_a_compiler_of_another_language_is_not(device: str, program: str, path_folder: Path) -> None:
+    make_interpreter(path_folder / program, "")
+    assert explain_missing_compiler(make_cell(mode="compiled", device=device)) is not None
+
+
+@pytest.mark.parametrize(("device", "variable"), [("cpu", "CXX"), ("gpu", "CC")])
+def test_the_compiler_that_a_variable_names_is_the_one(
+    device: str, variable: str, path_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = make_interpreter(path_folder / "my-compiler", "")
+    cell = make_cell(mode="compiled", device=device)
+    for value in ("my-compiler", str(compiler), "my-compiler -v"):
+        monkeypatch.setenv(variable, value)
+        assert explain_missing_compiler(cell) is None
+    for name in ("g++", "gcc"):
+        make_interpreter(path_folder / name, "")
+    monkeypatch.setenv(variable, "icpx")
+    assert f"{variable}=icpx is no program; install" in str(explain_missing_compiler(cell))
+
+
+@pytest.mark.parametrize("fields", [{}, {"framework": "tensorflow", "mode": "compiled"}, {"framework": "tensorflow"}])
+def test_what_torch_compile_does_not_make_needs_no_compiler(fields: dict[str, Any], path_folder: Path) -> None:
+    assert explain_missing_compiler(make_cell(**fields)) is None

@@ -1,0 +1,275 @@
+"""runner.local.host_lock: one run at a time, nothing left of one that was killed. Every runner is a real process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UserError
+from fake_interpreters import is_running
+from runner.local.host_lock import Holders, find_holders, hold_host_lock
+
+HANG_GUARD_SECONDS = 30.0
+
+HOLD = """
+import subprocess, sys, time
+from runner.local.host_lock import hold_host_lock
+with hold_host_lock(sys.argv[1]) as lock:
+    {start}
+    print("held", flush=True)
+    time.sleep({seconds})
+"""
+START_GROUP = (
+    "child = subprocess.Popen(['sh', '-c', 'sleep 60 & echo $!; exec sleep 60'], pass_fds=[lock], "
+    "start_new_session=True, stdout=subprocess.PIPE, text=True); print(child.pid, child.stdout.readline(), end='')"
+)
+TRY = """
+import sys
+from bench.errors import UserError
+from runner.local.host_lock import hold_host_lock
+try:
+    with hold_host_lock(sys.argv[1]):
+        sys.stdin.read()
+except UserError:
+    sys.exit(2)
+"""
+
+StartRunner = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start_runner(lock_folder: Path) -> Iterator[StartRunner]:
+    """Starts programs that hold the lock, each in a session of its own, and ends them."""
+    runners: list[subprocess.Popen[str]] = []
+
+    def start(program: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", program, f"run-{len(runners) + 1}"]
+        runner = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        runners.append(runner)
+        return runner
+
+    yield start
+    for runner in runners:
+        with runner:
+            runner.kill()
+
+
+def read_line(runner: "subprocess.Popen[str]") -> str:
+    assert runner.stdout is not None
+    return runner.stdout.readline().strip()
+
+
+@pytest.mark.usefixtures("lock_folder")
+def test_the_lock_is_free_again_after_the_run() -> None:
+    for number in range(3):
+        with hold_host_lock(f"run-{number}") as lock:
+            assert not os.get_inheritable(lock)
+
+
+def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner, lock_folder: Path) -> None:
+    first = start_runner(HOLD.format(start="", seconds=60))
+    assert "held" == read_line(first)
+
+    with pytest.raises(UserError) as refusal, hold_host_lock("run-2"):
+        pass
+
+    assert str(lock_folder) in str(refusal.value)
+    assert f"run run-1 measures on this machine (processes: {first.pid})" in str(refusal.value)
+    assert is_running(first.pid)
+
+
+def test_a_runner_that_is_stopped_keeps_the_lock(start_runner: StartRunner) -> None:
+    first = start_runner(HOLD.format(start="", seconds=60))
+    assert "held" == read_line(first)
+    first.send_signal(signal.SIGSTOP)
+
+    with pytest.raises(UserError), hold_host_lock("run-2"):
+        pass
+
+    assert is_running(first.pid)
+
+
+def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_runner: StartRunner) -> None:
+    killed = start_runner(HOLD.format(start=START_GROUP, seconds=60))
+    group = [int(word) for word in read_line(killed).split()]
+    assert "held" == read_line(killed)
+    killed.kill()
+    killed.wait()
+    assert [True, True] == [is_running(pid) for pid in group]
+
+    with hold_host_lock("run-2"):
+        deadline = time.monotonic() + HANG_GUARD_SECONDS
+        while any(is_running(pid) for pid in group):
+            assert time.monotonic() < deadline, "an orphan lives on"
+            time.sleep(0.01)
+
+
+def test_a_run_whose_child_lives_on_after_its_end_does_not_block_the_next(start_runner: StartRunner) -> None:
+    start = "child = subprocess.Popen(['sleep', '60'], pass_fds=[lock], start_new_session=True); print(child.pid)"
+    ended = start_runner(HOLD.format(start=start, seconds=0))
+    orphan = int(read_line(ended))
+    ended.wait()
+
+    with hold_host_lock("run-2"):
+        assert not is_running(orphan)
+
+
+def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: StartRunner) -> None:
+    killed = start_runner(HOLD.format(start=START_GROUP, seconds=60))
+    read_line(killed)
+    assert "held" == read_line(killed)
+    killed.kill()
+    killed.wait()
+
+    rivals = [start_runner(TRY) for _ in range(5)]
+    deadline = time.monotonic() + HANG_GUARD_SECONDS
+    while sum(rival.poll() is None for rival in rivals) > 1:
+        assert time.monotonic() < deadline, "more than one rival still waits"
+        time.sleep(0.02)
+    codes = sorted(rival.communicate() and rival.returncode for rival in rivals)
+
+    assert [0, 2, 2, 2, 2] == codes
+
+
+def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) -> None:
+    command = ["sh", "-c", "while :; do /bin/true; done"]
+    with subprocess.Popen(command, start_new_session=True) as churn, (tmp_path / "lock").open("w") as file:
+        try:
+            found = {find_holders(file.fileno()) for _ in range(300)}
+        finally:
+            os.killpg(churn.pid, signal.SIGKILL)
+
+    assert {Holders(owner=None, alive=frozenset())} == found
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe{", b'{"runner_pid": 1, "process_group": 1}', b"x" * 10_000])
+def test_whatever_is_written_in_the_lock_does_no_harm(
+    content: bytes, start_runner: StartRunner, lock_folder: Path
+) -> None:
+    path = lock_folder / "benchmatrix.lock"
+    path.write_bytes(content)
+
+    with hold_host_lock("run-1"):
+        assert b"run-1" == path.read_bytes()
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("data")
+    (lock_folder / "benchmatrix.lock").symlink_to(tmp_path / "precious")
+
+    with pytest.raises(UserError, match=r"benchmatrix\.lock: this cannot be used as a lock"), hold_host_lock("run"):
+        pass
+
+    assert "data" == (tmp_path / "precious").read_text()
+
+
+def test_a_bystander_that_holds_the_lock_is_left_alone(
+    lock_folder: Path, monkeypatch: pytest.MonkeyPatch, start_runner: StartRunner
+) -> None:
+    """As a script does that waits for a quiet machine: `exec 9<>FILE; flock 9`, whose taker of the lock has ended."""
+    monkeypatch.setattr("runner.local.host_lock.GRACE_SECONDS", 0.5)
+    script = 'exec 9<>"$0"; flock 9; echo held; sleep 60'
+    command = ["sh", "-c", script, str(lock_folder / "benchmatrix.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as bystander:
+        assert read_line(bystander) == "held"
+        try:
+            with pytest.raises(UserError, match="measures on this machine"), hold_host_lock("run-2"):
+                pass
+            assert is_running(bystander.pid)
+        finally:
+            os.killpg(bystander.pid, signal.SIGKILL)
+
+
+def test_who_shares_a_group_with_an_orphan_is_left_alone(start_runner: StartRunner) -> None:
+    start = (
+        "orphan = subprocess.Popen(['sleep', '60'], pass_fds=[lock], process_group=0); "
+        "other = subprocess.Popen(['env', '-i', 'sleep', '60'], process_group=orphan.pid); "
+        "print(orphan.pid, other.pid)"
+    )
+    killed = start_runner(HOLD.format(start=start, seconds=60))
+    orphan, other = map(int, read_line(killed).split())
+    assert read_line(killed) == "held"
+    killed.kill()
+    killed.wait()
+    try:
+        with hold_host_lock("run-2"):
+            assert (is_running(orphan), is_running(other)) == (False, True)
+    finally:
+        os.kill(other, signal.SIGKILL)
+
+
+def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: StartRunner) -> None:
+    start = (
+        "child = subprocess.Popen([sys.executable, '-c', 'import subprocess; "
+        'print(subprocess.Popen(["sleep", "60"], start_new_session=True).pid, flush=True); import time; '
+        "time.sleep(60)'], pass_fds=[lock], start_new_session=True, stdout=subprocess.PIPE, text=True); "
+        "print(child.stdout.readline(), end='')"
+    )
+    killed = start_runner(HOLD.format(start=start, seconds=60))
+    grandchild = int(read_line(killed))
+    assert read_line(killed) == "held"
+    killed.kill()
+    killed.wait()
+
+    with hold_host_lock("run-2"):
+        deadline = time.monotonic() + HANG_GUARD_SECONDS
+        while is_running(grandchild):
+            assert time.monotonic() < deadline, "an orphan's child lives on"
+            time.sleep(0.01)
+
+
+def test_runners_with_different_folders_for_temporary_files_exclude_each_other(
+    start_runner: StartRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = start_runner(HOLD.format(start="", seconds=60))
+    assert read_line(first) == "held"
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "other"))
+    second = start_runner(TRY)
+    second.communicate()
+    assert second.returncode == 2
+
+
+def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from runner.local.host_lock import find_lock_path
+
+    monkeypatch.delenv("BENCHMATRIX_LOCK_DIR", raising=False)
+    own, shared, linked = (tmp_path / name for name in ("own", "shared", "linked"))
+    own.mkdir(mode=0o755)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    linked.symlink_to(shared)
+    folders = (tmp_path / "absent", own, linked, shared)
+    for folder in (own, tmp_path):
+        monkeypatch.setenv("TMPDIR", str(folder))
+        assert find_lock_path(folders) == shared / "benchmatrix.lock"
+    with pytest.raises(UserError, match="name one in BENCHMATRIX_LOCK_DIR"):
+        find_lock_path(folders[:3])
+    monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(tmp_path / "absent"))
+    with pytest.raises(UserError, match="BENCHMATRIX_LOCK_DIR=.*absent: there is no such folder"):
+        find_lock_path(folders)
+
+
+def test_the_lock_can_be_used_by_every_user(lock_folder: Path) -> None:
+    previous = os.umask(0o077)
+    try:
+        with hold_host_lock("run-1"):
+            pass
+    finally:
+        os.umask(previous)
+    assert (lock_folder / "benchmatrix.lock").stat().st_mode & 0o777 == 0o666
+
+
+def test_a_file_with_a_second_name_is_not_written_to(lock_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("data")
+    os.link(tmp_path / "precious", lock_folder / "benchmatrix.lock")
+    with pytest.raises(UserError, match="cannot be used as a lock"), hold_host_lock("run"):
+        pass
+    assert (tmp_path / "precious").read_text() == "data"

@@ -1,0 +1,163 @@
+"""Runs killed, interrupted, refused, or stopped by their store, and the command that goes on: real processes."""
+
+import os
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.schema import Run
+from bench.store import run_key
+from fake_interpreters import is_running, read_log, read_pids
+from tiny_checkout import make_checkout
+from workspace import HANG_GUARD_SECONDS, MATRIX, Workspace, name_repeats, open_terminal
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_ended_again_and_again_measures_every_repeat_once(number: int, workspace: Workspace) -> None:
+    (workspace.folder / "quick.yaml").write_text(MATRIX.replace("repeats: 2", "repeats: 10"))
+    moments = random.Random(number)
+    started_though_there: set[tuple[str, int]] = set()
+    for num_more in (0, 1, 2, 3, None):
+        there, num_started = set(name_repeats(workspace.read_results())), len(read_log(workspace.log))
+        runner = workspace.start()
+        if num_more is not None:
+            await_line(runner, "run quick-")  # before it, Python can lose a Ctrl-C: it is still importing
+            await_starts(workspace, num_started + num_more)
+            time.sleep(moments.uniform(0.0, 0.2))
+            os.killpg(runner.pid, number)
+        output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
+        assert number == signal.SIGKILL or not any(is_running(pid) for pid in read_pids(workspace.log))
+        started_though_there |= there & set(read_log(workspace.log)[num_started:])
+
+    assert 0 == runner.returncode, output
+    assert set() == started_though_there
+    results = workspace.read_results()
+    (run_id,) = workspace.list_run_ids()
+    run = Run.model_validate_json((workspace.folder / "results" / run_key(run_id)).read_bytes())
+    planned = [(cell.cell.cell_id, repeat) for cell in run.cells for repeat in range(1, cell.repeats + 1)]
+    assert sorted(planned) == name_repeats(results)
+    assert {"ok"} == {result.status for result in results}  # the interpreter fails where another one runs
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number: int, workspace: Workspace) -> None:
+    workspace.make_hanging_python()
+    runner = workspace.start()
+    hanging = [int(word) for word in workspace.await_file("hanging").split()]
+    finished = name_repeats(workspace.read_results())
+    assert 2 == len(finished)
+
+    os.killpg(runner.pid, number)  # as a terminal does; the measuring process has a group of its own
+    output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
+
+    assert 130 == runner.returncode, output
+    assert not any(is_running(pid) for pid in hanging)
+    assert finished == name_repeats(workspace.read_results())
+    told = re.search(r"interrupted; what is finished is kept\. To go on:\n  (.+)\n$", output)
+    assert told is not None
+    (workspace.folder / "go").touch()
+    second = workspace.call(*shlex.split(told[1]))
+    assert 0 == second.returncode, second.stderr
+    assert 4 == len(workspace.read_results())
+    assert sorted(read_log(workspace.log)) == name_repeats(workspace.read_results())
+
+
+def test_ctrl_c_in_a_terminal_ends_the_run_and_tidies_the_screen(workspace: Workspace) -> None:
+    workspace.make_hanging_python()
+
+    with open_terminal(workspace, workspace.command) as terminal:
+        workspace.await_file("hanging")
+        terminal.read_until("measuring conv6-.*, repeat 2/2, ")
+        os.write(terminal.master, b"\x03")
+        terminal.read_until("interrupted; what is finished is kept.*\r\n.*--run-id quick-")
+
+    assert 130 == terminal.process.returncode
+    assert "\x1b[?25h" in terminal.text  # the cursor is shown again
+
+
+def test_an_interrupt_in_an_installation_ends_it(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in make_checkout(workspace.folder / "checkout").items():
+        monkeypatch.setenv(name, value)
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom runner import checkout\n"
+        "checkout.ROOT = Path(sys.argv.pop(1))\nfrom runner.cli import main\nmain()"
+    )
+    runner = workspace.start(sys.executable, "-c", program, str(workspace.folder / "checkout"), "run", "quick.yaml")
+    await_line(runner, "installing pytorch-cpu: new environment")
+    installing = await_child(runner.pid)
+
+    os.killpg(runner.pid, signal.SIGINT)
+    output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
+
+    assert 130 == runner.returncode, output
+    assert not is_running(installing)
+    assert "interrupted; what is finished is kept. To go on:" in output
+
+
+def test_a_second_runner_is_refused_with_one_message_and_leaves_nothing(workspace: Workspace) -> None:
+    workspace.make_hanging_python()
+    first = workspace.start()
+    hanging = workspace.await_file("hanging")
+    (run_id,) = workspace.list_run_ids()
+
+    for words in ([], ["--new"]):
+        second = workspace.call(*workspace.command, *words)
+        assert (2, "") == (second.returncode, second.stdout)
+        message = rf"error: .*: run {run_id} measures on this machine \(processes: [\d, ]+\), .*\n"
+        assert re.fullmatch(message, second.stderr)
+
+    assert [run_id] == workspace.list_run_ids()
+    assert all(is_running(int(pid)) for pid in hanging.split())
+    first.terminate()
+    first.communicate()
+
+
+def test_a_store_that_fails_in_mid_run_ends_it_and_the_same_command_goes_on(workspace: Workspace) -> None:
+    """The interpreter replaces the folder of results by a file and crashes."""
+    results = '"results/runs/$BENCH_RUN_ID/results"'
+    damage = f"mv {results} kept; touch {results}; exit 1"
+    workspace.make_python(before=f'if test "$BENCH_REPEAT" = 2 && ! test -e go; then {damage}; fi')
+
+    first = workspace.call()
+
+    assert 2 == first.returncode
+    assert re.fullmatch(r"error: store file://results: .* has one where a directory is needed; .*\n", first.stderr)
+    (run_id,) = workspace.list_run_ids()
+    (workspace.folder / "results" / "runs" / run_id / "results").unlink()
+    (workspace.folder / "kept").rename(workspace.folder / "results" / "runs" / run_id / "results")
+    (workspace.folder / "go").touch()
+    second = workspace.call()
+    assert (0, "") == (second.returncode, second.stderr)
+    assert [run_id] == workspace.list_run_ids()
+    assert 4 == len(workspace.read_results())
+    assert sorted(read_log(workspace.log)) == name_repeats(workspace.read_results())
+
+
+def await_starts(workspace: Workspace, number: int) -> None:
+    """Return when so many measurements have begun since the workspace was set up."""
+    deadline = time.monotonic() + HANG_GUARD_SECONDS
+    while len(read_log(workspace.log)) < number:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def await_line(process: "subprocess.Popen[str]", word: str) -> None:
+    """Return when the process has printed a line with `word`."""
+    assert process.stdout is not None
+    assert any(word in line for line in process.stdout)
+
+
+def await_child(pid: int) -> int:
+    """Return the first child of a process as soon as there is one."""
+    deadline = time.monotonic() + HANG_GUARD_SECONDS
+    while not (children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    return int(children[0])

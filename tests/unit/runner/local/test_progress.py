@@ -1,0 +1,216 @@
+"""runner.local.progress: what people see of a run, in a terminal and in a pipe."""
+
+import io
+import os
+import pty
+import re
+import select
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from bench.schema import PlannedCell
+from factories import make_cell, make_failed_result, make_result
+from runner.local.progress import InstallProgress, Progress, format_wait
+from runner.matrix.plan import Repeat, order_repeats
+
+CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
+SLUG_A, SLUG_B = "conv6-pytorch-cpu-train-fp32-eager-b64", "conv6-tensorflow-cpu-train-fp32-eager-b64"
+
+Wait = Callable[[float], None]
+
+
+@pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
+    """Lets so many seconds pass on the clock of runner.local.progress, which stands still otherwise."""
+    now = [1000.0]
+    monkeypatch.setattr("runner.local.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def advance(seconds: float) -> None:
+        now[0] += seconds
+
+    return advance
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[Console, Callable[[], str]]]:
+    """A console in a real pseudo-terminal, and what can be read at its other end so far."""
+    master, slave = pty.openpty()
+
+    def read() -> str:
+        """Read until nothing has come for a moment: the kernel hands a terminal's output on in its own time."""
+        text = b""
+        while select.select([master], [], [], 0.2)[0]:
+            text += os.read(master, 2**20)
+        return text.decode()
+
+    with os.fdopen(slave, "w", encoding="utf-8") as file:
+        yield (
+            Console(file=file, width=100, markup=False, _environ={"TERM": "xterm-256color"}),
+            read,
+        )
+    os.close(master)
+
+
+def make_repeats(repeats: int) -> list[Repeat]:
+    """Return the repeats A1 B1 A2 B2 ... of two cells."""
+    return order_repeats(PlannedCell(cell=cell, repeats=repeats, timeout_seconds=60.0) for cell in (CELL_A, CELL_B))
+
+
+def measure(progress: Progress, repeat: Repeat, seconds: float, wait: Wait) -> None:
+    progress.start_repeat(repeat)
+    wait(seconds)
+    progress.finish_repeat(repeat, make_result(repeat.planned.cell, repeat=repeat.number, step_seconds=(0.05,)))
+
+
+def test_a_pipe_gets_one_plain_line_for_each_repeat(wait: Wait) -> None:
+    file = io.StringIO()
+    first, second, third, fourth = make_repeats(2)
+
+    with Progress(Console(file=file, width=40), [first, second, third, fourth], num_ok=1, num_failed=2) as progress:
+        measure(progress, first, 4.0, wait)
+        progress.start_repeat(second)
+        wait(2.0)
+        progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
+
+    assert [
+        f"ok      {SLUG_A}  repeat 1/2  4.0 s  step 50 ms  [2 done, 2 failed, 3 to go, about 12 s left]",
+        f"failed  {SLUG_B}  repeat 1/2  2.0 s  ended by SIGSEGV [core dumped]"
+        "  [2 done, 3 failed, 2 to go, about 6 s left]",
+    ] == file.getvalue().splitlines()
+
+
+def test_a_pipe_gets_no_control_characters_whatever_a_framework_says(wait: Wait) -> None:
+    file = io.StringIO()
+    (repeat, *_) = make_repeats(1)
+
+    with Progress(Console(file=file), [repeat], num_ok=0, num_failed=0) as progress:
+        progress.start_repeat(repeat)
+        progress.tick()
+        progress.finish_repeat(repeat, make_failed_result(CELL_A, message="\x1b[31mred\x1b[0m \x07bell\rreturn\x9b2J"))
+
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", file.getvalue()) is None
+    assert "red" in file.getvalue()
+
+
+def test_a_terminal_shows_what_is_measured_now(terminal: tuple[Console, Callable[[], str]], wait: Wait) -> None:
+    console, read = terminal
+    first, second = make_repeats(1)
+
+    with Progress(console, [first, second], num_ok=0, num_failed=0) as progress:
+        progress.start_repeat(first)
+        wait(3.0)
+        progress.tick()
+        shown = read()
+        assert f"measuring {SLUG_A}, repeat 1/1, 3 s" in shown
+        assert "0 done, 0 failed, 2 to go" in shown
+        assert "\x1b[" in shown
+        wait(1.0)
+        progress.finish_repeat(first, make_result(CELL_A))
+        assert re.search(rf"ok .*{SLUG_A}  repeat 1/1  4\.0 s  step 100 ms\s", read())
+        progress.start_repeat(second)
+        assert "1 done, 0 failed, 1 to go, about 4 s left" in read()
+    assert read().endswith("\x1b[2K")  # the live lines are erased
+
+
+def test_before_the_first_repeat_nothing_is_estimated(wait: Wait) -> None:
+    repeats = make_repeats(2)
+    progress = Progress(Console(file=io.StringIO()), repeats, num_ok=0, num_failed=0)
+
+    progress.start_repeat(repeats[0])
+    wait(5.0)
+
+    assert progress.estimate_seconds_left() is None
+
+
+def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(wait: Wait) -> None:
+    a1, b1, a2, b2, a3, b3 = make_repeats(3)
+    progress = Progress(Console(file=io.StringIO()), [a1, b1, a2, b2, a3, b3], num_ok=0, num_failed=0)
+
+    measure(progress, a1, 10.0, wait)
+    assert 5 * 10.0 == progress.estimate_seconds_left()
+
+    measure(progress, b1, 2.0, wait)
+    assert 2 * 10.0 + 2 * 2.0 == progress.estimate_seconds_left()
+
+    measure(progress, a2, 14.0, wait)
+    assert 12.0 + 2 * 2.0 == progress.estimate_seconds_left()
+
+    progress.start_repeat(b2)
+    wait(0.5)
+    assert 12.0 + 2 * 2.0 - 0.5 == progress.estimate_seconds_left()
+
+
+def test_a_repeat_that_takes_longer_than_expected_takes_nothing_off_the_others(wait: Wait) -> None:
+    a1, b1, a2, b2 = make_repeats(2)
+    progress = Progress(Console(file=io.StringIO()), [a1, b1, a2, b2], num_ok=0, num_failed=0)
+    measure(progress, a1, 10.0, wait)
+
+    progress.start_repeat(b1)
+    wait(300.0)
+
+    assert 10.0 + 10.0 == progress.estimate_seconds_left()
+
+
+def test_at_the_end_nothing_is_left(wait: Wait) -> None:
+    (repeat, other) = make_repeats(1)
+    progress = Progress(Console(file=io.StringIO()), [repeat, other], num_ok=0, num_failed=0)
+
+    measure(progress, repeat, 3.0, wait)
+    measure(progress, other, 3.0, wait)
+
+    assert 0.0 == progress.estimate_seconds_left()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (60.0, "1 min"),
+        (89.0, "1 min"),
+        (3569.0, "59 min"),
+        (3599.0, "1 h 0 min"),
+        (7500.0, "2 h 5 min"),
+        (90_000.0, "25 h 0 min"),
+    ],
+)
+def test_waits_are_said_as_people_say_them(seconds: float, text: str) -> None:
+    assert text == format_wait(seconds)
+
+
+def test_a_pipe_gets_the_names_of_the_packages_alone() -> None:
+    file = io.StringIO()
+
+    with InstallProgress(Console(file=file, width=20)) as progress:
+        progress.report("pytorch-cpu: new environment")
+        progress.report("pytorch-cpu: Looking in indexes: https://example.org/simple")
+        progress.report("pytorch-cpu: Collecting torch==2.0 (from -r requirements.txt (line 1))")
+        progress.report("pytorch-cpu: Downloading torch-2.0.whl [bold]")
+        progress.report("tensorflow-cpu: waiting for another installation")
+
+    assert [
+        "installing pytorch-cpu: new environment",
+        "installing pytorch-cpu: Collecting torch==2.0",
+        "installing tensorflow-cpu: waiting for another installation",
+    ] == file.getvalue().splitlines()
+
+
+def test_a_terminal_gets_one_line_that_changes_and_is_gone_at_the_end(
+    terminal: tuple[Console, Callable[[], str]],
+) -> None:
+    console, read = terminal
+
+    with InstallProgress(console) as progress:
+        progress.report("pytorch-cpu: Collecting " + "x" * 300)
+        console.print("a line between")
+        shown = read()
+    rest = read()
+
+    assert "installing pytorch-cpu: Collecting x" in shown
+    assert 100 >= max(len(line) for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).split("\r"))
+    assert "\x1b[?25h" in rest  # the cursor is shown again
+    assert rest.endswith("\x1b[2K")

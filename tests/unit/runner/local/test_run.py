@@ -1,0 +1,313 @@
+"""runner.local.run: which run is begun or taken up, and what is measured of it; with quick stand-ins for bench."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bench.capabilities import GpuKind
+from bench.errors import UserError
+from bench.schema import Run
+from bench.store import Store, results_prefix, run_key
+from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from runner.local.host_lock import hold_host_lock
+from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
+from runner.matrix.plan import list_missing_repeats
+
+MATRIX = """
+name: quick
+axes:
+  framework: [pytorch, tensorflow]
+defaults: {model: conv6, device: cpu, phase: train, batch_size: 4, num_steps: 1, repeats: 2, timeout_seconds: 60}
+"""
+FRAMEWORKS = ("pytorch", "tensorflow")
+
+
+@pytest.fixture
+def setup(tmp_path: Path, lock_folder: Path) -> "Setup":
+    return Setup(tmp_path)
+
+
+class Setup:
+    """A matrix of two cells with two repeats each, a store, and an interpreter that measures in no time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = Store.open(f"file://{folder}/store")
+        self.log = folder / "log"
+        self.matrix = folder / "quick.yaml"
+        self.matrix.write_text(MATRIX)
+        self.python = make_measuring_interpreter(folder / "python", log=self.log)
+
+    def make(self, **overrides: Any) -> LocalRun:
+        fields = {
+            "matrix": str(self.matrix),
+            "store": self.store,
+            "run_id": None,
+            "start_new": False,
+            "retry_failed": False,
+            "interpreters": dict.fromkeys(FRAMEWORKS, self.python),
+        }
+        return LocalRun(**(fields | overrides))
+
+    def measure(self, **overrides: Any) -> tuple[Run, str]:
+        """Choose and measure a run; returns it and what was printed."""
+        local_run, printed = self.make(**overrides), io.StringIO()
+        run = local_run.choose_run()
+        local_run.measure(run, Console(file=printed, width=200, markup=False), resume_command="COMMAND")
+        return run, printed.getvalue()
+
+    def begin(self) -> Run:
+        """Return a run of the matrix of which nothing is measured yet."""
+        run = self.make().choose_run()
+        self.store.put(run_key(run.run_id), run.to_json())
+        return run
+
+
+def count_results(store: Store, run: Run) -> int:
+    return len(list(store.list_keys(results_prefix(run.run_id))))
+
+
+def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
+    run, printed = setup.measure()
+
+    pytorch, tensorflow = (planned.cell.cell_id for planned in run.cells)
+    assert [(pytorch, 1), (tensorflow, 1), (pytorch, 2), (tensorflow, 2)] == read_log(setup.log)
+    assert run == Run.model_validate_json(setup.store.get(run_key(run.run_id)))
+    assert 4 == count_results(setup.store, run)
+    assert [
+        f"run {run.run_id}",
+        "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure",
+        "to go on after an interruption: COMMAND",
+    ] == printed.splitlines()[:3]
+    assert re.search(r"repeat 2/2 .*\[4 done, 0 failed, 0 to go\]$", printed.splitlines()[-1])
+
+
+def test_a_run_that_lacks_results_is_taken_up_and_only_they_are_measured(setup: Setup) -> None:
+    run = setup.begin()
+    (first, *_) = list_missing_repeats(setup.store, run)
+    make_interpreter(setup.folder / "fails", "exit 1")
+    with pytest.raises(KeyboardInterrupt):
+        setup.measure(interpreters={"pytorch": setup.folder / "fails", "tensorflow": interrupt_caller(setup.folder)})
+    assert 1 == count_results(setup.store, run)
+
+    again, printed = setup.measure()
+
+    assert run == again
+    assert (first.planned.cell.cell_id, 1) not in read_log(setup.log)
+    assert 3 == len(read_log(setup.log))
+    assert f"run {run.run_id} is taken up again (--new starts another)\n" in printed
+    assert "plan: 2 cells, 4 repeats in all; 1 there, 3 to measure\n" in printed
+    assert printed.endswith("[3 done, 1 failed, 0 to go]\n")
+
+
+def interrupt_caller(folder: Path) -> Path:
+    """Return an interpreter that interrupts the runner that started it, and hangs."""
+    return make_interpreter(folder / "interrupts", "kill -INT $BENCH_PARENT_PID; sleep 60")
+
+
+def test_a_finished_run_is_followed_by_a_new_one(setup: Setup) -> None:
+    first, _ = setup.measure()
+    second, _ = setup.measure()
+
+    assert first.run_id != second.run_id
+    assert 8 == len(read_log(setup.log))
+
+
+def test_a_finished_run_that_is_named_is_left_as_it_is_even_while_another_one_measures(setup: Setup) -> None:
+    run, _ = setup.measure()
+
+    with hold_lock_elsewhere():
+        again, printed = setup.measure(run_id=run.run_id)
+
+    assert run == again
+    assert f"run {run.run_id}: all 4 repeats are there, nothing is measured\n" == printed
+    assert 4 == len(read_log(setup.log))
+
+
+def hold_lock_elsewhere() -> "subprocess.Popen[bytes]":
+    """Return a process that holds the lock of this machine until its stdin is closed."""
+    program = (
+        "import sys\nfrom runner.local.host_lock import hold_host_lock\n"
+        "with hold_host_lock('other-run'): print('held', flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def test_a_refused_runner_leaves_no_run_behind(setup: Setup) -> None:
+    with hold_lock_elsewhere(), pytest.raises(UserError, match="run other-run measures on this machine"):
+        setup.measure()
+
+    assert [] == setup.store.list_run_ids()
+
+
+def test_new_starts_another_run_though_one_is_unfinished(setup: Setup) -> None:
+    unfinished = setup.begin()
+
+    run, printed = setup.measure(start_new=True)
+
+    assert unfinished.run_id != run.run_id
+    assert printed.startswith(f"run {run.run_id}\n")
+    assert 0 == count_results(setup.store, unfinished)
+
+
+def test_new_with_the_name_of_a_run_that_is_there_is_refused(setup: Setup) -> None:
+    run = setup.begin()
+
+    with pytest.raises(UserError, match=f"--new: there is a run {run.run_id} already; leave --new out to go on"):
+        setup.measure(start_new=True, run_id=run.run_id)
+
+
+def test_a_name_makes_a_run_of_that_name_and_takes_it_up_again(setup: Setup) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        setup.measure(run_id="mine", interpreters=dict.fromkeys(FRAMEWORKS, interrupt_caller(setup.folder)))
+    assert ["mine"] == setup.store.list_run_ids()
+
+    run, printed = setup.measure(run_id="mine")
+
+    assert "mine" == run.run_id
+    assert printed.startswith("run mine is taken up again")
+    assert 4 == len(read_log(setup.log))
+
+
+def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measured(setup: Setup) -> None:
+    setup.measure(run_id="mine")
+    setup.matrix.write_text(MATRIX.replace("repeats: 2", "repeats: 3"))
+
+    with pytest.raises(UserError, match=r"quick\.yaml: run mine was planned with other cells or repeats"):
+        setup.measure(run_id="mine")
+
+    assert 4 == len(read_log(setup.log))
+
+
+def test_another_plan_starts_a_new_run(setup: Setup) -> None:
+    unfinished = setup.begin()
+    setup.matrix.write_text(MATRIX.replace("batch_size: 4", "batch_size: 5"))
+
+    run, _ = setup.measure()
+
+    assert unfinished.run_id != run.run_id
+
+
+def test_what_failed_is_measured_again_if_asked_for(setup: Setup) -> None:
+    fails = make_interpreter(setup.folder / "fails", "exit 1")
+    first, printed = setup.measure(interpreters={"pytorch": setup.python, "tensorflow": fails})
+    assert printed.endswith("[2 done, 2 failed, 0 to go]\n")
+
+    second, printed = setup.measure(retry_failed=True)
+
+    assert first == second
+    _, tensorflow = (planned.cell.cell_id for planned in first.cells)
+    assert [(tensorflow, 1), (tensorflow, 2)] == read_log(setup.log)[2:]
+    assert printed.endswith("[4 done, 0 failed, 0 to go]\n")
+    assert 6 == count_results(setup.store, first)
+
+
+def test_a_result_that_a_dead_runners_process_wrote_at_the_last_moment_counts(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stored after this runner has looked what is missing, but before the lock is free."""
+    run, _ = setup.measure(run_id="mine")
+    late, *others = setup.store.list_keys(results_prefix(run.run_id))
+    record = setup.store.get(late)
+    for key in (late, *others):
+        (setup.folder / "store" / key).unlink()
+
+    @contextmanager
+    def wait_for_lock(run_id: str) -> Iterator[int]:
+        with hold_host_lock(run_id) as lock:
+            setup.store.put(late, record)
+            yield lock
+
+    monkeypatch.setattr("runner.local.run.hold_host_lock", wait_for_lock)
+    setup.measure(run_id="mine")
+
+    assert 3 == len(read_log(setup.log)[4:])
+    assert record == setup.store.get(late)
+
+
+def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.local.run.find_gpu", lambda: None)
+    setup.matrix.write_text(MATRIX.replace("device: cpu, ", "").replace("axes:", "axes:\n  device: [cpu, gpu]"))
+
+    run, printed = setup.measure()
+
+    assert 2 == len(run.left_out)
+    assert "left out: 2 cells: no NVIDIA GPU is visible on this machine\n" in printed
+    assert 4 == len(read_log(setup.log))
+
+
+def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    t4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
+    monkeypatch.setattr("runner.local.run.find_gpu", lambda: t4)
+    setup.matrix.write_text(MATRIX.replace("device: cpu, ", "").replace("axes:", "axes:\n  device: [cpu, gpu]"))
+    fails = make_interpreter(setup.folder / "fails", "exit 1")
+
+    run, printed = setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, fails))
+
+    assert 4 == len(run.cells)
+    assert "left out" not in printed
+
+
+def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> None:
+    one, two = (make_interpreter(tmp_path / name, "") for name in ("one", "two"))
+
+    assert dict.fromkeys(FRAMEWORKS, one) == parse_interpreters([str(one)], FRAMEWORKS)
+    assert {"tensorflow": two} == parse_interpreters([f"tensorflow={two}"], FRAMEWORKS)
+    assert {"pytorch": one, "tensorflow": two} == parse_interpreters([str(one), f"tensorflow={two}"], FRAMEWORKS)
+    assert {} == parse_interpreters([], FRAMEWORKS)
+
+
+def test_a_relative_interpreter_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_interpreter(tmp_path / "python", "")
+    monkeypatch.chdir(tmp_path)
+
+    assert {"pytorch": tmp_path / "python"} == parse_interpreters(["pytorch=./python"], FRAMEWORKS)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("/no/such/python", "--python /no/such/python: "),
+        ("pytorch=/no/such/python", "--python pytorch=/no/such/python: "),
+        ("torch=/bin/sh", "--python torch=/bin/sh: 'torch' is no framework; it takes PATH or pytorch=PATH or tensorf"),
+        ("pytorch=", "--python pytorch=: "),
+        ("", "--python : "),
+        ("/etc/passwd", "--python /etc/passwd: "),  # no program
+        ("/tmp", "--python /tmp: "),
+    ],
+)
+def test_what_is_no_interpreter_is_refused(value: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        parse_interpreters([value], FRAMEWORKS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_is_an_interrupt_within_the_block_alone(number: int) -> None:
+    before = signal.getsignal(number)
+
+    with pytest.raises(KeyboardInterrupt), end_like_interrupt():
+        os.kill(os.getpid(), number)
+
+    assert before == signal.getsignal(number)
+
+
+def test_a_run_under_nohup_outlives_its_terminal() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with end_like_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, previous)

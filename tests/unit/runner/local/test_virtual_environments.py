@@ -1,0 +1,158 @@
+"""runner.local.virtual_environments: real installations of a tiny package, made, kept, made anew, failed and killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UserError
+from fake_interpreters import is_running, make_interpreter
+from runner import checkout
+from runner.local.virtual_environments import prepare_environments
+from tiny_checkout import PROJECT, make_checkout, write_requirements
+
+HANG_GUARD_SECONDS = 60.0
+IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.version('benchmatrix-bench'))"
+# An installation in a process of its own, in the checkout that is named.
+INSTALL = """
+import sys
+from pathlib import Path
+from runner import checkout
+from runner.local import virtual_environments as environments
+checkout.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
+environments.prepare_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a checkout whose one image needs a tiny package; pip finds nothing else."""
+    for name, value in make_checkout(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python whose `-m venv` copies an environment in place of making one, which takes it seconds."""
+    folder = tmp_path_factory.mktemp("quick")
+    subprocess.run([sys.executable, "-m", "venv", folder / "template"], check=True)
+    return make_interpreter(folder / "python", f'test "$2" = venv && mkdir -p "$3" && cp -r {folder}/template/. "$3"')
+
+
+def prepare() -> tuple[Path, list[str]]:
+    """Return the interpreter for PyTorch and what was reported meanwhile."""
+    lines: list[str] = []
+    return prepare_environments(["pytorch"], "cpu", lines.append)["pytorch"], lines
+
+
+def start_installation(root: Path, python: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", INSTALL, root, python], stdout=subprocess.PIPE, text=True)
+
+
+def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
+    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, lines = prepare()
+    assert root / ".environments" / "pytorch-cpu" / "bin" / "python" == python
+    assert "pytorch-cpu: new environment" == lines[0]
+    assert "1.0 0.1.0\n" == subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout
+
+    assert (python, []) == prepare()
+
+    monkeypatch.setattr(sys, "executable", str(quick_python))
+    (root / "images" / "bench" / "pyproject.toml").write_text(PROJECT + "# changed\n")
+    (python.parent / "left-over").touch()
+    assert "pytorch-cpu: new environment" == prepare()[1][0]
+    assert not (python.parent / "left-over").exists()
+    assert [] == prepare()[1]
+
+
+def test_a_failed_installation_is_one_message_with_the_end_of_pips(
+    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(quick_python))
+    write_requirements(root, "tiny-framework==1.0 --hash=sha256:" + "0" * 64)
+
+    with pytest.raises(UserError) as failure:
+        prepare()
+    write_requirements(root, "no-such-package==9.9 --hash=sha256:" + "0" * 64)
+    with pytest.raises(UserError, match="No matching distribution found for no-such-package==9.9"):
+        prepare()
+
+    message = str(failure.value)
+    assert message.startswith(
+        "environment pytorch-cpu: the installation failed; check that pip reaches a package index"
+    )
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in message
+    assert not (root / ".environments" / "pytorch-cpu" / "installed").exists()
+
+
+def test_a_killed_installation_is_waited_out_and_done_again(root: Path, quick_python: Path) -> None:
+    """What the killed one had started goes on: no new environment may be made before it has ended."""
+    python = root / ".environments" / "pytorch-cpu" / "bin" / "python"
+    killed = start_installation(root, quick_python)
+    assert killed.stdout is not None
+    assert "pytorch-cpu: new environment\n" == killed.stdout.readline()
+    orphan = await_child(killed.pid)
+    os.kill(orphan, signal.SIGSTOP)
+    killed.kill()
+    killed.communicate()
+    assert is_running(orphan)
+
+    second = start_installation(root, quick_python)
+    assert second.stdout is not None
+    assert "pytorch-cpu: waiting for another installation\n" == second.stdout.readline()
+    os.kill(orphan, signal.SIGCONT)
+    rest = second.communicate()[0]
+
+    assert not is_running(orphan)
+    assert rest.startswith("pytorch-cpu: new environment\n")
+    assert 0 == second.returncode
+    assert (python, []) == prepare()
+
+
+def test_of_two_installations_at_once_one_waits_for_the_other(root: Path, quick_python: Path) -> None:
+    processes = [start_installation(root, quick_python) for _ in range(2)]
+    outputs = [process.communicate()[0] for process in processes]
+
+    assert [0, 0] == [process.returncode for process in processes]
+    assert 1 == sum(output.count("new environment") for output in outputs)
+
+
+def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
+    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = start_installation(root, quick_python)
+    assert interrupted.stdout is not None
+    interrupted.stdout.readline()
+    child = await_child(interrupted.pid)
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate()
+
+    assert not is_running(child)
+    monkeypatch.setattr(sys, "executable", str(quick_python))
+    assert "pytorch-cpu: new environment" == prepare()[1][0]
+
+
+def test_without_a_checkout_there_is_nothing_to_install_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+
+    with pytest.raises(UserError, match="no images/ here; run benchmatrix from a git checkout, or use --python"):
+        prepare()
+
+
+def await_child(pid: int) -> int:
+    """Return the process that makes the environment's folder as soon as it runs its own program."""
+    deadline = time.monotonic() + HANG_GUARD_SECONDS
+    while True:
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            if b"\0venv\0" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
