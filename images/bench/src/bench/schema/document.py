@@ -32,12 +32,19 @@ def check_time(value: datetime) -> datetime:
     return value
 
 
+def check_positive(value: float) -> float:
+    """Return `value`, above 0; ValueError where it is too near to 0 to divide by."""
+    if value < SMALLEST_POSITIVE:
+        raise ValueError(f"{value!r} is less than {SMALLEST_POSITIVE!r}")
+    return value
+
+
 Version = Annotated[Literal[2], BeforeValidator(check_version)]
 # + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
 Seconds = Annotated[float, Field(ge=0, le=MAX_AMOUNT), AfterValidator(lambda value: value + 0.0)]
-PositiveSeconds = Annotated[float, Field(ge=SMALLEST_POSITIVE, le=MAX_AMOUNT)]
+PositiveAmount = Annotated[float, Field(gt=0, le=MAX_AMOUNT), AfterValidator(check_positive)]
+PositiveSeconds = PositiveAmount
 Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
-PositiveAmount = Annotated[float, Field(ge=SMALLEST_POSITIVE, le=MAX_AMOUNT)]
 Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
