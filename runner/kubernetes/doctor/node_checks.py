@@ -65,16 +65,22 @@ def check_images(site: DoctorContext, inventory: ClusterInventory) -> Iterator[F
     """Find which image each kind of cell is run from, and whether nodes have it already: a registry is not asked."""
     for kind in {(kind.cell.framework, kind.cell.device): kind for kind in site.kinds}.values():
         nodes = fit_pod(kind.pod_spec, inventory.nodes).fitting
-        yield judge_image(kind, site.profile.find_image(kind.cell), nodes)
+        is_named = kind.cell.device in site.profile.images.get(kind.cell.framework, {})
+        yield judge_image(kind, site.profile.find_image(kind.cell), nodes, is_named=is_named)
 
 
-def judge_image(kind: CellKind, image: str, nodes: Sequence[NodeStatus]) -> Finding:
-    """Return the finding about the image of cells that the nodes could hold."""
+def judge_image(kind: CellKind, image: str, nodes: Sequence[NodeStatus], *, is_named: bool) -> Finding:
+    """Return the finding about the image of cells that the nodes could hold.
+
+    `is_named`: in full, by the profile's `images`; else its tag was told from the checkout, and perhaps never built.
+    """
     check = f"image: {kind.cell.framework} for {kind.cell.device}"
     having = [node for node in nodes if image in node.images or f"docker.io/{image}" in node.images]
     if having:
         return Finding(check=check, state="ok", message=f"{image} is on {len(having)} of {len(nodes)} nodes")
     message = f"{image} is on none of the nodes that could run it, as far as they tell"
+    if is_named:
+        return Finding(check=check, state="ok", message=f"{message}: they pull it")
     if image.startswith(f"{LOCAL_REGISTRY}/"):
         hint = "bring it to them (`kind load docker-image`)"
     else:

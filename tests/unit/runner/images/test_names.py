@@ -160,11 +160,13 @@ def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
     kind = CellKind(cell=make_cell(), body=b"{}")
     image = "benchmatrix/pytorch:cpu-0123"
 
-    def judge(*names: str) -> tuple[str, bool]:
+    def judge(*names: str, is_named: bool = False) -> tuple[str, bool]:
         status = {"images": [{"names": list(names), "sizeBytes": 1}]}
-        found = judge_image(kind, image, [read_node_status({"metadata": {"name": "n"}, "status": status}, {})])
+        nodes = [read_node_status({"metadata": {"name": "n"}, "status": status}, {})]
+        found = judge_image(kind, image, nodes, is_named=is_named)
         return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
 
     assert judge("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
     assert judge(image) == ("ok", True)
     assert judge("benchmatrix/pytorch:cpu-4567") == ("warning", True)
+    assert judge("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)
