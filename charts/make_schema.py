@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bench.catalog import MODELS
+from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
 from runner.matrix import list_builtin_matrices
 from runner.matrix_definition import TOP_KEYS

@@ -6,7 +6,8 @@ Units are in the names: seconds, bytes. A reader of version 2 refuses other vers
 
 from typing import Any
 
-from bench.schema.cell import MODES, Cell, Device, Framework, Mode, Phase, Precision
+from bench.registry import Device, Framework, Mode, Phase
+from bench.schema.cell import Cell, Precision
 from bench.schema.document import SCHEMA_VERSION, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
 from bench.schema.measurement import (
@@ -25,7 +26,6 @@ from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
 __all__ = [
-    "MODES",
     "SCHEMA_VERSION",
     "Cell",
     "Cluster",
