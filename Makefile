@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
-IMAGES := pytorch tensorflow jax
+IMAGES := $(patsubst images/%/requirements-cpu.in,%,$(wildcard images/*/requirements-cpu.in))
 COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-package benchmatrix-bench
 # What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.
 define lock-image
@@ -12,7 +12,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test e2e check format lock audit chart clean
+.PHONY: help install matrix images push test e2e check format lock audit chart docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -70,6 +70,9 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py
+
+docs: .venv/dev ## write the tables of docs/models.md anew
+	@$(BIN)/python docs/make_tables.py
 
 clean: ## remove environments and caches; results and reports stay
 	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -17,10 +17,10 @@ from typing import Any, get_args
 import torch
 from hand_written import write_step
 
-from bench.catalog import MODELS
 from bench.frameworks.pytorch import PyTorch, set_switches
 from bench.harness import measure
 from bench.probes.cpu import count_threads
+from bench.registry import MODELS
 from bench.schema import Cell, Phases, Precision
 
 TARGET = 1.01
@@ -120,7 +120,7 @@ def list_cells(arguments: argparse.Namespace) -> Iterator[Cell]:
             phase=phase,
             precision=precision,
             mode=mode,
-            batch_size=1 if model in ("cyclegan", "matmul") else arguments.batch_size,
+            batch_size=1 if MODELS[model].task in ("image-translation", "matrix-product") else arguments.batch_size,
             input_size=arguments.input_size or spec.input_size,
             num_classes=spec.num_classes,
             num_warmup_steps=1,

@@ -12,10 +12,10 @@ from typing import Any, get_args
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from bench.catalog import MODELS
 from bench.frameworks.pytorch import load
 from bench.frameworks.pytorch_workload import PyTorchWorkload
 from bench.probes.cpu import count_threads
+from bench.registry import MODELS
 from bench.schema import Cell, Precision
 
 NUM_STEPS = 10

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bench.catalog import MODELS
+from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
 from runner.matrix.definition import TOP_KEYS
 from runner.matrix.expansion import list_builtin_matrices

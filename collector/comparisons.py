@@ -11,6 +11,7 @@ from typing import Literal
 
 import pandas as pd
 
+from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
 from collector.results.identity import drop_build
@@ -78,7 +79,7 @@ class Comparison:
 FRAMEWORKS = Comparison(
     name="frameworks",
     field="framework",
-    pairs=(("tensorflow", "pytorch"), ("jax", "pytorch")),
+    pairs=tuple((name, spec.reference) for name, spec in registry.FRAMEWORKS.items() if spec.reference is not None),
     measure="time ratio",
     free=("mode",),
     same_version=False,

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from bench.catalog import MODELS
+from bench.registry import FRAMEWORKS, MODELS
 from collector.results.frames import Row, list_rows
 
-FRAMEWORK_NAMES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+FRAMEWORK_NAMES: dict[str, str] = {name: framework.label for name, framework in FRAMEWORKS.items()}
 DEVICE_NAMES = {"cpu": "CPU", "gpu": "GPU"}
 # What `input_size` counts, by the task of the model.
 SIZE_UNITS = {

@@ -9,9 +9,11 @@ from typing import Any
 import helm_python
 import yaml
 
+from bench.registry import FRAMEWORKS
+
 CHART = Path(__file__).parents[1] / "charts" / "benchmatrix"
 RELEASE, NAMESPACE = "sweeps", "team-a"
-IMAGES = {name: {"cpu": f"registry.example/{name}:1"} for name in ("pytorch", "tensorflow", "jax")}
+IMAGES = {name: {"cpu": f"registry.example/{name}:1"} for name in FRAMEWORKS}
 NEEDED: dict[str, Any] = {
     "image": {"repository": "registry.example/control", "tag": "1"},
     "store": {"url": "s3://bucket/prefix"},

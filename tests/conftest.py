@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from runner.local.virtual_environments import prepare_environments
 from s3_server import S3Server
@@ -13,7 +14,7 @@ from s3_server import S3Server
 @pytest.fixture(scope="session")
 def interpreters() -> dict[Framework, Path]:
     """The interpreters of the images' CPU environments, by framework; what is missing is installed first."""
-    return prepare_environments(("pytorch", "tensorflow", "jax"), "cpu", print)
+    return prepare_environments(tuple(FRAMEWORKS), "cpu", print)
 
 
 @pytest.fixture

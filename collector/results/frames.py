@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result
 from collector.results.conditions import CONDITION_COLUMNS, describe_conditions
 from collector.results.identity import identify_environment, identify_hardware
@@ -81,7 +82,7 @@ SAMPLE_COLUMNS: Columns = {
     "device_seconds": "float64",
 }
 # The package whose version names a framework's version.
-FRAMEWORK_PACKAGES: dict[Framework, str] = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax"}
+FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, framework in FRAMEWORKS.items()}
 MISSING_REASON = "no result was found"
 
 

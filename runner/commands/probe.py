@@ -1,15 +1,15 @@
 """`benchmatrix probe`: words in, the search for the largest batch that fits, shown live, and its report out."""
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from bench.catalog import MODELS
 from bench.errors import UserError
-from bench.schema import MODES, Cell, Framework
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import Cell
 from runner.commands.options import EXIT_INTERRUPTED, EXIT_NOT_OK, PythonOption
 from runner.local.hardware import find_gpu, find_obstacle
 from runner.local.host_lock import hold_host_lock
@@ -26,7 +26,7 @@ OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red
 
 def probe(
     model: Annotated[str, typer.Argument(help=f"One of {', '.join(MODELS)}.")],
-    framework: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "pytorch",
+    framework: Annotated[str, typer.Option(help=f"One of {', '.join(FRAMEWORKS)}.")] = "pytorch",
     device: Annotated[str | None, typer.Option(help="cpu or gpu; default: gpu where one is visible.")] = None,
     phase: Annotated[str | None, typer.Option(help="train or infer; default: train where the model has it.")] = None,
     precision: Annotated[str, typer.Option(help="fp32, tf32, fp16 or bf16.")] = "fp32",
@@ -58,7 +58,7 @@ def probe(
         raise UserError(f"--time-limit {time_limit:g}: is no time to search in; give seconds above 0")
     if obstacle := find_obstacle(cell, gpu):
         raise UserError(f"this cannot be probed here: {obstacle}")
-    interpreters = parse_interpreters(python or [], get_args(Framework))
+    interpreters = parse_interpreters(python or [], tuple(FRAMEWORKS))
     console = Console(markup=False, emoji=False, highlight=False, stderr=as_json)
     try:
         with end_like_interrupt(), hold_host_lock("probe") as lock:

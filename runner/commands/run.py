@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, Run
+from bench.registry import FRAMEWORKS
+from bench.schema import Run
 from bench.store import Store
 from runner.commands.options import (
     CONSOLE,
@@ -94,7 +95,7 @@ def run(
             run_id=run_id,
             start_new=new,
             retry_failed=retry_failed,
-            interpreters=parse_interpreters(python or [], get_args(Framework)),
+            interpreters=parse_interpreters(python or [], tuple(FRAMEWORKS)),
         )
         _measure_here(local, finish)
         return

@@ -7,8 +7,9 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
+from bench.registry import FRAMEWORKS
 from bench.schema import Device, Framework
 from runner.checkout import require_checkout
 
@@ -42,10 +43,11 @@ class Image:
 def list_images() -> Iterator[Image]:
     """Yield every image: one per framework and flavour, and that of the runner."""
     shared = ("images/bench/src", "images/bench/pyproject.toml", "images/bench/requirements-build.txt", ".dockerignore")
-    for framework in get_args(Framework):
-        for flavour in get_args(Flavour):
-            files = (f"images/{framework}/Dockerfile", f"images/{framework}/requirements-{flavour}.txt")
-            yield Image(name=framework, flavour=flavour, folder=f"images/{framework}", sources=(*files, *shared))
+    for name, framework in FRAMEWORKS.items():
+        folder = framework.image_folder
+        for flavour in (FLAVOURS[device] for device in framework.devices):
+            files = (f"{folder}/Dockerfile", f"{folder}/requirements-{flavour}.txt")
+            yield Image(name=name, flavour=flavour, folder=folder, sources=(*files, *shared))
     control = ("images/benchmatrix/Dockerfile", "requirements.lock", "pyproject.toml", "README.md")
     packages = ("runner", "collector", "manifests")
     yield Image(name=CONTROL, flavour=None, folder="images/benchmatrix", sources=(*control, *packages, *shared))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench.catalog import MODELS, ModelSpec
 from bench.errors import UserError
-from bench.schema import MODES, Cell, PlannedCell
+from bench.registry import FRAMEWORKS, MODELS, ModelSpec
+from bench.schema import Cell, PlannedCell
 from runner.matrix.definition import MAX_COMBINATIONS, Entry, MatrixDefinition, Setting, read_definition
 from runner.matrix.values import EXECUTION_KEYS, suggest_word
 from runner.yaml_files.source import Node, Scalar, quote, read_yaml
@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_MODES", "MAX_COMBINATIONS", "Matrix", "expand_matrix", "list
 
 DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
-DEFAULT_MODES: dict[str, str] = {framework: modes[0] for framework, modes in MODES.items()}
+DEFAULT_MODES: dict[str, str] = {name: framework.modes[0] for name, framework in FRAMEWORKS.items()}
 
 _BUILTIN_FOLDER = Path(__file__).parents[1] / "matrices"
 _REQUIRED_KEYS = tuple(

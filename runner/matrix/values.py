@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from bench.catalog import MODELS
 from bench.errors import UserError
+from bench.registry import MODELS
 from bench.schema import Cell, Document, Name, PlannedCell
 from runner.yaml_files.source import MAX_SHOWN_CHARACTERS, Node, Scalar, quote
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
@@ -20,7 +21,7 @@ from runner.kubernetes.tasks import Task, Tasks
 from runner.profiles.model import Profile, load_profile
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
-IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
+IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
 DEADLINE_SECONDS = 60.0
 """Of a condition that a test waits for; only a test that fails takes so long."""
 

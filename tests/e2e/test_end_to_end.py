@@ -9,6 +9,7 @@ import pytest
 from ground import Ground, is_running_for, read_exit_code
 
 from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.registry import FRAMEWORKS
 from bench.store import parse_result_key, results_prefix
 
 RUN_ID = "e2e-1"
@@ -72,7 +73,7 @@ def test_every_planned_repeat_has_its_terminal_record_whatever_happens(
         assert pod["status"]["qosClass"] == "Guaranteed"
 
 
-@pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "jax"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_image_of_each_framework_measures_as_a_pod(
     ground: Ground, provide_image: Callable[[str], str], framework: str
 ) -> None:

@@ -5,10 +5,15 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from bench.registry import FRAMEWORKS, Framework
+
 # Okabe and Ito's colours, which stay apart for colour-blind readers (jfly.uni-koeln.de/color).
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#ececec"
-FRAMEWORK_COLOURS = alt.Scale(domain=["PyTorch", "TensorFlow", "JAX"], range=[VERMILLION, BLUE, GREEN])
+COLOURS_BY_FRAMEWORK: dict[Framework, str] = {"pytorch": VERMILLION, "tensorflow": BLUE, "jax": GREEN}
+FRAMEWORK_COLOURS = alt.Scale(
+    domain=[FRAMEWORKS[name].label for name in COLOURS_BY_FRAMEWORK], range=list(COLOURS_BY_FRAMEWORK.values())
+)
 
 # In a plot of rows, from the middle of a row downwards in pixels: its name, what it shows, what lies below that.
 NAME_OFFSET, MARK_OFFSET, BELOW_OFFSET = -10, 5, 14

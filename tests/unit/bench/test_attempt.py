@@ -19,12 +19,12 @@ from bench.attempt import Attempt, summarize_error
 from bench.exit_codes import EXIT_USER_ERROR
 from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
-from bench.schema import MODES, Cell, Device, Framework, GpuUse, Result
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import Cell, Device, Framework, GpuUse, Result
 from factories import make_cell
 from fake_nvml import MIB, UUIDS, FakeNvml
 
 ROOT = Path(__file__).parents[3]
-FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow", "jax")
 # What no processor does: 64 float32 operations a cycle (two AVX-512 FMA units) on every core at 6 GHz, each counting
 # for 2.25 (what Winograd's convolution saves).
 MAX_FLOP_PER_CORE_SECOND = 64 * 6e9 * 2.25
@@ -149,12 +149,13 @@ def test_no_step_is_faster_than_any_processor(ok: Ending) -> None:
     result = get_result(ok)
     assert result.samples is not None
     assert result.environment is not None
-    # GMAC of one forward pass: Conv6 at 32 px 0.1539, ResNet18 1.814 at 224 px and (64 / 224)^2 of that at 64 px.
-    # Training takes three times a forward pass, less the first layer's input gradient: 2.9 at the least.
-    if result.cell.model == "conv6":
-        flop = 2 * 0.1539e9 * 2.9 * result.cell.batch_size
-    else:
-        flop = 2 * 1.814e9 * (64 / 224) ** 2 * result.cell.batch_size
+    # A forward pass shrinks with the image's area. Training takes three times as much, less the first layer's input
+    # gradient: 2.9 at the least.
+    reference = MODELS[result.cell.model].find_reference()
+    assert reference is not None
+    num_passes = 2.9 if result.cell.phase == "train" else 1
+    area = (result.cell.input_size / reference.input_size) ** 2
+    flop = 2e9 * reference.giga_macs * area * num_passes * result.cell.batch_size
     fastest = flop / (result.environment.num_visible_cores * MAX_FLOP_PER_CORE_SECOND)
     assert fastest < min(result.samples.step_seconds)
 
@@ -166,6 +167,12 @@ def test_memory_is_the_processs_own_and_no_gpu_is_claimed(ok: Ending) -> None:
     assert 100e6 < (result.memory.peak_rss_bytes or 0) < 4e9
     assert (None, None) == (result.memory.peak_memory_allocated_bytes, result.memory.peak_memory_reserved_bytes)
     assert result.environment.gpu is None
+
+
+def test_the_package_that_names_a_frameworks_version_is_recorded(ok: Ending) -> None:
+    result = get_result(ok)
+    assert result.environment is not None
+    assert FRAMEWORKS[result.cell.framework].package in result.environment.versions
 
 
 def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: Ending) -> None:
@@ -194,9 +201,8 @@ def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: En
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_missing_framework_is_a_record_of_its_own_kind(tmp_path: Path, framework: Framework) -> None:
     # From the folder whose sub-folders have the frameworks' names: they must not pass for the frameworks.
-    ending = run_bench(
-        sys.executable, make_cell(framework=framework, mode=MODES[framework][0]), tmp_path, cwd=ROOT / "images"
-    )
+    cell = make_cell(framework=framework, mode=FRAMEWORKS[framework].modes[0])
+    ending = run_bench(sys.executable, cell, tmp_path, cwd=ROOT / "images")
     result = get_result(ending)
     assert result.error is not None
     assert (1, "failed", "missing-framework") == (ending.exit_code, result.status, result.error.kind)
@@ -218,7 +224,7 @@ def test_folders_with_a_frameworks_name_do_not_pass_for_it(tmp_path: Path) -> No
 def test_a_cell_for_a_gpu_fails_where_none_is_visible(
     tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
 ) -> None:
-    cell = make_cell(framework=framework, mode=MODES[framework][0], device="gpu")
+    cell = make_cell(framework=framework, mode=FRAMEWORKS[framework].modes[0], device="gpu")
     ending = run_bench(
         interpreters[framework], cell, tmp_path, CUDA_VISIBLE_DEVICES="", BENCH_PARENT_PID=str(os.getpid())
     )
@@ -247,7 +253,7 @@ def limit_address_space(num_bytes: int) -> Callable[[], None]:
 def test_a_batch_that_fits_nowhere_is_out_of_memory(
     tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
 ) -> None:
-    cell = make_cell(framework=framework, mode=MODES[framework][0], batch_size=10**9)
+    cell = make_cell(framework=framework, mode=FRAMEWORKS[framework].modes[0], batch_size=10**9)
     ending = run_bench(interpreters[framework], cell, tmp_path, preexec=limit_address_space(30 * 10**9))
     result = get_result(ending)
     assert result.error is not None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from tiny_data import (
     NUM_IMAGES_A,
@@ -24,7 +25,6 @@ from tiny_data import (
 
 Answers = dict[str, Any]
 
-FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow", "jax")
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[3]
 PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bench.catalog import MODELS
-from bench.schema import Framework
+from bench.registry import FRAMEWORKS, MODELS, Framework
+from bench.registry.model_spec import MirrorPrecision
+from mirror_cells import KERAS_RUNS, NUM_STEPS, TRAINED, list_keras_runs, list_missing
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -27,45 +28,20 @@ PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[3]
 PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
 
-# (model, input size, classes) to the parameters of each network; the sources are in the definitions.
-PARAMETERS: dict[tuple[str, int, int | None], list[int]] = {
-    ("conv6", 32, 10): [2_262_602],
-    ("conv6", 224, 10): [52_594_250],
-    ("vgg16", 224, 10): [134_301_514],
-    ("vgg16", 32, 10): [134_301_514],
-    ("resnet18", 224, 1000): [11_689_512],
-    ("resnet18", 224, 10): [11_181_642],
-    ("resnet18-cifar", 32, 10): [11_173_962],
-    ("cyclegan", 256, None): [11_378_179, 11_378_179, 2_764_737, 2_764_737],
-    ("matmul", 64, None): [0],
-    # 20,000 tokens and 128 positions of 256; four layers of 789,760; the last norm; the head.
-    ("text-classifier", 128, 2): [20_128 * 256 + 4 * 789_760 + 512 + 2 * 257],
-}
-ONE_THOUSAND_CLASSES = ("vgg16", 224, 1000)
-
-KERAS_MODES = {"graph": "tensorflow", "eager": "tensorflow", "compiled": "jax"}
-WITH_WEIGHTS = ("conv6", "vgg16", "resnet18", "resnet18-cifar", "cyclegan", "text-classifier")
-# (model, precision, mode in Keras) that ran; VGG16 in float64 would take 6 GB, JAX minutes to compile.
-RUNS = [
-    *((model, "float32", mode) for model in WITH_WEIGHTS for mode in ("graph", "compiled")),
-    *((model, "float64", "graph") for model in WITH_WEIGHTS if model != "vgg16"),
-    ("conv6", "float64", "eager"),
-    ("resnet18-cifar", "float64", "eager"),
+# (model, input size, classes) of all reference numbers, and those numbers.
+REFERENCES = [
+    ((name, reference.input_size, reference.num_classes), list(reference.num_parameters))
+    for name, spec in MODELS.items()
+    for reference in spec.references
 ]
-LEARNING_RATES = {model: MODELS[model].learning_rate for model in WITH_WEIGHTS}
-NUM_TENSORS = {
-    "conv6": 9 * 2,
-    "vgg16": 16 * 2,
-    "resnet18": 20 + 20 * 4 + 2,
-    "resnet18-cifar": 20 + 20 * 4 + 2,
-    "cyclegan": 2 * 24 * 2 + 2 * 5 * 2,
-    "text-classifier": 2 + 4 * 6 * 2 + 2 * 2,
-}
-# Positions of the feature map that each batch norm averages over, times four samples, at 40 px (16 px, CIFAR's stem).
-NORM_COUNTS = {
-    "resnet18": [4 * side**2 for side in [20, *[10] * 4, *[5] * 5, *[3] * 5, *[2] * 5]],
-    "resnet18-cifar": [4 * side**2 for side in [16, *[16] * 4, *[8] * 5, *[4] * 5, *[2] * 5]],
-}
+# (model, precision, framework, mode) of all runs in Keras.
+RUNS = [
+    (model, precision, framework, mode)
+    for framework, mode in KERAS_RUNS
+    for model, precision in list_keras_runs(framework, mode)
+]
+IN_FLOAT64 = [run for run in RUNS if run[1] == "float64"]
+RUN = ("model", "precision", "framework", "mode")
 
 
 def start_program(interpreter: Path, program: str, *arguments: str) -> subprocess.Popen[str]:
@@ -85,10 +61,12 @@ def finish(process: subprocess.Popen[str]) -> str:
 @pytest.fixture(scope="module")
 def folder(interpreters: dict[Framework, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where PyTorch and then, from PyTorch's weights, TensorFlow and JAX have left their results."""
+    assert list_missing() == []
     folder = tmp_path_factory.mktemp("mirror")
     finish(start_program(interpreters["pytorch"], "mirror_pytorch.py", str(folder)))
-    modes: tuple[tuple[Framework, str], ...] = (("tensorflow", "graph"), ("jax", "compiled"), ("tensorflow", "eager"))
-    processes = [start_program(interpreters[name], "mirror_keras.py", name, mode, str(folder)) for name, mode in modes]
+    processes = [
+        start_program(interpreters[name], "mirror_keras.py", name, mode, str(folder)) for name, mode in KERAS_RUNS
+    ]
     for process in processes:
         finish(process)
     yield folder
@@ -98,21 +76,23 @@ def folder(interpreters: dict[Framework, Path], tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="module")
 def facts(interpreters: dict[Framework, Path]) -> dict[str, Facts]:
     """What the definitions of either dialect say of themselves."""
-    counted = {"torch": [*PARAMETERS, ONE_THOUSAND_CLASSES], "keras": list(PARAMETERS)}
+    assert list_missing() == []
+    sizes = json.dumps([size for size, _ in REFERENCES])
     programs = {
         "torch": (interpreters["pytorch"], "mirror_facts_pytorch.py"),
         "keras": (interpreters["tensorflow"], "mirror_facts_keras.py"),
     }
     processes = {
-        dialect: start_program(interpreter, program, json.dumps(counted[dialect]))
-        for dialect, (interpreter, program) in programs.items()
+        dialect: start_program(interpreter, program, sizes) for dialect, (interpreter, program) in programs.items()
     }
     return {dialect: json.loads(finish(process).splitlines()[-1]) for dialect, process in processes.items()}
 
 
-def load(folder: Path, model: str, precision: str, mode: str) -> tuple[dict[str, Array], dict[str, Array]]:
+def load(
+    folder: Path, model: str, precision: str, framework: str, mode: str
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return what PyTorch and what Keras computed."""
-    names = (f"{model}-{precision}-pytorch.npz", f"{model}-{precision}-{KERAS_MODES[mode]}-{mode}.npz")
+    names = (f"{model}-{precision}-pytorch.npz", f"{model}-{precision}-{framework}-{mode}.npz")
     torch_arrays, keras_arrays = (dict(np.load(folder / name)) for name in names)
     return torch_arrays, keras_arrays
 
@@ -145,8 +125,18 @@ def has_no_gradient(name: str) -> bool:
 
 @pytest.mark.parametrize("dialect", ["torch", "keras"])
 def test_models_have_the_published_numbers_of_parameters(facts: dict[str, Facts], dialect: str) -> None:
-    expected = list(PARAMETERS.values()) + ([[138_357_544]] if dialect == "torch" else [])
-    assert expected == facts[dialect]["parameters"]
+    assert facts[dialect]["parameters"] == [numbers for _, numbers in REFERENCES]
+
+
+def test_every_framework_that_runs_keras_is_compared_and_the_others_are_pytorch() -> None:
+    compared = {framework for framework, _ in KERAS_RUNS}
+    assert compared == {name for name, spec in FRAMEWORKS.items() if spec.dialect == "keras"}
+    assert [name for name in FRAMEWORKS if name not in compared] == ["pytorch"]
+
+
+def test_every_model_that_learns_is_compared_in_every_framework() -> None:
+    frameworks = {framework for framework, _ in KERAS_RUNS}
+    assert {(model, framework) for model, _, framework, _ in RUNS} == {(m, f) for m in TRAINED for f in frameworks}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -169,7 +159,7 @@ def test_the_smallest_sizes_build_and_run_in_both_dialects(facts: dict[str, Fact
 @pytest.mark.parametrize("model", MODELS)
 def test_keras_models_compute_in_the_type_of_the_policy(facts: dict[str, Facts], model: str) -> None:
     for policy, found in facts["keras"]["types"][model].items():
-        variables = [] if model == "matmul" else ["float32" if policy.startswith("mixed_") else policy]
+        variables = [] if model not in TRAINED else ["float32" if policy.startswith("mixed_") else policy]
         assert [policy.removeprefix("mixed_"), *variables] == found
 
 
@@ -183,7 +173,7 @@ def test_vgg16_averages_feature_maps_of_any_size_to_the_same_49_values(facts: di
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", WITH_WEIGHTS)
+@pytest.mark.parametrize("model", TRAINED)
 def test_both_dialects_draw_initial_weights_from_the_same_distributions(folder: Path, model: str) -> None:
     """Same standard deviation and kurtosis (1.8 uniform, 3 normal, less if truncated) to 5 standard errors each."""
     names = ("initial-pytorch.json", "initial-tensorflow-graph.json")
@@ -201,43 +191,48 @@ def test_both_dialects_draw_initial_weights_from_the_same_distributions(folder: 
 # What they compute
 
 
-@pytest.mark.parametrize(("model", "precision", "mode"), RUNS)
+@pytest.mark.parametrize(RUN, RUNS)
 def test_all_frameworks_start_from_the_same_weights_and_data(
-    folder: Path, model: str, precision: str, mode: str
+    folder: Path, model: str, precision: str, framework: str, mode: str
 ) -> None:
-    expected, found = load(folder, model, precision, mode)
-    assert expected.keys() == found.keys()
+    expected, found = load(folder, model, precision, framework, mode)
+    assert found.keys() == {name for name in expected if not name.startswith("norm_count/")}
     names = [name for name in expected if name.startswith("start/")]
-    assert NUM_TENSORS[model] == len(names)
+    assert expected["num_tensors"] == found["num_tensors"] == len(names)
     for name in (*names, "input0", "input1"):
         np.testing.assert_array_equal(expected[name], found[name])
     assert {precision} == {str(found[name].dtype) for name in names}
 
 
-@pytest.mark.parametrize(("model", "precision", "mode"), RUNS)
-def test_inference_gives_the_same_output(folder: Path, model: str, precision: str, mode: str) -> None:
+@pytest.mark.parametrize(RUN, RUNS)
+def test_inference_gives_the_same_output(folder: Path, model: str, precision: str, framework: str, mode: str) -> None:
     """In float64 to 1e-7: Keras keeps some constants (the slope of leaky ReLU, 0.2) in float32."""
-    arrays, others = load(folder, model, precision, mode)
+    arrays, others = load(folder, model, precision, framework, mode)
     expected, found = select(arrays, "output"), select(others, "output")
-    assert (4 if model == "cyclegan" else 1) == len(expected)
+    assert len(expected) == len(MODELS[model].references[0].num_parameters)
     for name, output in expected.items():
         assert (1e-4 if precision == "float32" else 1e-7) > compute_error(output, found[name]), name
 
 
-@pytest.mark.parametrize(("model", "precision", "mode"), RUNS)
-def test_a_training_step_has_the_same_losses(folder: Path, model: str, precision: str, mode: str) -> None:
-    expected, found = load(folder, model, precision, mode)
-    assert (3, 2 if model == "cyclegan" else 1) == expected["losses"].shape
+@pytest.mark.parametrize(RUN, RUNS)
+def test_a_training_step_has_the_same_losses(
+    folder: Path, model: str, precision: str, framework: str, mode: str
+) -> None:
+    expected, found = load(folder, model, precision, framework, mode)
+    num_parts = 2 if MODELS[model].task == "image-translation" else 1
+    assert expected["losses"].shape == (NUM_STEPS, num_parts)
     np.testing.assert_allclose(found["losses"][0], expected["losses"][0], rtol=1e-5 if precision == "float32" else 1e-6)
 
 
-@pytest.mark.parametrize(("model", "precision", "mode"), RUNS)
-def test_a_training_step_has_the_same_gradients(folder: Path, model: str, precision: str, mode: str) -> None:
-    """To 1e-4 of each tensor's norm in float32; VGG16 and CycleGAN, deep and without batch norm, to 1% and 5%."""
-    arrays, others = load(folder, model, precision, mode)
+@pytest.mark.parametrize(RUN, RUNS)
+def test_a_training_step_has_the_same_gradients(
+    folder: Path, model: str, precision: str, framework: str, mode: str
+) -> None:
+    """To 1e-6 of each tensor's norm in float64; in float32 to what the model's case says."""
+    arrays, others = load(folder, model, precision, framework, mode)
     expected, found = select(arrays, "gradient"), select(others, "gradient")
     assert expected.keys() == found.keys() == select(arrays, "start").keys()
-    tolerance = {"vgg16": 0.01, "cyclegan": 0.05}.get(model, 1e-4) if precision == "float32" else 1e-6
+    tolerance = MODELS[model].mirror.gradient_tolerance if precision == "float32" else 1e-6
     compared = [name for name in expected if not has_no_gradient(name)]
     errors = {name: compute_error(expected[name], found[name]) for name in compared}
     assert {} == {name: error for name, error in errors.items() if error >= tolerance}
@@ -245,7 +240,7 @@ def test_a_training_step_has_the_same_gradients(folder: Path, model: str, precis
 
 @pytest.mark.parametrize("network", ["generator_ab", "generator_ba", "discriminator_a", "discriminator_b"])
 def test_biases_before_an_instance_norm_have_no_gradient(folder: Path, network: str) -> None:
-    for arrays in load(folder, "cyclegan", "float64", "graph"):
+    for arrays in load(folder, "cyclegan", "float64", "tensorflow", "graph"):
         gradients = {name: array for name, array in select(arrays, "gradient").items() if name.startswith(network)}
         largest = max(float(np.abs(array).max()) for array in gradients.values())
         without = [array for name, array in gradients.items() if has_no_gradient(name)]
@@ -253,17 +248,20 @@ def test_biases_before_an_instance_norm_have_no_gradient(folder: Path, network: 
         assert 1e-6 * largest > max(float(np.abs(array).max()) for array in without)
 
 
-@pytest.mark.parametrize(("model", "precision", "mode"), RUNS)
-def test_three_adam_steps_lead_to_the_same_parameters(folder: Path, model: str, precision: str, mode: str) -> None:
-    """To 1% (5% in float32, 15% in CycleGAN) of the distance gone by all weights whose gradients agree to 0.1%.
+@pytest.mark.parametrize(RUN, RUNS)
+def test_three_adam_steps_lead_to_the_same_parameters(
+    folder: Path, model: str, precision: MirrorPrecision, framework: str, mode: str
+) -> None:
+    """To what the model's case says of the distance gone by all weights whose gradients agree to 0.1%.
 
     Adam divides a gradient by its own size: of those next to zero, rounding decides the way. Keras keeps Adam's betas
-    in float32, also for float64 weights: a difference of 7e-6 in the first step, which moves single ReLUs. CycleGAN's
-    losses jump in these steps, in float32 too far to compare: there only the losses are.
+    in float32, also for float64 weights: a difference of 7e-6 in the first step, which moves single ReLUs.
     """
-    arrays, others = load(folder, model, precision, mode)
+    case = MODELS[model].mirror
+    arrays, others = load(folder, model, precision, framework, mode)
     np.testing.assert_allclose(others["losses"], arrays["losses"], rtol=0.05 if precision == "float32" else 1e-3)
-    if (model, precision) == ("cyclegan", "float32"):
+    tolerance = case.update_tolerances[precision]
+    if tolerance is None:
         return
     updates, differences, num_compared, num_gradients = [], [], 0, 0
     for name, gradient in select(arrays, "gradient").items():
@@ -273,42 +271,43 @@ def test_three_adam_steps_lead_to_the_same_parameters(folder: Path, model: str, 
         differences.append((others[f"end/{name}"] - end)[is_same])
         num_compared += np.count_nonzero(is_same)
         num_gradients += np.count_nonzero(gradient)
-    assert (0.8 if model == "vgg16" else 0.95) < num_compared / num_gradients
-    tolerance = 0.15 if model == "cyclegan" else 0.05 if precision == "float32" else 0.01
+    assert num_compared / num_gradients > case.min_share_alike
     assert tolerance > np.linalg.norm(np.concatenate(differences)) / np.linalg.norm(np.concatenate(updates))
 
 
-@pytest.mark.parametrize("framework", ["pytorch", "tensorflow"])
-@pytest.mark.parametrize("model", [model for model in WITH_WEIGHTS if model != "vgg16"])
+@pytest.mark.parametrize("side", [0, 1], ids=["pytorch", "keras"])
+@pytest.mark.parametrize(RUN, [run for run in IN_FLOAT64 if run[3] == "graph"])
 def test_the_first_step_of_adam_moves_every_weight_by_the_learning_rate(
-    folder: Path, model: str, framework: str
+    folder: Path, model: str, precision: str, framework: str, mode: str, side: int
 ) -> None:
     """Kingma and Ba, algorithm 1: at t = 1 the update is lr g / (|g| + epsilon), so lr against the gradient's sign."""
-    arrays = load(folder, model, "float64", "graph")[framework == "tensorflow"]
+    arrays = load(folder, model, precision, framework, mode)[side]
     start, first, gradient = (select(arrays, prefix) for prefix in ("start", "first", "gradient"))
     for name in gradient:
         is_above_epsilon = np.abs(gradient[name]) > 1e-11
-        step = (first[name] - start[name]) / LEARNING_RATES[model]
+        step = (first[name] - start[name]) / MODELS[model].learning_rate
         np.testing.assert_allclose(step[is_above_epsilon], -np.sign(gradient[name][is_above_epsilon]), atol=1e-3)
         assert (step[gradient[name] == 0] == 0).all()
 
 
-@pytest.mark.parametrize(("model", "mode"), [(run[0], run[2]) for run in RUNS if "resnet" in run[0] and "64" in run[1]])
-def test_batch_norms_keep_the_same_running_means(folder: Path, model: str, mode: str) -> None:
-    arrays, others = load(folder, model, "float64", mode)
-    expected, found = select(arrays, "first", statistics=True), select(others, "first", statistics=True)
-    for number in range(20):
-        name = f"model/norm{number}.mean"
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, atol=1e-9)
+def test_batch_norms_keep_the_same_running_means_and_variances_up_to_bessels_correction(folder: Path) -> None:
+    num_norms = {run: check_batch_norms(*load(folder, *run)) for run in IN_FLOAT64}
+    assert {run[0] for run, number in num_norms.items() if number} >= {"resnet18", "resnet18-cifar"}
+    assert {run[3] for run, number in num_norms.items() if number} == {"graph", "eager"}
 
 
-@pytest.mark.parametrize(("model", "mode"), [(run[0], run[2]) for run in RUNS if "resnet" in run[0] and "64" in run[1]])
-def test_running_variances_differ_by_bessels_correction_and_nothing_else(folder: Path, model: str, mode: str) -> None:
-    arrays, others = load(folder, model, "float64", mode)
-    expected, found = select(arrays, "first", statistics=True), select(others, "first", statistics=True)
-    start = select(arrays, "start", statistics=True)
-    for number, count in enumerate(NORM_COUNTS[model]):
-        name = f"model/norm{number}.variance"
-        of_n_minus_1 = (expected[name] - 0.9 * start[name]) / 0.1
-        of_n = (found[name] - 0.9 * start[name]) / 0.1
+def check_batch_norms(arrays: Arrays, others: Arrays) -> int:
+    """Check the statistics after the first step, PyTorch's and Keras's; return how many batch norms there were."""
+    start, expected, found = (
+        select(given, prefix, statistics=True)
+        for given, prefix in ((arrays, "start"), (arrays, "first"), (others, "first"))
+    )
+    counts = select(arrays, "norm_count")
+    assert found.keys() == {f"{norm}.{statistic}" for norm in counts for statistic in ("mean", "variance")}
+    for norm, count in counts.items():
+        mean, variance = f"{norm}.mean", f"{norm}.variance"
+        np.testing.assert_allclose(found[mean], expected[mean], rtol=1e-6, atol=1e-9)
+        of_n_minus_1 = (expected[variance] - 0.9 * start[variance]) / 0.1
+        of_n = (found[variance] - 0.9 * start[variance]) / 0.1
         np.testing.assert_allclose(of_n, of_n_minus_1 * (count - 1) / count, rtol=1e-5, atol=1e-9)
+    return len(counts)

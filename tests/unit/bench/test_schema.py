@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from bench.catalog import MODELS, ModelSpec
+from bench.registry import FRAMEWORKS, MODELS, ModelSpec
 from bench.schema import (
     MAX_AMOUNT,
-    MODES,
     SMALLEST_POSITIVE,
     Cell,
     Phases,
@@ -74,7 +74,7 @@ NEEDED = {"mode": {"framework": "tensorflow"}, "num_gpus": {"device": "gpu"}}
 
 @st.composite
 def draw_cells(draw: st.DrawFn) -> Cell:
-    framework = draw(st.sampled_from(list(MODES)))
+    framework = draw(st.sampled_from(list(FRAMEWORKS)))
     model, spec = draw(st.sampled_from(list(MODELS.items())))
     device = draw(st.sampled_from(["cpu", "gpu"]))
     num_gpus = 1 if device == "cpu" else draw(st.integers(1, 64))
@@ -85,7 +85,7 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         device=device,
         phase=draw(st.sampled_from(spec.phases)),
         precision=draw(st.sampled_from(["fp32", "tf32", "fp16", "bf16"])),
-        mode=draw(st.sampled_from(MODES[framework])),
+        mode=draw(st.sampled_from(FRAMEWORKS[framework].modes)),
         num_gpus=num_gpus,
         batch_size=num_gpus * draw(st.integers(1, 10**9 // num_gpus)),
         input_size=multiple * draw(st.integers(-(-spec.min_input_size // multiple), 65_536 // multiple)),
@@ -362,8 +362,7 @@ def test_a_result_that_was_cut_short_has_the_steps_that_it_came_to() -> None:
 
 
 def make_spec(**overrides: Any) -> ModelSpec:
-    fields = {"module": "x", "task": "image-classification", "input_size": 32, "num_classes": 10}
-    return ModelSpec(**(fields | overrides))
+    return replace(MODELS["conv6"], **({"data": None} | overrides))
 
 
 @pytest.mark.parametrize(
@@ -409,6 +408,12 @@ def test_a_cell_at_the_bounds_of_its_model_is_accepted(
     monkeypatch.setitem(MODELS, "tiny", make_spec(**spec))
     cell = make_cell(**({"model": "tiny"} | fields))
     assert fields == {key: getattr(cell, key) for key in fields}
+
+
+def test_a_device_that_a_framework_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FRAMEWORKS, "pytorch", replace(FRAMEWORKS["pytorch"], devices=("cpu",)))
+    with pytest.raises(ValidationError, match="device: pytorch has no 'gpu'; it has cpu"):
+        make_cell(device="gpu")
 
 
 def test_an_unknown_model_is_refused_with_those_that_there_are() -> None:

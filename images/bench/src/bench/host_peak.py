@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
-from bench.catalog import MODELS
 from bench.harness import Workload, run_steps
 from bench.peaks import Peaks
 from bench.probes.cpu import read_cpu_model
 from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
-from bench.schema import MODES, Cell
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import Cell
 from bench.validity import is_short_of_cores
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -108,7 +108,7 @@ def _make_product_cell(cell: Cell, size: int) -> Cell:
     fields = {
         "model": "matmul",
         "phase": MODELS["matmul"].phases[0],
-        "mode": MODES[cell.framework][0],
+        "mode": FRAMEWORKS[cell.framework].modes[0],
         "batch_size": 1,
         "input_size": size,
         "num_classes": None,

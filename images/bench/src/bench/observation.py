@@ -10,7 +10,7 @@ from typing import TypeVar
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks
-from bench.models.work import count_work
+from bench.models.flops import count_step_cost
 from bench.peaks import Peaks, find_gpu_peaks
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes
@@ -88,7 +88,7 @@ class Observer:
         return self.try_probe(
             "peak of the host",
             lambda: find_host_peaks(
-                cell, self._num_threads, count_work(cell).flops / step_seconds, framework.build_workload
+                cell, self._num_threads, count_step_cost(cell).flops / step_seconds, framework.build_workload
             ),
             unknown,
         )

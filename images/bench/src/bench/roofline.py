@@ -6,7 +6,7 @@ nor than its bytes at the memory's bandwidth.
 
 from typing import Literal
 
-from bench.models.work import count_work
+from bench.models.flops import count_step_cost
 from bench.peaks import Peaks
 from bench.schema import Cell, Roofline
 
@@ -16,9 +16,9 @@ CACHE_TRANSFERS = 2
 
 def make_roofline(cell: Cell, median_step_seconds: float, peaks: Peaks) -> Roofline:
     """Return how near the median step of `cell` came to what `peaks` allow, over all its GPUs."""
-    work = count_work(cell)
-    flops = work.flops * cell.num_gpus
-    num_bytes = work.min_bytes * cell.num_gpus
+    cost = count_step_cost(cell)
+    flops = cost.flops * cell.num_gpus
+    num_bytes = cost.min_bytes * cell.num_gpus
     min_step_seconds, bound = find_bound(flops, num_bytes, peaks)
     achieved = flops / median_step_seconds
     peak = peaks.flops_per_second

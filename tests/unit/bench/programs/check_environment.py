@@ -8,7 +8,8 @@ from typing import cast
 
 from bench.attempt import count_threads, limit_library_threads, load_framework
 from bench.probes.environment import read_environment
-from bench.schema import MODES, Framework
+from bench.registry import FRAMEWORKS
+from bench.schema import Framework
 from factories import make_cell
 
 
@@ -18,7 +19,7 @@ def main(name: Framework) -> None:
     loaded_too_early = [module for module in modules if module in sys.modules]
     num_threads = count_threads()
     limit_library_threads(num_threads)
-    cell = make_cell(framework=name, mode=MODES[name][0])
+    cell = make_cell(framework=name, mode=FRAMEWORKS[name].modes[0])
     framework = load_framework(cell, num_threads)
     environment = read_environment(cell, framework, num_threads, image=None, git_revision="abc")
     threads = describe_threads(name)

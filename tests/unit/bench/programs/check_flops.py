@@ -28,7 +28,7 @@ def count(cell: Cell) -> list[int]:
         carry: tuple[torch.Tensor, ...] = ()
         for part in task.parts if cell.phase == "train" else ():
             carry = train(part, (*inputs, *carry))
-    names = ["generator_ab"] if cell.model == "cyclegan" and cell.phase == "infer" else list(task.networks)
+    names = list(task.networks)[: 1 if cell.phase == "infer" else None]
     parameters = [value for name in names for value in task.networks[name].parameters()]
     return [counter.get_total_flops(), sum(value.numel() for value in parameters)]
 

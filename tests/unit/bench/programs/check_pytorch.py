@@ -14,19 +14,11 @@ torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.allow_tf32 = True
 
 from bench.frameworks import pytorch  # noqa: E402
-from bench.models import build_model  # noqa: E402
 from bench.probes.cpu import limit_library_threads  # noqa: E402
 from bench.tasks.inputs import make_inputs  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 NUM_TRAINING_STEPS = 12
-
-
-def count_parameters(model: str, input_size: int, num_classes: int) -> int:
-    """Return the number of trainable parameters without allocating them."""
-    with torch.device("meta"):
-        built = build_model(make_cell(model=model, input_size=input_size, num_classes=num_classes), "torch")
-    return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
 
 
 def check_training() -> dict[str, Any]:
@@ -96,12 +88,6 @@ def main() -> None:
     models = [pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed), 1).networks["model"] for seed in (5, 5, 6)]
     weights = [next(model.parameters()) for model in models]
     answers = {
-        "parameters": {
-            "conv6 32 10": count_parameters("conv6", 32, 10),
-            "conv6 224 10": count_parameters("conv6", 224, 10),
-            "resnet18 224 1000": count_parameters("resnet18", 224, 1000),
-            "resnet18 224 10": count_parameters("resnet18", 224, 10),
-        },
         "settings": framework.settings,
         "versions": framework.versions,
         "switches": {

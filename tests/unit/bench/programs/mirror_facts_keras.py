@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.catalog import MODELS
 from bench.frameworks import tensorflow
 from bench.models import build_model
+from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.keras.precision import prepare_inputs
 from factories import make_cell

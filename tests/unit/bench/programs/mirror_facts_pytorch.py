@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
-from bench.catalog import MODELS
 from bench.models import build_model
+from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.inputs import make_inputs
 from factories import make_cell

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mirror_cells import CASES, EPSILON, NUM_STEPS, list_keras_runs, make_mirror_cell
 from mirror_layers import Flattened, describe, name_keras_variables, sample, to_keras_layout, to_torch_layout
+
+from mirror_cells import EPSILON, NUM_STEPS, list_keras_runs, make_mirror_cell
 
 Arrays = dict[str, np.ndarray]
 
@@ -72,6 +73,15 @@ def build_workload(name: str, precision: str) -> Any:
     return workload
 
 
+def find_flattened(networks: Any) -> Flattened:
+    """Return (channels, side) of the feature map that the first dense layer takes; None where it takes none."""
+    for layer in [layer for network in networks.values() for layer in network.layers]:
+        if isinstance(layer, keras.layers.Flatten):
+            _, side, _, channels = layer.input.shape
+            return channels, side
+    return None
+
+
 def copy_weights(networks: Any, given: Any, flattened: Flattened) -> None:
     """Give every variable PyTorch's values."""
     variables = name_keras_variables(networks)
@@ -95,6 +105,7 @@ def run_steps(workload: Any, flattened: Flattened) -> Arrays:
         losses.append([float(loss) for loss in workload.losses])
         if step == 0:
             arrays |= sample_variables("first", workload.networks, flattened) | sample_gradients(workload, flattened)
+    arrays["num_tensors"] = np.array(sum(len(network.weights) for network in workload.networks.values()))
     return arrays | sample_variables("end", workload.networks, flattened) | {"losses": np.array(losses)}
 
 
@@ -102,8 +113,8 @@ def main(folder: Path) -> None:
     """Write the files of every model and precision that runs in this mode."""
     initial = {}
     for name, precision in list_keras_runs(FRAMEWORK, MODE):
-        flattened = CASES[name].flattened
         workload = build_workload(name, precision)
+        flattened = find_flattened(workload.networks)
         arrays = read_variables(workload.networks, flattened)
         initial[name] = {key: describe(values) for key, values in arrays.items()}
         copy_weights(workload.networks, np.load(folder / f"{name}-{precision}-weights.npz"), flattened)

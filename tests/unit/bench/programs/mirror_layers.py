@@ -1,10 +1,11 @@
 """Networks of either dialect in, their layers' tensors out (and back), in one order and in PyTorch's layout.
 
 Names are `model/conv0.weight`, `generator_ab/upconv1.bias`, `model/norm3.mean`, ...: the network, the kind of layer,
-the number within the kind in the order in which the Keras definition creates its layers, and the tensor.
+the number within the kind in the order in which the Keras definition creates its layers, and the tensor. A parameter
+of a layer of no kind below is a kind of its own, and must be called alike in both definitions: `positions0.weight`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ TORCH_KINDS = {
     "Linear": "dense",
     "LayerNorm": "layernorm",
     "Embedding": "embedding",
-    "TextClassifier": "positions",
+    # Its own parameters are those of the dense layer to queries, keys and values; the dense layer behind it is a child.
+    "MultiheadAttention": "dense",
+    "NonDynamicallyQuantizableLinear": "dense",
 }
 KERAS_KINDS = {
     "Conv2D": "conv",
@@ -27,7 +30,6 @@ KERAS_KINDS = {
     "Dense": "dense",
     "LayerNormalization": "layernorm",
     "Embedding": "embedding",
-    "Positions": "positions",
 }
 NORM_TENSORS = ("weight", "bias", "mean", "variance")
 # Tensors above this size are compared by every SAMPLE_STRIDE-th value: a prime, so that no axis is left out.
@@ -39,12 +41,15 @@ def name_torch_tensors(networks: Mapping[str, Any], *, gradients: bool = False) 
     """Return the networks' tensors by name: parameters and running statistics, or the gradients of the parameters."""
     tensors = {}
     for network_name, network in networks.items():
-        for name, layer in _number_layers(_order_torch_layers(network), TORCH_KINDS):
+        layers = order_torch_layers(network)
+        own = [layer for layer in layers if type(layer).__name__ not in TORCH_KINDS]
+        named = _number_own_tensors(pair for layer in own for pair in layer.named_parameters(recurse=False))
+        for name, parameter in named:
+            tensors[f"{network_name}/{name}"] = parameter.grad if gradients else parameter
+        for name, layer in number_layers(layers, TORCH_KINDS):
             prefix = f"{network_name}/{name}"
             for key, parameter in layer.named_parameters(recurse=False):
-                tensors[f"{prefix}.{'weight' if key == 'positions' else key}"] = (
-                    parameter.grad if gradients else parameter
-                )
+                tensors[f"{prefix}.{key.removeprefix('in_proj_')}"] = parameter.grad if gradients else parameter
             if "/norm" in prefix and not gradients:
                 tensors[f"{prefix}.mean"], tensors[f"{prefix}.variance"] = layer.running_mean, layer.running_var
     return tensors
@@ -54,13 +59,17 @@ def name_keras_variables(networks: Mapping[str, Any]) -> dict[str, Any]:
     """Return the networks' variables by name, in Keras's own layout."""
     variables = {}
     for network_name, network in networks.items():
-        for name, layer in _number_layers(sorted(network.layers, key=_read_creation_number), KERAS_KINDS):
+        layers = sorted(network.layers, key=_read_creation_number)
+        own = [layer for layer in layers if type(layer).__name__ not in KERAS_KINDS]
+        named = _number_own_tensors((variable.name, variable) for layer in own for variable in layer.weights)
+        variables |= {f"{network_name}/{name}": variable for name, variable in named}
+        for name, layer in number_layers(layers, KERAS_KINDS):
             for key, variable in zip(NORM_TENSORS, layer.variables, strict=False):
                 variables[f"{network_name}/{name}.{key}"] = variable
     return variables
 
 
-def _order_torch_layers(network: Any) -> list[Any]:
+def order_torch_layers(network: Any) -> list[Any]:
     """Return all modules; in a residual network the shortcut of a block comes before its two convolutions."""
     modules = list(network.modules())
     for block in [module for module in modules if getattr(module, "downsample", None) is not None]:
@@ -71,7 +80,16 @@ def _order_torch_layers(network: Any) -> list[Any]:
     return modules
 
 
-def _number_layers(layers: list[Any], kinds: Mapping[str, str]) -> list[tuple[str, Any]]:
+def _number_own_tensors(tensors: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of layers of no kind, each with its name numbered."""
+    counts: dict[str, int] = {}
+    for key, tensor in tensors:
+        counts[key] = counts.get(key, -1) + 1
+        yield f"{key}{counts[key]}.weight", tensor
+
+
+def number_layers(layers: list[Any], kinds: Mapping[str, str]) -> list[tuple[str, Any]]:
+    """Return the layers of `kinds`, each with its kind and its number within the kind."""
     counts = dict.fromkeys(kinds.values(), 0)
     numbered = []
     for layer in layers:
@@ -89,7 +107,7 @@ def _read_creation_number(layer: Any) -> int:
 
 
 def to_keras_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.ndarray:
-    """Turn a tensor in PyTorch's layout into Keras's; `flattened` as in mirror_cells.Case."""
+    """Turn a tensor in PyTorch's layout into Keras's; `flattened`: (channels, side) of the map before it."""
     if values.ndim == 4:
         return values.transpose(2, 3, 1, 0)
     if name.endswith("/dense0.weight") and flattened is not None:

@@ -2,7 +2,8 @@
 
 The weights are all tensors before the first step. Names in the other file: `start/...` tensors before the first step,
 `output/...` of each network before it, `gradient/...` of the first step, `first/...` and `end/...` tensors after the
-first and the last; `input0`, `input1`; `losses`, one row per step. Tensors are in PyTorch's layout, large ones sampled.
+first and the last; `input0`, `input1`; `losses`, one row per step; `num_tensors`, as PyTorch itself counts them;
+`norm_count/...`, how many values each batch norm averages. Tensors are in PyTorch's layout, large ones sampled.
 initial-pytorch.json says how the weights of a new model are distributed.
 """
 
@@ -13,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from mirror_cells import CASES, EPSILON, NUM_STEPS, make_mirror_cell
-from mirror_layers import describe, name_torch_tensors, sample
+from mirror_layers import TORCH_KINDS, describe, name_torch_tensors, number_layers, order_torch_layers, sample
 
 from bench.frameworks import pytorch
+from bench.registry import MODELS
+from mirror_cells import EPSILON, NUM_STEPS, TRAINED, make_mirror_cell
 
 Arrays = dict[str, np.ndarray]
 
@@ -34,12 +36,17 @@ def sample_tensors(prefix: str, networks: Any, *, gradients: bool = False) -> Ar
 
 
 def prepare_workload(workload: Any, precision: str) -> None:
-    """Switch dropout off, give norms values that a mix-up would show, and set the precision and Adam's epsilon."""
+    """Switch dropout off, give norms and zero weights values that show mix-ups, set the precision and Adam's epsilon.
+
+    A last layer that starts at zero would keep all gradients before it at zero.
+    """
     generator = torch.Generator().manual_seed(1)
     for name, tensor in name_torch_tensors(workload.networks).items():
         if "norm" in name:
             low, high = (0.5, 1.5) if name.endswith(("weight", "variance")) else (-0.2, 0.2)
             tensor.data.uniform_(low, high, generator=generator)
+        elif tensor.ndim > 1 and not tensor.any():
+            tensor.data.normal_(0.0, 0.02, generator=generator)
     for part in workload.task.parts:
         for module in part.modules():
             if isinstance(module, torch.nn.Dropout):
@@ -60,21 +67,47 @@ def run_steps(workload: Any) -> Arrays:
         with torch.inference_mode():
             arrays[f"output/{name}"] = network.eval()(workload.inputs[0]).numpy()
         network.train()
+    counts = count_norm_values(networks)
     losses = []
     for step in range(NUM_STEPS):
         workload.run_step()
         losses.append([float(loss) for loss in workload.losses])
         if step == 0:
             arrays |= sample_tensors("gradient", networks, gradients=True) | sample_tensors("first", networks)
+            arrays |= {name: np.array(count) for name, count in counts.items()}
+    arrays["num_tensors"] = np.array(count_tensors(networks))
     return arrays | sample_tensors("end", networks) | {"losses": np.array(losses)}
+
+
+def count_tensors(networks: Any) -> int:
+    """Return how many parameters and running statistics the networks hold."""
+    names = [name for network in networks.values() for name in network.state_dict()]
+    return sum(not name.endswith("num_batches_tracked") for name in names)
+
+
+def count_norm_values(networks: Any) -> dict[str, int]:
+    """Return a dict that the next forward passes fill: how many values each batch norm averages per channel."""
+    counts: dict[str, int] = {}
+
+    def watch(name: str, layer: Any) -> None:
+        def note(_: Any, inputs: Any, __: Any) -> None:
+            counts[f"norm_count/{name}"] = inputs[0].numel() // inputs[0].shape[1]
+
+        layer.register_forward_hook(note)
+
+    for network_name, network in networks.items():
+        for name, layer in number_layers(order_torch_layers(network), TORCH_KINDS):
+            if name.startswith("norm"):
+                watch(f"{network_name}/{name}", layer)
+    return counts
 
 
 def main(folder: Path) -> None:
     """Write the files of every model and precision."""
-    framework = pytorch.load(make_mirror_cell("conv6", "pytorch"), 2)
+    framework = pytorch.load(make_mirror_cell(TRAINED[0], "pytorch"), 2)
     initial = {}
-    for name, case in CASES.items():
-        for precision in case.precisions:
+    for name in TRAINED:
+        for precision in MODELS[name].mirror.precisions:
             workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
             initial[name] = {key: describe(values) for key, values in read_tensors(workload.networks).items()}
             prepare_workload(workload, precision)

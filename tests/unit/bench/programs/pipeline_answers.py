@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.errors import UserError
-from bench.schema import MODES, Cell, Framework
+from bench.registry import FRAMEWORKS
+from bench.schema import Cell, Framework
 from factories import make_cell
 
 CIFAR_MEAN = np.array([0.4914, 0.4822, 0.4465])
@@ -47,7 +48,11 @@ class Questions:
 
     def open(self, folder: str, *, num_threads: int = 1, **fields: Any) -> Batches:
         """Return the pipeline of a cell whose `data_dir` is `folder`."""
-        given = {"framework": self._ways.framework, "mode": MODES[self._ways.framework][0], "num_classes": 10}
+        given = {
+            "framework": self._ways.framework,
+            "mode": FRAMEWORKS[self._ways.framework].modes[0],
+            "num_classes": 10,
+        }
         cell = make_cell(**(given | {"data_dir": str(self._folder / folder)} | fields))
         self._opened.append(self._ways.open_pipeline(cell, num_threads))
         return self._opened[-1]

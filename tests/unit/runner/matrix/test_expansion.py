@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bench import validity
-from bench.catalog import MODELS
 from bench.errors import UserError
-from bench.schema import MODES, Cell, PlannedCell
+from bench.registry import FRAMEWORKS
+from bench.schema import Cell, PlannedCell
 from runner.matrix import expansion as matrix
 from runner.matrix.definition import read_definition
 from runner.matrix.expansion import MAX_COMBINATIONS, Matrix, expand_matrix, list_builtin_matrices, load_matrix
@@ -430,13 +430,13 @@ def test_paper_gpu_has_the_studys_sizes_every_mode_in_fp32_and_every_precision_c
     assert {("conv6", 224), ("vgg16", 224), ("resnet18", 224), ("cyclegan", 256)} == set(
         pick(cells, "model", "input_size")
     )
-    modes = {(framework, mode) for framework, modes in MODES.items() for mode in modes}
+    modes = {(framework, mode) for framework, spec in FRAMEWORKS.items() for mode in spec.modes}
     trained = [planned for planned in cells if planned.cell.phase == "train"]
     for model, batch_size in (("conv6", 64), ("vgg16", 64), ("resnet18", 64), ("cyclegan", 1)):
         expected = {(batch_size, framework, mode, "fp32") for framework, mode in modes}
         expected |= {
             (batch_size, framework, "compiled", precision)
-            for framework in MODES
+            for framework in FRAMEWORKS
             for precision in ("tf32", "fp16", "bf16")
         }
         own = [planned for planned in trained if planned.cell.model == model]
@@ -856,25 +856,15 @@ def test_the_example_of_the_documentation_makes_the_cells_that_it_says() -> None
 
 def test_the_documentation_has_every_key_and_limit() -> None:
     page = (ROOT / "docs" / "matrix.md").read_text()
-    keys = {*Cell.model_fields, *PlannedCell.model_fields, *MODELS} - {"schema_version", "cell"}
+    keys = {*Cell.model_fields, *PlannedCell.model_fields} - {"schema_version", "cell"}
     assert [] == [key for key in sorted(keys) if f"`{key}`" not in page]
     assert f"{MAX_COMBINATIONS:,} combinations" in page
     assert f"{MAX_NODES:,} values" in page
     assert f"{MAX_DEPTH} levels" in page
 
 
-def test_the_documentation_has_the_sizes_of_every_model() -> None:
-    page = (ROOT / "docs" / "matrix.md").read_text()
-    rows = [[column.strip() for column in line.strip("|").split("|")] for line in page.splitlines()]
-    documented = {row[0].strip("`"): row[2:5] for row in rows if len(row) == 6}
-    for name, spec in MODELS.items():
-        smallest = str(spec.min_input_size)
-        if spec.input_size_multiple != 1:
-            smallest += f", multiples of {spec.input_size_multiple}"
-        assert [str(spec.input_size), smallest, str(spec.num_classes or "none")] == documented[name]
-
-
 def test_the_documentation_has_every_built_in_matrix_and_choice() -> None:
     page = (ROOT / "docs" / "matrix.md").read_text()
-    choices = [*MODES, "eager", "graph", "compiled", "fp32", "tf32", "fp16", "bf16", "cpu", "gpu", "train", "infer"]
+    modes = {mode for spec in FRAMEWORKS.values() for mode in spec.modes}
+    choices = [*FRAMEWORKS, *modes, "fp32", "tf32", "fp16", "bf16", "cpu", "gpu", "train", "infer"]
     assert [] == [name for name in [*list_builtin_matrices(), *choices] if f"`{name}`" not in page]

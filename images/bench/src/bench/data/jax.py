@@ -14,11 +14,11 @@ from absl import flags
 from numpy.typing import NDArray
 from PIL import Image
 
-from bench.catalog import MODELS
 from bench.data import preprocessing
 from bench.data.cifar10 import Cifar10Records
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
 from bench.data.workers import end_with_parent, leave_if_orphaned
+from bench.registry import MODELS
 from bench.schema import Cell
 
 Pixels = NDArray[np.uint8]

@@ -11,12 +11,12 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default
 from torchvision.io import decode_image
 from torchvision.transforms import v2
 
-from bench.catalog import MODELS
 from bench.data import preprocessing
 from bench.data.cifar10 import Cifar10Records
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
 from bench.data.workers import end_with_parent, leave_if_orphaned
 from bench.errors import UserError
+from bench.registry import MODELS
 from bench.schema import Cell
 
 Batch = tuple[Tensor, ...]

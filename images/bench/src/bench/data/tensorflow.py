@@ -6,9 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from bench.catalog import MODELS
 from bench.data import preprocessing
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
+from bench.registry import MODELS
 from bench.schema import Cell
 
 # A function of an image (height, width, 3) uint8 and of a seed (2,), as tf.random.stateless_* take it.

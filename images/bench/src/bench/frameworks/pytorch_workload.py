@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from bench.catalog import MODELS
 from bench.frameworks.pytorch_steps import GraphedStep, InferenceStep, Step, TrainingStep
+from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.inputs import make_inputs
 from bench.tasks.torch import Part, build_task

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from bench.catalog import MODELS, Dialect
+from bench.registry import Dialect, locate_definition
 from bench.schema import Cell
 
 
@@ -13,4 +13,4 @@ def build_model(cell: Cell, dialect: Dialect) -> Any:
     CycleGAN: an nn.ModuleDict or a dict of keras.Models. Inputs and outputs are those of the definition; images are
     (batch, 3, size, size) for torch and (batch, size, size, 3) for keras, logits (batch, num_classes).
     """
-    return import_module(MODELS[cell.model].locate(dialect)).build(cell)
+    return import_module(locate_definition(cell.model, dialect)).build(cell)

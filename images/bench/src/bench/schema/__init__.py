@@ -6,7 +6,8 @@ Units are in the names: seconds, bytes. A reader of version 2 refuses other vers
 
 from typing import Any
 
-from bench.schema.cell import MODES, Cell, Device, Framework, Mode, Phase, Precision
+from bench.registry import Device, Framework, Mode, Phase
+from bench.schema.cell import Cell, Precision
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
 from bench.schema.measurement import (
@@ -26,7 +27,6 @@ from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, Planne
 
 __all__ = [
     "MAX_AMOUNT",
-    "MODES",
     "SCHEMA_VERSION",
     "SMALLEST_POSITIVE",
     "Cell",

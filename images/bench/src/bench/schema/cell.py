@@ -5,22 +5,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.catalog import MODELS, ModelSpec
+from bench.registry import FRAMEWORKS, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
 from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSeconds, Seconds, Version, hash_text
 
-Framework = Literal["pytorch", "tensorflow", "jax"]
-Device = Literal["cpu", "gpu"]
-Phase = Literal["train", "infer"]
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
-Mode = Literal["eager", "graph", "compiled"]
 
-# The modes that each framework has. `graph` is tf.function without XLA, which the others have no counterpart of; op by
-# op, JAX runs every operation through its compiler, which nobody does in earnest.
-MODES: dict[Framework, tuple[Mode, ...]] = {
-    "pytorch": ("eager", "compiled"),
-    "tensorflow": ("eager", "graph", "compiled"),
-    "jax": ("compiled",),
-}
 MAX_INPUT_SIZE = 65_536
 
 
@@ -29,7 +18,7 @@ class Cell(Document):
 
     schema_version: Version = SCHEMA_VERSION
     model: str
-    """A name in `bench.catalog.MODELS`."""
+    """A name in `bench.registry.MODELS`."""
     framework: Framework
     device: Device
     """`cpu`, or `gpu`: NVIDIA GPUs, `num_gpus` of them."""
@@ -70,16 +59,19 @@ class Cell(Document):
     def _check_combination(self) -> Self:
         if self.model not in MODELS:
             raise ValueError(f"model: '{self.model}' is unknown; known are {', '.join(MODELS)}")
-        if self.mode not in MODES[self.framework]:
-            raise ValueError(
-                f"mode: '{self.mode}' is not a mode of {self.framework}; it has {', '.join(MODES[self.framework])}"
-            )
+        self._check_framework(FRAMEWORKS[self.framework])
         self._check_model(MODELS[self.model])
         if self.device == "cpu" and self.num_gpus != 1:
             raise ValueError("num_gpus: is 1 where device is 'cpu'")
         if self.batch_size % self.num_gpus:
             raise ValueError(f"batch_size: {self.batch_size} cannot be shared evenly by {self.num_gpus} GPUs")
         return self
+
+    def _check_framework(self, spec: FrameworkSpec) -> None:
+        if self.mode not in spec.modes:
+            raise ValueError(f"mode: '{self.mode}' is not a mode of {self.framework}; it has {', '.join(spec.modes)}")
+        if self.device not in spec.devices:
+            raise ValueError(f"device: {self.framework} has no '{self.device}'; it has {', '.join(spec.devices)}")
 
     def _check_model(self, spec: ModelSpec) -> None:
         if self.phase not in spec.phases:

@@ -136,7 +136,7 @@ class Roofline(Document):
     """The work of a step by analysis, and how near the device's bounds the median step came."""
 
     flops_per_step: Number
-    """Floating-point operations, a multiply-add counting as two, counted layer by layer (bench.models.work)."""
+    """Floating-point operations, a multiply-add counting as two, counted layer by layer (bench.models.flops)."""
     min_bytes_per_step: Bytes
     """Bytes that have to cross the device's memory whatever the implementation: weights, optimiser state, input and
     output, once each."""

@@ -5,8 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.catalog import MODELS
-from bench.schema import MODES
+from bench.registry import FRAMEWORKS, MODELS
 from factories import make_cell
 from runner.kubernetes.rendering.job_name import JobKey, select_run
 
@@ -56,11 +55,11 @@ def test_a_name_is_the_same_on_every_machine() -> None:
 
 def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -> None:
     for name, spec in MODELS.items():
-        for framework, modes in MODES.items():
+        for framework, framework_spec in FRAMEWORKS.items():
             cell = make_cell(
                 model=name,
                 framework=framework,
-                mode=modes[0],
+                mode=framework_spec.modes[0],
                 phase=spec.phases[0],
                 input_size=spec.input_size,
                 num_classes=spec.num_classes,

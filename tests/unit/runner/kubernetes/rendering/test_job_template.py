@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES
+from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS, texts
@@ -31,7 +32,7 @@ from runner.profiles.model import Data, Gpus, NodeRule, Pool, Profile, Toleratio
 OWNER = JobOwner(name="night-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
 IMAGE = "registry.example/benchmatrix:1"
-IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
+IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
 POD = "spec.template.spec"
 CONTAINER = f"{POD}.containers.0"
 SLOTS = {"job_name": "name", "run_id": RUN_ID, "cell_id": "cell-12345678", "repeat": "1", "cell_json": "{}"}

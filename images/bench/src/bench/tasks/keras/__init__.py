@@ -1,7 +1,7 @@
 """Tasks in Keras 3, for TensorFlow and for JAX: a Cell in, its networks, training parts and inference out."""
 
-from bench.catalog import MODELS
 from bench.models import build_model
+from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.keras.classification import Classification
 from bench.tasks.keras.image_translation import ImageTranslation

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
-from bench.catalog import MODELS
+from bench.registry import MODELS
 from bench.schema import Cell
 
 # Of torch.amp.GradScaler; Keras starts at 2^15 by itself. Both halve after an overflow, double after 2,000 good steps.

@@ -1,7 +1,7 @@
 """Tasks in PyTorch: a Cell in, its networks, training parts and inference out."""
 
-from bench.catalog import MODELS
 from bench.models import build_model
+from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.torch.classification import Classification
 from bench.tasks.torch.image_translation import ImageTranslation

@@ -1,11 +1,11 @@
-"""The work of Conv6: a Cell in, Work out."""
+"""The cost of a step of Conv6: a Cell in, StepCost out."""
 
-from bench.models.work.layers import Work, connect, convolve, count_classifier, count_image_bytes
+from bench.models.flops.layers import StepCost, connect, convolve, count_classifier, count_image_bytes
 from bench.schema import Cell
 
 
-def count(cell: Cell) -> Work:
-    """Return the work of one step: three pairs of convolutions, each pair at half the size, and three dense layers."""
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: three pairs of convolutions, each pair at half the size, and three dense layers."""
     assert cell.num_classes is not None
     size, num_channels = cell.input_size, 3
     layers = []

@@ -1,11 +1,11 @@
-"""The work of the text classifier: a Cell in, Work out."""
+"""The cost of a step of the text classifier: a Cell in, StepCost out."""
 
 from dataclasses import replace
 
-from bench.models.work.layers import (
+from bench.models.flops.layers import (
     ELEMENT_BYTES,
     Layer,
-    Work,
+    StepCost,
     attend,
     connect,
     count_classifier,
@@ -20,8 +20,8 @@ NUM_LAYERS = 4
 TOKEN_BYTES = 4
 
 
-def count(cell: Cell) -> Work:
-    """Return the work of one step: the embedding, which learns and multiplies nothing, four layers, one dense layer.
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: the embedding, which learns and multiplies nothing, four layers, one dense layer.
 
     A fused attention computes the products of queries and keys once more in the backward pass; they are not counted.
     Inference reads only the embeddings of the tokens that occur: the expected number of different ones in a batch of
@@ -31,11 +31,11 @@ def count(cell: Cell) -> Work:
     embedding = Layer(macs=0, num_parameters=(VOCABULARY_SIZE + cell.input_size) * WIDTH)
     layers = [embedding, *(NUM_LAYERS * _list_encoder_layer(cell.input_size)), normalize(WIDTH)]
     layers.append(connect(WIDTH, cell.num_classes))
-    work = count_classifier(cell, layers, input_bytes_per_sample=cell.input_size * TOKEN_BYTES)
+    cost = count_classifier(cell, layers, input_bytes_per_sample=cell.input_size * TOKEN_BYTES)
     if cell.phase == "train":
-        return work
+        return cost
     unread = VOCABULARY_SIZE * (1 - 1 / VOCABULARY_SIZE) ** (cell.batch_size * cell.input_size)
-    return replace(work, min_bytes=work.min_bytes - round(unread) * WIDTH * ELEMENT_BYTES[cell.precision])
+    return replace(cost, min_bytes=cost.min_bytes - round(unread) * WIDTH * ELEMENT_BYTES[cell.precision])
 
 
 def _list_encoder_layer(length: int) -> list[Layer]:

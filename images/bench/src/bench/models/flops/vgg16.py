@@ -1,6 +1,6 @@
-"""The work of VGG16: a Cell in, Work out."""
+"""The cost of a step of VGG16: a Cell in, StepCost out."""
 
-from bench.models.work.layers import Work, connect, convolve, count_classifier, count_image_bytes
+from bench.models.flops.layers import StepCost, connect, convolve, count_classifier, count_image_bytes
 from bench.schema import Cell
 
 # Channels of the convolutions of each stage; a pooling by two follows each.
@@ -8,8 +8,8 @@ STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 POOLED_SIZE = 7  # whatever the input's size, the adaptive pooling hands 7 x 7 to the dense layers
 
 
-def count(cell: Cell) -> Work:
-    """Return the work of one step: 13 convolutions of 3x3 and three dense layers."""
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: 13 convolutions of 3x3 and three dense layers."""
     assert cell.num_classes is not None
     size, num_channels = cell.input_size, 3
     layers = []

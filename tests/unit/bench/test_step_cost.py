@@ -1,4 +1,4 @@
-"""The analysis of a step's work against published counts, counts by hand and PyTorch's own counter."""
+"""The analysis of a step's cost against published counts, counts by hand and PyTorch's own counter."""
 
 import json
 import os
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from bench.models.work import count_work
-from bench.models.work.layers import convolve, convolve_transposed, describe_pass
-from bench.schema import Cell, Framework
+from bench.models.flops import count_step_cost
+from bench.models.flops.layers import convolve, convolve_transposed, describe_pass
+from bench.registry import MODELS, Framework, Reference
+from bench.schema import Cell
 from factories import make_cell
 
 PROGRAM = Path(__file__).parent / "programs" / "check_flops.py"
@@ -26,27 +27,26 @@ def make_sized_cell(model: str, input_size: int, num_classes: int | None, **fiel
 
 
 @pytest.mark.parametrize(
-    ("model", "input_size", "num_classes", "giga_macs", "num_parameters"),
+    ("model", "reference"),
     [
-        ("conv6", 32, 10, 0.1539, 2_262_602),
-        ("conv6", 224, 10, 7.54, 52_594_250),
-        ("vgg16", 224, 1000, 15.47, 138_357_544),
-        ("vgg16", 224, 10, 15.47, 134_301_514),
-        ("resnet18", 224, 1000, 1.814, 11_689_512),
-        ("resnet18-cifar", 32, 10, 0.555, 11_173_962),
-        ("cyclegan", 256, None, 49.55, 11_378_179),
+        pytest.param(name, reference, id=f"{name}-{reference.input_size}-{reference.num_classes}")
+        for name, spec in MODELS.items()
+        for reference in spec.references
     ],
 )
-def test_a_forward_pass_has_the_published_multiply_adds_and_parameters(
-    model: str, input_size: int, num_classes: int | None, giga_macs: float, num_parameters: int
-) -> None:
-    work = count_work(make_sized_cell(model, input_size, num_classes, phase="infer"))
-    assert giga_macs == pytest.approx(work.flops / 2e9, rel=1e-3)
-    assert num_parameters == work.num_parameters
+def test_a_step_has_the_published_multiply_adds_and_parameters(model: str, reference: Reference) -> None:
+    costs = {
+        phase: count_step_cost(make_sized_cell(model, reference.input_size, reference.num_classes, phase=phase))
+        for phase in MODELS[model].phases
+    }
+    assert costs["infer"].flops / 2e9 == pytest.approx(reference.giga_macs, rel=1e-3)
+    assert costs["infer"].num_parameters == reference.num_parameters[0]
+    if "train" in costs:
+        assert costs["train"].num_parameters == sum(reference.num_parameters)
 
 
 def test_a_discriminator_has_the_published_multiply_adds() -> None:
-    from bench.models.work.cyclegan import list_discriminator
+    from bench.models.flops.cyclegan import list_discriminator
 
     assert 3.147 == pytest.approx(describe_pass(list_discriminator(256)).forward / 1e9, rel=1e-3)
 
@@ -54,9 +54,9 @@ def test_a_discriminator_has_the_published_multiply_adds() -> None:
 def test_a_training_step_of_cyclegan_is_1885_gflop_less_what_nothing_needs() -> None:
     # The first layers' input gradients: 4 of 3x64x7x7 at 256^2 and 4 of 3x64x4x4 at 128^2, two operations each.
     unneeded = 2 * 4 * (3 * 64 * 49 * 256**2 + 3 * 64 * 16 * 128**2)
-    work = count_work(make_sized_cell("cyclegan", 256, None))
-    assert 1.885e12 == pytest.approx(work.flops + unneeded, rel=1e-3)
-    assert 2 * (11_378_179 + 2_764_737) == work.num_parameters
+    cost = count_step_cost(make_sized_cell("cyclegan", 256, None))
+    assert 1.885e12 == pytest.approx(cost.flops + unneeded, rel=1e-3)
+    assert 2 * (11_378_179 + 2_764_737) == cost.num_parameters
 
 
 # By hand
@@ -68,54 +68,49 @@ def test_a_convolution_is_counted_by_its_outputs_and_a_transposed_one_by_its_inp
     assert 2 * 3 == convolve(2, 3, 1, 4, has_bias=False).num_parameters
 
 
-def test_the_work_of_a_matrix_product() -> None:
-    work = count_work(make_sized_cell("matmul", 10_000, None, phase="infer", batch_size=2, precision="bf16"))
-    assert (2 * 2 * 10**12, 2 * 3 * 10**8 * 2) == (work.flops, work.min_bytes)
+def test_the_cost_of_a_matrix_product() -> None:
+    cost = count_step_cost(make_sized_cell("matmul", 10_000, None, phase="infer", batch_size=2, precision="bf16"))
+    assert (2 * 2 * 10**12, 2 * 3 * 10**8 * 2) == (cost.flops, cost.min_bytes)
 
 
-def test_the_work_of_a_text() -> None:
+def test_the_cost_of_a_text() -> None:
     # Per layer and token: dense layers of 4 x 256^2 and 2 x 256 x 1024 weights, attention over 128 tokens twice.
     macs = 4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2
-    work = count_work(make_sized_cell("text-classifier", 128, 2, phase="infer", batch_size=1))
-    assert (2 * macs, 8_312_834) == (work.flops, work.num_parameters)
+    cost = count_step_cost(make_sized_cell("text-classifier", 128, 2, phase="infer", batch_size=1))
+    assert (2 * macs, 8_312_834) == (cost.flops, cost.num_parameters)
     # 128 draws of 20,000 are 127.6 different embeddings: 19,872 are not read. 512 bytes of tokens, 8 of logits.
-    assert (8_312_834 - 19_872 * 256) * 4 + 512 + 8 == work.min_bytes
+    assert (8_312_834 - 19_872 * 256) * 4 + 512 + 8 == cost.min_bytes
 
 
 @pytest.mark.parametrize(("precision", "element_bytes"), [("fp32", 4), ("fp16", 2), ("bf16", 2)])
 def test_inference_reads_weights_and_images_and_writes_logits(precision: str, element_bytes: int) -> None:
-    work = count_work(make_sized_cell("conv6", 32, 10, phase="infer", batch_size=5, precision=precision))
-    assert element_bytes * (2_262_602 + 5 * (3 * 32 * 32 + 10)) == work.min_bytes
+    cost = count_step_cost(make_sized_cell("conv6", 32, 10, phase="infer", batch_size=5, precision=precision))
+    assert element_bytes * (2_262_602 + 5 * (3 * 32 * 32 + 10)) == cost.min_bytes
 
 
 @pytest.mark.parametrize(("precision", "element_bytes"), [("fp32", 4), ("bf16", 2)])
 def test_training_moves_weights_and_moments_in_float32_both_ways(precision: str, element_bytes: int) -> None:
-    work = count_work(make_sized_cell("conv6", 32, 10, batch_size=5, precision=precision))
-    assert 24 * 2_262_602 + element_bytes * 5 * 3 * 32 * 32 == work.min_bytes
+    cost = count_step_cost(make_sized_cell("conv6", 32, 10, batch_size=5, precision=precision))
+    assert 24 * 2_262_602 + element_bytes * 5 * 3 * 32 * 32 == cost.min_bytes
 
 
 def test_each_of_several_gpus_has_its_share_of_the_batch_and_all_weights() -> None:
-    shared = count_work(make_sized_cell("vgg16", 224, 10, batch_size=8, device="gpu", num_gpus=4))
-    assert shared == count_work(make_sized_cell("vgg16", 224, 10, batch_size=2, device="gpu"))
+    shared = count_step_cost(make_sized_cell("vgg16", 224, 10, batch_size=8, device="gpu", num_gpus=4))
+    assert shared == count_step_cost(make_sized_cell("vgg16", 224, 10, batch_size=2, device="gpu"))
 
 
 # Against PyTorch's counter
 
 
+# At the size of the mirrors, and at an odd one, where rounding of sizes shows.
 CELLS = [
     make_sized_cell(model, input_size, num_classes, phase=phase, batch_size=2)
-    for model, input_size, num_classes in [
-        ("conv6", 32, 10),
-        ("conv6", 44, 7),
-        ("vgg16", 64, 10),
-        ("resnet18", 70, 12),
-        ("resnet18-cifar", 32, 10),
-        ("resnet18-cifar", 33, 10),
-        ("cyclegan", 64, None),
-        ("text-classifier", 24, 3),
-        ("matmul", 50, None),
+    for model, spec in MODELS.items()
+    for input_size, num_classes in [
+        (spec.mirror.input_size, spec.mirror.num_classes),
+        (spec.mirror.input_size + 3 * spec.input_size_multiple, spec.num_classes),
     ]
-    for phase in (("infer",) if model == "matmul" else ("train", "infer"))
+    for phase in spec.phases
 ]
 
 
@@ -135,5 +130,5 @@ def pytorchs_counts(interpreters: dict[Framework, Path]) -> list[list[int]]:
 def test_operations_and_parameters_are_exactly_those_that_pytorch_counts(
     pytorchs_counts: list[list[int]], index: int
 ) -> None:
-    work = count_work(CELLS[index])
-    assert pytorchs_counts[index] == [work.flops, work.num_parameters]
+    cost = count_step_cost(CELLS[index])
+    assert pytorchs_counts[index] == [cost.flops, cost.num_parameters]

@@ -1,4 +1,4 @@
-"""The work of one step by analysis: a Cell in, floating-point operations and minimum bytes out. Imports no framework.
+"""The cost of one step by analysis: a Cell in, floating-point operations and minimum bytes out. Imports no framework.
 
 What is counted: convolutions and matrix products, a multiply-add as two operations, padded positions included, as
 PyTorch's FlopCounterMode counts them; not norms, activations, losses and optimisers, which a device bound by arithmetic
@@ -12,15 +12,15 @@ in float32. Activations and gradients need not cross. Inputs are counted in the 
 
 from importlib import import_module
 
-from bench.catalog import MODELS
-from bench.models.work.layers import Work
+from bench.models.flops.layers import StepCost
+from bench.registry import locate_definition
 from bench.schema import Cell
 
-__all__ = ["Work", "count_work"]
+__all__ = ["StepCost", "count_step_cost"]
 
 
-def count_work(cell: Cell) -> Work:
-    """Return the work of one step on one GPU, or on the CPU: its share of the batch with a copy of all weights."""
+def count_step_cost(cell: Cell) -> StepCost:
+    """Return the cost of one step on one GPU, or on the CPU: its share of the batch with a copy of all weights."""
     share = cell.model_copy(update={"batch_size": cell.batch_size // cell.num_gpus, "num_gpus": 1})
-    work: Work = import_module(MODELS[cell.model].locate("work")).count(share)
-    return work
+    cost: StepCost = import_module(locate_definition(cell.model, "flops")).count(share)
+    return cost

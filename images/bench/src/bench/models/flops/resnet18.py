@@ -1,8 +1,8 @@
-"""The work of ResNet18 with the ImageNet stem, and of its stages for other stems: a Cell in, Work out."""
+"""The cost of a step of ResNet18 with the ImageNet stem, and of its stages for other stems: a Cell in, StepCost out."""
 
-from bench.models.work.layers import (
+from bench.models.flops.layers import (
     Layer,
-    Work,
+    StepCost,
     compute_output_size,
     connect,
     convolve,
@@ -16,15 +16,15 @@ from bench.schema import Cell
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 
 
-def count(cell: Cell) -> Work:
-    """Return the work of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
     size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
     stem = convolve(3, 64, 7, size, has_bias=False)
     return count_with_stem(cell, stem, compute_output_size(size, 3, stride=2, padding=1))
 
 
-def count_with_stem(cell: Cell, stem: Layer, size: int) -> Work:
-    """Return the work of one step behind `stem`, which leaves 64 channels of `size` x `size`."""
+def count_with_stem(cell: Cell, stem: Layer, size: int) -> StepCost:
+    """Return the cost of one step behind `stem`, which leaves 64 channels of `size` x `size`."""
     assert cell.num_classes is not None
     layers = [stem, normalize(64)]
     num_channels = 64

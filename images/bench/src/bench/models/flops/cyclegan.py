@@ -1,4 +1,4 @@
-"""The work of CycleGAN: a Cell in, Work out.
+"""The cost of a step of CycleGAN: a Cell in, StepCost out.
 
 A training step per pair of images, of a full pass's multiply-adds G (a generator) and D (a discriminator), with g and d
 those of their first layers:
@@ -14,9 +14,9 @@ those of their first layers:
 that nothing needs are 5.3 GFLOP of it.
 """
 
-from bench.models.work.layers import (
+from bench.models.flops.layers import (
     Layer,
-    Work,
+    StepCost,
     compute_output_size,
     convolve,
     convolve_transposed,
@@ -30,8 +30,8 @@ from bench.schema import Cell
 NUM_BLOCKS = 9
 
 
-def count(cell: Cell) -> Work:
-    """Return the work of one step: training of all four networks, or one generator's forward pass."""
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: training of all four networks, or one generator's forward pass."""
     generator, discriminator = list_generator(cell.input_size), list_discriminator(cell.input_size)
     if cell.phase == "infer":
         macs, num_images = describe_pass(generator).forward, 1
@@ -40,7 +40,7 @@ def count(cell: Cell) -> Work:
         macs, num_images = count_training_macs(generator, discriminator), 2
         num_parameters = 2 * (count_parameters(generator) + count_parameters(discriminator))
     weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=3 * cell.input_size**2)
-    return Work(
+    return StepCost(
         flops=2 * macs * cell.batch_size,
         min_bytes=weight_bytes + cell.batch_size * (num_images * count_image_bytes(cell) + output_bytes),
         num_parameters=num_parameters,

@@ -11,7 +11,7 @@ TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class StepCost:
     """What one step has to do at least on one device."""
 
     flops: int
@@ -89,8 +89,8 @@ def describe_pass(layers: Sequence[Layer]) -> Pass:
     return Pass(forward=macs, weight_gradients=macs, input_gradients=macs, first_layer=layers[0].macs)
 
 
-def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sample: int) -> Work:
-    """Return the work of a step of a classifier whose first layer gets data, which need no gradient."""
+def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sample: int) -> StepCost:
+    """Return the cost of a step of a classifier whose first layer gets data, which need no gradient."""
     seen = describe_pass(layers)
     macs = seen.forward
     if cell.phase == "train":
@@ -98,7 +98,7 @@ def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sam
     assert cell.num_classes is not None
     num_parameters = count_parameters(layers)
     weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=cell.num_classes)
-    return Work(
+    return StepCost(
         flops=2 * macs * cell.batch_size,
         min_bytes=weight_bytes + cell.batch_size * (input_bytes_per_sample + output_bytes),
         num_parameters=num_parameters,

@@ -1,0 +1,13 @@
+"""The cost of a step of the matrix product: a Cell in, StepCost out."""
+
+from bench.models.flops.layers import ELEMENT_BYTES, StepCost
+from bench.schema import Cell
+
+
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: n^3 multiply-adds for each pair; two matrices are read, one is written."""
+    return StepCost(
+        flops=2 * cell.batch_size * cell.input_size**3,
+        min_bytes=3 * cell.batch_size * cell.input_size**2 * ELEMENT_BYTES[cell.precision],
+        num_parameters=0,
+    )

@@ -1,0 +1,62 @@
+"""The frameworks that a cell can name: one entry each, with all that is not code of `bench.frameworks`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+# For pydantic and mypy, which read no dict: a test holds `Framework` to the keys of FRAMEWORKS.
+Framework = Literal["pytorch", "tensorflow", "jax"]
+Device = Literal["cpu", "gpu"]
+Mode = Literal["eager", "graph", "compiled"]
+ModelDialect = Literal["torch", "keras"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameworkSpec:
+    """One framework. Its code is `bench.frameworks.NAME`; CONTRIBUTING.md, "Add a framework", lists the rest."""
+
+    label: str
+    """Its name for people."""
+    package: str
+    """The Python package whose version is the framework's."""
+    dialect: ModelDialect
+    """The definitions of `bench.models` that it runs."""
+    modes: tuple[Mode, ...]
+    """The first is taken where a matrix names none."""
+    devices: tuple[Device, ...]
+    reference: Framework | None
+    """The framework that its times are divided by in comparisons; None: it is the reference of others."""
+    image_folder: str
+    """The Dockerfile and the requirements, from the repository's root."""
+
+
+# `graph` is tf.function without XLA, which the others have no counterpart of; op by op, JAX runs every operation
+# through its compiler, which nobody does in earnest.
+FRAMEWORKS: dict[Framework, FrameworkSpec] = {
+    "pytorch": FrameworkSpec(
+        label="PyTorch",
+        package="torch",
+        dialect="torch",
+        modes=("eager", "compiled"),
+        devices=("cpu", "gpu"),
+        reference=None,
+        image_folder="images/pytorch",
+    ),
+    "tensorflow": FrameworkSpec(
+        label="TensorFlow",
+        package="tensorflow",
+        dialect="keras",
+        modes=("eager", "graph", "compiled"),
+        devices=("cpu", "gpu"),
+        reference="pytorch",
+        image_folder="images/tensorflow",
+    ),
+    "jax": FrameworkSpec(
+        label="JAX",
+        package="jax",
+        dialect="keras",
+        modes=("compiled",),
+        devices=("cpu", "gpu"),
+        reference="pytorch",
+        image_folder="images/jax",
+    ),
+}

@@ -1,0 +1,175 @@
+"""The models that a cell can name: one entry each. CONTRIBUTING.md, "Add a model", says what else a model needs."""
+
+from bench.registry.model_spec import MirrorCase, ModelSpec, Reference
+
+# Adam's rates: Conv6 3e-4 as in Frankle and Carbin (arXiv 1803.03635, figure 2), CycleGAN 2e-4 as in Zhu et al. (arXiv
+# 1703.10593, section 4), its betas as in their code; the others 1e-3 as in the study.
+MODELS: dict[str, ModelSpec] = {
+    "conv6": ModelSpec(
+        description="Conv-6 of Frankle and Carbin",
+        task="image-classification",
+        input_size=32,
+        num_classes=10,
+        learning_rate=3e-4,
+        data="cifar10",
+        references=(
+            Reference(
+                input_size=32,
+                num_classes=10,
+                num_parameters=(2_262_602,),
+                giga_macs=0.1539,
+                source="summed over the layers of arXiv 1803.03635, figure 2",
+            ),
+            Reference(
+                input_size=224,
+                num_classes=10,
+                num_parameters=(52_594_250,),
+                giga_macs=7.54,
+                source="summed over the same layers",
+            ),
+        ),
+        mirror=MirrorCase(input_size=32, num_classes=10, modes=("graph", "compiled", "eager")),
+    ),
+    "vgg16": ModelSpec(
+        description="VGG16, configuration D of arXiv 1409.1556",
+        task="image-classification",
+        input_size=224,
+        num_classes=1000,
+        min_input_size=32,  # five poolings by two
+        data="cifar10",
+        references=(
+            Reference(
+                input_size=224,
+                num_classes=1000,
+                num_parameters=(138_357_544,),
+                giga_macs=15.47,
+                source="torchvision 0.29, VGG16_Weights.IMAGENET1K_V1.meta",
+            ),
+            Reference(
+                input_size=224,
+                num_classes=10,
+                num_parameters=(134_301_514,),
+                giga_macs=15.47,
+                source="the same, less 990 rows of the last layer's 4,097 weights",
+            ),
+            Reference(
+                input_size=32,
+                num_classes=10,
+                num_parameters=(134_301_514,),
+                # 15.3466 GMAC of convolutions, which shrink with the area, and 0.1196 GMAC of dense layers.
+                giga_macs=15.3466 / 49 + 0.1196,
+                source="the same: at any size the dense layers take 7 x 7 values",
+            ),
+        ),
+        # At 64 px the side of its feature map is 2, averaged to 7. In float64 its 134 million weights would cost 6 GB.
+        mirror=MirrorCase(
+            input_size=64,
+            num_classes=10,
+            batch_size=2,
+            precisions=("float32",),
+            gradient_tolerance=0.01,
+            min_share_alike=0.8,
+        ),
+    ),
+    "resnet18": ModelSpec(
+        description="ResNet18 with the stem for ImageNet, arXiv 1512.03385",
+        task="image-classification",
+        input_size=224,
+        num_classes=1000,
+        data="cifar10",
+        references=(
+            Reference(
+                input_size=224,
+                num_classes=1000,
+                num_parameters=(11_689_512,),
+                giga_macs=1.814,
+                source="torchvision 0.29, ResNet18_Weights.IMAGENET1K_V1.meta",
+            ),
+            Reference(
+                input_size=224,
+                num_classes=10,
+                num_parameters=(11_181_642,),
+                giga_macs=1.814,
+                source="the same, less 990 rows of the last layer's 513 weights",
+            ),
+        ),
+        mirror=MirrorCase(input_size=40, num_classes=10),
+    ),
+    "resnet18-cifar": ModelSpec(
+        description="ResNet18 with the stem for CIFAR, arXiv 1512.03385, section 4.2",
+        task="image-classification",
+        input_size=32,
+        num_classes=10,
+        data="cifar10",
+        references=(
+            Reference(
+                input_size=32,
+                num_classes=10,
+                num_parameters=(11_173_962,),
+                giga_macs=0.555,
+                source="summed over ResNet18's layers with a 3x3 stem and no pooling",
+            ),
+        ),
+        mirror=MirrorCase(input_size=16, num_classes=10, modes=("graph", "compiled", "eager")),
+    ),
+    "cyclegan": ModelSpec(
+        description="CycleGAN: two generators, two discriminators; `infer`: one generator",
+        task="image-translation",
+        input_size=256,
+        num_classes=None,
+        min_input_size=24,  # below, an instance norm of the discriminator has a single position to normalise
+        input_size_multiple=4,  # halved and doubled twice, the generator's images keep their size
+        learning_rate=2e-4,
+        betas=(0.5, 0.999),
+        data="image-folders",
+        references=(
+            Reference(
+                input_size=256,
+                num_classes=None,
+                num_parameters=(11_378_179, 11_378_179, 2_764_737, 2_764_737),
+                giga_macs=49.55,
+                source="summed over the layers of arXiv 1703.10593, section 7.2, and the authors' code; transposed "
+                "convolutions at the size of their inputs",
+            ),
+        ),
+        # Its losses jump in the first steps, in float32 too far to compare the updates.
+        mirror=MirrorCase(
+            input_size=28,
+            num_classes=None,
+            batch_size=2,
+            gradient_tolerance=0.05,
+            update_tolerances={"float32": None, "float64": 0.15},
+        ),
+    ),
+    "matmul": ModelSpec(
+        description="the product of two square matrices; `infer` only",
+        task="matrix-product",
+        input_size=10_000,
+        num_classes=None,
+        phases=("infer",),
+        references=(
+            Reference(
+                input_size=10_000, num_classes=None, num_parameters=(0,), giga_macs=1000.0, source="10,000^3 products"
+            ),
+        ),
+        mirror=MirrorCase(input_size=50, num_classes=None),
+    ),
+    "text-classifier": ModelSpec(
+        description="a small Transformer encoder of this project",
+        task="text-classification",
+        input_size=128,
+        num_classes=2,
+        references=(
+            Reference(
+                input_size=128,
+                num_classes=2,
+                # 20,000 tokens and 128 positions of 256; four layers of 789,760; the last norm; the head.
+                num_parameters=(20_128 * 256 + 4 * 789_760 + 512 + 2 * 257,),
+                # Per layer and token 4 x 256^2 and 2 x 256 x 1024 weights, attention over 128 tokens twice.
+                giga_macs=(4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2) / 1e9,
+                source="by hand from its definition in `bench.models.torch.text_classifier`",
+            ),
+        ),
+        mirror=MirrorCase(input_size=16, num_classes=2),
+    ),
+}

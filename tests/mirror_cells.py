@@ -1,0 +1,50 @@
+"""The cells on which all frameworks must compute the same, from the registry: small enough for seconds on two cores."""
+
+from bench.registry import MODELS, Framework, Mode, list_gaps
+from bench.registry.model_spec import MirrorPrecision
+from bench.schema import Cell
+from factories import make_cell
+
+NUM_STEPS = 3
+# Adam's epsilon here: Keras adds it before the bias correction, PyTorch after it, and only next to nothing is the same
+# in both places.
+EPSILON = 1e-16
+TRAINED = tuple(name for name, spec in MODELS.items() if "train" in spec.phases)
+# Framework and mode in Keras to the precisions that run there, of those that a model's case names. JAX knows float64
+# only behind a switch, and takes minutes to compile it.
+KERAS_RUNS: dict[tuple[Framework, Mode], tuple[MirrorPrecision, ...]] = {
+    ("tensorflow", "graph"): ("float32", "float64"),
+    ("jax", "compiled"): ("float32",),
+    ("tensorflow", "eager"): ("float64",),
+}
+
+
+def list_missing() -> list[str]:
+    """Return what the registry's models lack, a message each: without it they cannot be compared."""
+    return [gap for name, spec in MODELS.items() for gap in list_gaps(name, spec)]
+
+
+def list_keras_runs(framework: Framework, mode: Mode) -> list[tuple[str, MirrorPrecision]]:
+    """Return the pairs of model and precision that run in one mode of a framework."""
+    cases = {name: MODELS[name].mirror for name in TRAINED}
+    return [
+        (name, precision)
+        for name, case in cases.items()
+        if mode in case.modes
+        for precision in KERAS_RUNS[framework, mode]
+        if precision in case.precisions
+    ]
+
+
+def make_mirror_cell(model: str, framework: Framework, mode: Mode = "eager") -> Cell:
+    """Return the training cell on which the definitions are compared."""
+    case = MODELS[model].mirror
+    return make_cell(
+        model=model,
+        framework=framework,
+        mode=mode,
+        batch_size=case.batch_size,
+        input_size=case.input_size,
+        num_classes=case.num_classes,
+        seed=7,
+    )

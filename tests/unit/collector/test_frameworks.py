@@ -1,0 +1,28 @@
+"""Every framework of the registry in everything that the collector keeps by framework."""
+
+from collector.frames import FRAMEWORK_PACKAGES
+from collector.plots.style import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
+
+from bench.registry import FRAMEWORKS
+from collector import comparisons
+from collector.labels import FRAMEWORK_NAMES
+
+
+def test_every_framework_has_a_name_and_a_package() -> None:
+    assert list(FRAMEWORK_NAMES) == list(FRAMEWORK_PACKAGES) == list(FRAMEWORKS)
+    assert FRAMEWORK_NAMES["jax"] == "JAX"
+    assert FRAMEWORK_PACKAGES["pytorch"] == "torch"
+
+
+def test_every_framework_has_a_colour_of_its_own() -> None:
+    assert list(COLOURS_BY_FRAMEWORK) == list(FRAMEWORKS)
+    assert len(set(COLOURS_BY_FRAMEWORK.values())) == len(FRAMEWORKS)
+    scale = FRAMEWORK_COLOURS.to_dict()
+    assert scale["domain"] == list(FRAMEWORK_NAMES.values())
+    assert scale["range"][0] == "#D55E00"  # PyTorch's, as in reports that are published
+
+
+def test_every_framework_is_compared() -> None:
+    pairs = comparisons.FRAMEWORKS.pairs
+    assert pairs[:2] == (("tensorflow", "pytorch"), ("jax", "pytorch"))
+    assert {name for pair in pairs for name in pair} == set(FRAMEWORKS)
