@@ -297,7 +297,7 @@ def load_or_refuse(load: Callable[[str], list[PlannedCell]], text: str) -> list[
 @example(
     {"name": "x", "axes": {"seed": [1]}, "defaults": REQUIRED, "exclude": [], "include": [{"seed": 2}, {"seed": 2}]}
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_expansion_agrees_with_the_reference(source: dict[str, Any]) -> None:
     expected = combine_by_hand(source)
     outcome = load_or_refuse(expand, json.dumps(source))
@@ -310,7 +310,6 @@ def test_expansion_agrees_with_the_reference(source: dict[str, Any]) -> None:
 
 
 @given(draw_matrices(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_of_keys_in_entries_changes_nothing(source: dict[str, Any], random: Any) -> None:
     def shuffle(entry: dict[str, Any]) -> dict[str, Any]:
         return dict(random.sample(list(entry.items()), len(entry)))
@@ -321,7 +320,6 @@ def test_the_order_of_keys_in_entries_changes_nothing(source: dict[str, Any], ra
 
 
 @given(draw_matrices(), st.data())
-@settings(deadline=None)
 def test_lists_in_entries_mean_the_entries_written_out(source: dict[str, Any], data: st.DataObject) -> None:
     with_lists: dict[str, list[dict[str, Any]]] = {"exclude": [], "include": []}
     written_out: dict[str, list[dict[str, Any]]] = {"exclude": [], "include": []}
@@ -832,7 +830,7 @@ def test_different_cells_whose_ids_collide_are_not_called_duplicates(monkeypatch
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_built_in_matrix_with_a_slip_gives_cells_or_one_line(data: st.DataObject) -> None:
     text = (ROOT / "runner" / "matrices" / "smoke.yaml").read_text()
     start = data.draw(st.integers(0, len(text)))

@@ -329,7 +329,7 @@ def list_places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]
 WHOLE = json.loads(load_profile("eks").model_dump_json())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(place=st.sampled_from(list_places(WHOLE)), value=VALUES)
 def test_whatever_stands_in_a_place_is_taken_or_told_in_one_message(
     tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: Any

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import UserError
@@ -182,7 +182,6 @@ def parse_or_refuse(text: str) -> Node | UserError:
 
 
 @given(YAML_LIKE | st.text(max_size=60))
-@settings(deadline=None)
 def test_any_text_gives_a_tree_or_one_line(text: str) -> None:
     outcome = parse_or_refuse(text)
     assert isinstance(outcome, Node) or str(outcome).startswith("demo.yaml:")

@@ -22,20 +22,19 @@ KEYS = st.builds(
 DNS_1123 = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(KEYS)
 def test_a_job_has_a_name_that_leaves_room_for_its_pods(key: JobKey) -> None:
     assert DNS_1123.fullmatch(key.job_name)
     assert len(key.job_name) <= 53
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(KEYS, min_size=2, max_size=20, unique=True))
 def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
     assert len(keys) == len({key.job_name for key in keys})
 
 
-@settings(deadline=None)
 @given(KEYS)
 def test_each_part_of_a_key_changes_the_name(key: JobKey) -> None:
     parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "round_number")}

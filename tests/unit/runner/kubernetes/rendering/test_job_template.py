@@ -232,7 +232,7 @@ def fill_harmless(place: str | None = None) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(text=texts)
 def test_a_hostile_text_stays_in_its_place(place: str, text: str) -> None:
     change, paths = PLACES[place]
@@ -240,7 +240,7 @@ def test_a_hostile_text_stays_in_its_place(place: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("slot", SLOT_PLACES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(text=texts)
 def test_a_hostile_text_stays_in_its_slot(slot: str, text: str) -> None:
     assert expect(fill_harmless(), SLOT_PLACES[slot], text) == dict(walk(json.loads(SHAPE.fill(SLOTS | {slot: text}))))
@@ -288,7 +288,7 @@ def test_a_variable_arrives_as_it_was_after_kubernetes_expanded_it(text: str) ->
     assert text == expand(escape_variable(text), {"HOME": "/root", "": "nothing", "a": "b"})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data_dir=texts)
 def test_a_cell_arrives_in_its_container_as_it_was_planned(data_dir: str) -> None:
     cell = make_cell(data_dir=data_dir)
