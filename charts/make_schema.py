@@ -17,7 +17,8 @@ from bench.schema import Cell, PlannedCell
 from runner.matrix.definition import TOP_KEYS
 from runner.matrix.expansion import list_builtin_matrices
 from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS
-from runner.profiles.model import BUILTIN_PROFILES, Profile
+from runner.profiles.loading import BUILTIN_PROFILES
+from runner.profiles.model import Profile
 
 CHART = Path(__file__).parent / "benchmatrix"
 SOURCE, SCHEMA, README = CHART / "values.schema.yaml", CHART / "values.schema.json", CHART / "README.md"

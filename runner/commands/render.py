@@ -17,8 +17,10 @@ from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.setup_template import SetupTemplate, dump_yaml
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.matrix.expansion import Matrix, load_matrix
-from runner.matrix.plan import check_run_id, order_repeats, plan_run
-from runner.profiles.model import Profile, find_profile
+from runner.matrix.plan import order_repeats, plan_run
+from runner.profiles.loading import find_profile
+from runner.profiles.model import Profile
+from runner.runs import check_run_id
 
 ANY_CLUSTER = "any"
 SETUP_FOLDER = "setup"
@@ -100,7 +102,7 @@ def _plan(matrix: Matrix, profile: Profile, context: str, queue: str | None, run
     check_run_id(name)
 
     def find_obstacle(cell: Cell) -> str | None:
-        return profile.find_obstacle(cell) or explain_refusal(cell, profile.gpu_kind)
+        return profile.explain_unsupported(cell) or explain_refusal(cell, profile.gpu_kind)
 
     cluster = Cluster(context=context, namespace=profile.namespace, profile=profile.name, queue=queue)
     return plan_run(matrix, find_obstacle, run_id=name, cluster=cluster)

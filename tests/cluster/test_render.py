@@ -18,7 +18,7 @@ from runner.kubernetes.rendering.setup_template import dump_yaml
 from runner.kubernetes.setup import find_path
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import order_repeats
-from runner.profiles.model import load_profile
+from runner.profiles.loading import load_profile
 
 HOSTILE = [
     "y",

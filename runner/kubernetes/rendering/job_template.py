@@ -114,9 +114,9 @@ class JobRenderer:
     def _find_deadline(self, planned: PlannedCell) -> int:
         """Return the seconds that a pod may take; UserError where its Job would be ended before."""
         profile, seconds = self.profile, math.ceil(planned.timeout_seconds) + self.profile.start_seconds
-        if seconds > profile.job_deadline_seconds:
+        if seconds > profile.active_deadline_seconds:
             raise UserError(
-                f"profile {profile.name}: job_deadline_seconds: {profile.job_deadline_seconds} is less than the "
+                f"profile {profile.name}: active_deadline_seconds: {profile.active_deadline_seconds} is less than the "
                 f"timeout_seconds of {planned.cell.cell_id}, {planned.timeout_seconds:g}, and start_seconds, "
                 f"{profile.start_seconds}; raise it, or lower the others"
             )

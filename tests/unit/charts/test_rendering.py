@@ -20,7 +20,7 @@ from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.setup_template import SetupTemplate
 from runner.matrix.expansion import load_matrix
 from runner.matrix.values import CELL_KEYS
-from runner.profiles.model import load_profile
+from runner.profiles.loading import load_profile
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Of Kubernetes, whose published schemas everything is checked against."""

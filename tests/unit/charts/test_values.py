@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from chart import CHART, NAMESPACE, make_values, render
-from runner.kubernetes.syntax import ExpectedError, check_quantity
-from runner.profiles.model import BUILTIN_PROFILES, load_profile
+from runner.kubernetes.syntax import check_quantity
+from runner.profiles.loading import BUILTIN_PROFILES, load_profile
+from runner.yaml_files.validation import ExpectedError
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

@@ -19,9 +19,10 @@ from bench.catalog import MODELS
 from bench.errors import UserError
 from bench.schema import MODES, Cell, PlannedCell
 from runner.matrix import expansion as matrix
-from runner.matrix.definition import read_definition
-from runner.matrix.expansion import MAX_COMBINATIONS, Matrix, expand_matrix, list_builtin_matrices, load_matrix
-from runner.yaml_files.source import MAX_DEPTH, MAX_NODES, parse_yaml
+from runner.matrix.definition import MAX_COMBINATIONS, read_definition
+from runner.matrix.expansion import Matrix, expand_matrix, list_builtin_matrices, load_matrix
+from runner.yaml_files.composer import MAX_DEPTH, MAX_NODES
+from runner.yaml_files.reading import parse_yaml
 
 ROOT = Path(matrix.__file__).parents[2]
 

@@ -18,8 +18,9 @@ from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tasks import Task
 from runner.matrix.expansion import Matrix
-from runner.matrix.plan import (
-    Repeat,
+from runner.matrix.plan import Repeat, order_repeats, plan_local_run
+from runner.records import Records
+from runner.runs import (
     check_run_id,
     check_same_plan,
     count_failed_repeats,
@@ -27,11 +28,8 @@ from runner.matrix.plan import (
     find_newest_run,
     find_unfinished_run,
     list_missing_repeats,
-    order_repeats,
-    plan_local_run,
     read_run,
 )
-from runner.records import Records
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)

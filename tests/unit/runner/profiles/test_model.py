@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from bench.errors import UserError
 from factories import make_cell
 from runner.checkout import ROOT
-from runner.profiles.model import BUILTIN_PROFILES, Profile, find_profile, load_profile
+from runner.profiles.loading import BUILTIN_PROFILES, find_profile, load_profile
+from runner.profiles.model import Profile
 
 T4 = {"name": "Tesla T4", "compute_capability": [7, 5], "max_per_node": 4}
 LEAST = {"pools": {"cpu": {"cpus": 1, "memory": "1Gi"}}}

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import UserError
-from runner.yaml_files.source import MAX_DEPTH, MAX_FILE_BYTES, Node, parse_yaml, read_yaml
+from runner.yaml_files.composer import MAX_DEPTH
+from runner.yaml_files.node import Node
+from runner.yaml_files.reading import MAX_FILE_BYTES, parse_yaml, read_yaml
 
 
 def simplify(node: Node) -> object:

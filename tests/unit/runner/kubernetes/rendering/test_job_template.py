@@ -26,7 +26,8 @@ from runner.kubernetes.rendering.job_template import (
     read_manifest,
     render_manifest,
 )
-from runner.profiles.model import Data, Gpus, NodeRule, Pool, Profile, Toleration, load_profile
+from runner.profiles.loading import load_profile
+from runner.profiles.model import Data, Gpus, NodeRequirement, Pool, Profile, Toleration
 
 OWNER = JobOwner(name="night-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
@@ -42,7 +43,7 @@ def make_full_profile() -> Profile:
     """Return a profile in which every key that reaches a Job has a value."""
     pool = Pool(
         node_selector={"zone": "a"},
-        nodes=((NodeRule(key="kind", operator="In", values=("fast",)),),),
+        nodes=((NodeRequirement(key="kind", operator="In", values=("fast",)),),),
         tolerations=(Toleration(key="taken", operator="Equal", value="yes", effect="NoSchedule"),),
         cpus=2,
         memory="4Gi",
