@@ -56,7 +56,7 @@ SWITCHES: dict[str, list[Any]] = {
     "runner__podAnnotations": [{}, {"note": 'says "yes": {{ no }}'}],
     "imagePullSecrets": [[], ["pull"]],
     "image__digest": ["", "sha256:" + "0" * 64],
-    "night__suspend": [False, True],
+    "schedule__suspend": [False, True],
     "labels": [{}, {"cost-centre": "42"}],
 }
 COMBINATIONS = [dict(zip(SWITCHES, chosen, strict=True)) for chosen in AllPairs(list(SWITCHES.values()))]
@@ -219,15 +219,15 @@ def test_claims_of_another_class_are_made_of_other_templates() -> None:
     ("said", "deadline"),
     [
         ({}, 660),
-        ({"job_deadline_seconds": 500}, 500),
-        ({"job_deadline_seconds": 700}, 660),
-        ({"job_deadline_seconds": None}, 660),
+        ({"active_deadline_seconds": 500}, 500),
+        ({"active_deadline_seconds": 700}, 660),
+        ({"active_deadline_seconds": None}, 660),
     ],
 )
 def test_the_jobs_of_cells_take_no_longer_than_the_night(said: dict[str, Any], deadline: int) -> None:
-    values = make_values(night__deadlineSeconds=600, night__reportSeconds=60)
+    values = make_values(schedule__deadlineSeconds=600, schedule__reportSeconds=60)
     values["profile"] |= said
-    assert deadline == read_config(render(values), "profile")["job_deadline_seconds"]
+    assert deadline == read_config(render(values), "profile")["active_deadline_seconds"]
 
 
 def test_two_releases_in_one_namespace_share_no_object_and_no_pod() -> None:
@@ -253,7 +253,7 @@ def test_long_names_of_releases_stay_apart_and_within_bounds() -> None:
 
 
 def test_a_night_is_not_begun_beside_another_nor_replaced_before_its_end_and_has_time_to_report() -> None:
-    cronjob = find(render(make_values(night__deadlineSeconds=600, night__reportSeconds=60)), "CronJob")["spec"]
+    cronjob = find(render(make_values(schedule__deadlineSeconds=600, schedule__reportSeconds=60)), "CronJob")["spec"]
     job = cronjob["jobTemplate"]["spec"]
     assert ("Forbid", "Failed", 660) == (
         cronjob["concurrencyPolicy"],

@@ -26,9 +26,9 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
     ("changes", "message"),
     [
         ({"nigth": {}}, "at '': additional properties 'nigth' not allowed"),
-        ({"night__schedul": "x"}, "at '/night': additional properties 'schedul' not allowed"),
-        ({"night__schedule": "at two"}, "at '/night/schedule': 'at two' does not match pattern"),
-        ({"night__deadlineSeconds": 0}, "at '/night/deadlineSeconds': minimum: got 0, want 1"),
+        ({"schedule__crom": "x"}, "at '/schedule': additional properties 'crom' not allowed"),
+        ({"schedule__cron": "at two"}, "at '/schedule/cron': 'at two' does not match pattern"),
+        ({"schedule__deadlineSeconds": 0}, "at '/schedule/deadlineSeconds': minimum: got 0, want 1"),
         ({"matrix": "nightli"}, "at '/matrix': value must be one of 'nightly'"),
         ({"customMatrix": {"axes": {}}}, "at '/customMatrix': missing property 'name'"),
         ({"customMatrix": {"name": "x", "axes": {"model": ["conv7"]}}}, "at '/customMatrix/axes/model/0': value must"),
@@ -70,12 +70,12 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"runner__environment": {"HOME": "/"}}, "at '/runner/environment/HOME': false schema"),
         ({"runner__environment": {"JOB_UID": "1"}}, "at '/runner/environment/JOB_UID': false schema"),
         ({"runner__environment": {"A B": "1"}}, "at '/runner/environment': additional properties 'A B'"),
-        ({"night": None}, "at '': missing property 'night'"),
-        ({"night__deadlineSeconds": None}, "at '/night': missing property 'deadlineSeconds'"),
+        ({"schedule": None}, "at '': missing property 'schedule'"),
+        ({"schedule__deadlineSeconds": None}, "at '/schedule': missing property 'deadlineSeconds'"),
         ({"cells__serviceAccount": {"create": None}}, "at '/cells/serviceAccount': missing property 'create'"),
         ({"networkPolicy__store": None}, "at '/networkPolicy': missing property 'store'"),
-        ({"night__schedule": "@every day"}, "at '/night/schedule': '@every day' does not match pattern"),
-        ({"night__startingDeadlineSeconds": 9}, "at '/night/startingDeadlineSeconds': minimum: got 9, want 10"),
+        ({"schedule__cron": "@every day"}, "at '/schedule/cron': '@every day' does not match pattern"),
+        ({"schedule__startingDeadlineSeconds": 9}, "at '/schedule/startingDeadlineSeconds': minimum: got 9, want 10"),
         ({"trialStore__size": "4 Gi"}, "at '/trialStore/size': '4 Gi' does not match pattern"),
         ({"quota__hard": {"pods": "many"}}, "at '/quota/hard/pods': 'many' does not match pattern"),
         ({"runner__resources": {"limits": {"memory": "2GB"}}}, "at '/runner/resources/limits/memory': '2GB' does not"),
@@ -100,8 +100,8 @@ def test_a_wrong_value_fails_with_its_path(changes: dict[str, Any], message: str
 @pytest.mark.parametrize(
     "changes",
     [
-        {"night__schedule": "0  2\t* * *"},
-        {"night__schedule": "@every 24h"},
+        {"schedule__cron": "0  2\t* * *"},
+        {"schedule__cron": "@every 24h"},
         {"trialStore__size": "1.5Gi"},
         {"trialStore__size": 4_294_967_296},
         {"quota__hard": {"requests.nvidia.com/gpu": 0, "requests.cpu": 1.5}},
@@ -185,7 +185,7 @@ def test_every_value_is_described_and_has_a_default() -> None:
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
 
     def compare(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
-        assert set(values) == set(schema) - {"global"}, path
+        assert set(values) == set(schema) - {"global", "night"}, path
         for key, part in schema.items():
             resolved = source["$defs"][part["$ref"].rpartition("/")[2]] | part if "$ref" in part else part
             assert resolved.get("description"), f"{path}.{key}"

@@ -44,7 +44,7 @@ def catch(name: str) -> str:
 def test_a_built_in_profile_is_valid_and_has_its_name(name: str) -> None:
     profile = load_profile(name)
     assert name == profile.name
-    assert profile.find_obstacle(make_cell()) is None
+    assert profile.explain_unsupported(make_cell()) is None
 
 
 @pytest.mark.parametrize(
@@ -92,15 +92,15 @@ def test_profiles_extend_one_another_from_their_own_folders(tmp_path: Path) -> N
     write(tmp_path, "extends: ../all.yaml\nstart_seconds: 2\ngrace_seconds: 2\n", "teams/a/base.yaml")
     write(tmp_path, "extends: kind\ngrace_seconds: 3\ntmp_size: 3Gi\n", "teams/all.yaml")
     profile = load_profile(str(tmp_path / "teams/a/mine.yaml"))
-    assert (1, 2, "3Gi") == (profile.start_seconds, profile.grace_seconds, profile.tmp_size)
+    assert (1, 2, "3Gi") == (profile.start_seconds, profile.termination_grace_period_seconds, profile.tmp_size)
     assert "mine" == profile.name
 
 
 def test_null_removes_what_the_other_says(tmp_path: Path) -> None:
-    write(tmp_path, "extends: gke\nstore_secret: s\nevict_never: false\nenvironment: {A: a, B: b}\n", "base.yaml")
-    own = "extends: base.yaml\nstore_secret: null\nevict_never: ~\nenvironment: {A: null}\npools: {gpu: null}\ngpu:\n"
+    write(tmp_path, "extends: gke\nstore_secret: s\ndo_not_disrupt: false\nenvironment: {A: a, B: b}\n", "base.yaml")
+    own = "extends: base.yaml\nstore_secret: null\ndo_not_disrupt: ~\nenvironment: {A: null}\npools: {gpu: null}\ngpu:\n"
     profile = load_profile(write(tmp_path, own))
-    assert (None, True, {"B": "b"}) == (profile.store_secret, profile.evict_never, profile.environment)
+    assert (None, True, {"B": "b"}) == (profile.store_secret, profile.do_not_disrupt, profile.environment)
     assert ({"cpu"}, None) == (set(profile.pools), profile.gpu)
 
 
@@ -125,7 +125,7 @@ def test_a_fault_in_an_extended_file_names_that_file(tmp_path: Path) -> None:
 
 # Faults
 
-ODD = "pools: {cpu: {nodes: [[{key: a, operator: "
+ODD = "pools: {cpu: {node_affinity: [[{key: a, operator: "
 FAULTS = [
     ("{", 1, "", "is not YAML"),
     ("", 1, "", "the file is empty, expected a profile; write `extends: gke`"),
@@ -167,8 +167,8 @@ FAULTS = [
     ("extends: gke\nstart_seconds: .nan", 2, "start_seconds", "expected a whole number"),
     ("extends: gke\nstart_seconds: .inf", 2, "start_seconds", "expected a whole number"),
     (f"extends: gke\nstart_seconds: {'9' * 400}", 2, "start_seconds", "expected a whole number, at most 1000000000"),
-    ("extends: gke\nmax_infrastructure_failures: 21", 2, "max_infrastructure_failures", "at most 20"),
-    ("extends: gke\nevict_never: 'no'", 2, "evict_never", "found the text 'no', expected true or false"),
+    ("extends: gke\nbackoff_limit: 21", 2, "backoff_limit", "at most 20"),
+    ("extends: gke\ndo_not_disrupt: 'no'", 2, "do_not_disrupt", "found the text 'no', expected true or false"),
     ("extends: gke\nlabels: {benchmatrix/pool: x}", 2, "labels", "benchmatrix/pool is set by the tool"),
     ("extends: gke\nlabels: {team: a b}", 2, "labels.team", "expected a label's value"),
     ("extends: gke\nenvironment: {A: 4}", 2, "environment.A", "found the number 4, expected a text; put it in quotes"),
@@ -225,12 +225,12 @@ FAULTS = [
         "pools.cpu.node_selector.a",
         "a label's value",
     ),
-    (f"extends: gke\n{ODD}In}}]]}}}}", 2, "pools.cpu.nodes[0][0].values", "`In` needs a list of at least one"),
-    (f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}", 2, "pools.cpu.nodes[0][0].values", "`Exists` takes none"),
-    (f"extends: gke\n{ODD}Exist}}]]}}}}", 2, "pools.cpu.nodes[0][0].operator", "did you mean 'Exists'?"),
-    (f"extends: gke\n{ODD}In, values: [a b]}}]]}}}}", 2, "pools.cpu.nodes[0][0].values[0]", "a label's value"),
-    ("extends: gke\npools: {cpu: {nodes: [[]]}}", 2, "pools.cpu.nodes[0]", "found a list of 0, expected at least 1"),
-    ("extends: gke\npools: {cpu: {nodes: [{}]}}", 2, "pools.cpu.nodes[0]", "found a mapping, expected a list"),
+    (f"extends: gke\n{ODD}In}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values", "`In` needs a list of at least one"),
+    (f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values", "`Exists` takes none"),
+    (f"extends: gke\n{ODD}Exist}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].operator", "did you mean 'Exists'?"),
+    (f"extends: gke\n{ODD}In, values: [a b]}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values[0]", "a label's value"),
+    ("extends: gke\npools: {cpu: {node_affinity: [[]]}}", 2, "pools.cpu.node_affinity[0]", "found a list of 0, expected at least 1"),
+    ("extends: gke\npools: {cpu: {node_affinity: [{}]}}", 2, "pools.cpu.node_affinity[0]", "found a mapping, expected a list"),
     (
         "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, value: b}]}}",
         2,
@@ -369,16 +369,16 @@ def make(**keys: Any) -> Profile:
 
 def test_a_cell_needs_its_pool_and_its_data() -> None:
     data = {"claim": "data", "mount_path": "/data"}
-    assert "the profile mine has no pool 'gpu'" == make().find_obstacle(make_cell(device="gpu"))
-    assert "data_dir: the profile mine has no `data` volume" == make().find_obstacle(make_cell(data_dir="/data/x"))
-    assert make(data=data).find_obstacle(make_cell(data_dir="/data/x")) is None
-    obstacle = make(data=data).find_obstacle(make_cell(data_dir="/database"))
+    assert "the profile mine has no pool 'gpu'" == make().explain_unsupported(make_cell(device="gpu"))
+    assert "data_dir: the profile mine has no `data` volume" == make().explain_unsupported(make_cell(data_dir="/data/x"))
+    assert make(data=data).explain_unsupported(make_cell(data_dir="/data/x")) is None
+    obstacle = make(data=data).explain_unsupported(make_cell(data_dir="/database"))
     assert "data_dir: /database is not in /data, the data of the profile mine" == obstacle
 
 
 def test_a_folder_that_leaves_the_volume_is_not_in_it() -> None:
     profile = make(data={"claim": "data", "mount_path": "/data"})
-    assert profile.find_obstacle(make_cell(data_dir="/data/../etc")) is not None
+    assert profile.explain_unsupported(make_cell(data_dir="/data/../etc")) is not None
 
 
 def test_the_gpus_are_those_of_the_profile() -> None:
@@ -392,7 +392,7 @@ def test_the_gpus_are_those_of_the_profile() -> None:
 
 
 def list_keys(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
-    """Return every key of a profile, `pools.*.nodes[][].key` for one, with its default."""
+    """Return every key of a profile, `pools.*.node_affinity[][].key` for one, with its default."""
     keys: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"

@@ -43,7 +43,7 @@ def make_full_profile() -> Profile:
     """Return a profile in which every key that reaches a Job has a value."""
     pool = Pool(
         node_selector={"zone": "a"},
-        nodes=((NodeRequirement(key="kind", operator="In", values=("fast",)),),),
+        node_affinity=((NodeRequirement(key="kind", operator="In", values=("fast",)),),),
         tolerations=(Toleration(key="taken", operator="Equal", value="yes", effect="NoSchedule"),),
         cpus=2,
         memory="4Gi",
@@ -181,11 +181,11 @@ PLACES: dict[str, tuple[Callable[[Values, str], Values], list[str]]] = {
     ),
     "node label": (put_in_pool(lambda pool, text: {"node_selector": {"zone": text}}), [f"{POD}.nodeSelector.zone"]),
     "rule's key": (
-        put_in_pool(lambda pool, text: {"nodes": ((pool.nodes[0][0].model_copy(update={"key": text}),),)}),
+        put_in_pool(lambda pool, text: {"node_affinity": ((pool.node_affinity[0][0].model_copy(update={"key": text}),),)}),
         [f"{TERM}.matchExpressions.0.key"],
     ),
     "rule's value": (
-        put_in_pool(lambda pool, text: {"nodes": ((pool.nodes[0][0].model_copy(update={"values": (text,)}),),)}),
+        put_in_pool(lambda pool, text: {"node_affinity": ((pool.node_affinity[0][0].model_copy(update={"values": (text,)}),),)}),
         [f"{TERM}.matchExpressions.0.values.0"],
     ),
     "toleration's key": (
@@ -412,7 +412,7 @@ def test_a_claim_takes_the_place_of_the_limit() -> None:
 
 
 def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
-    kept, moved = (render(load("kind", evict_never=flag))["spec"]["template"]["metadata"] for flag in (True, False))
+    kept, moved = (render(load("kind", do_not_disrupt=flag))["spec"]["template"]["metadata"] for flag in (True, False))
     assert {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"} == kept["annotations"]
     assert "annotations" not in moved
 
@@ -447,7 +447,7 @@ def test_a_profile_without_the_pool_names_it() -> None:
 @pytest.mark.parametrize("seconds", [86_400.0, 1e300])
 def test_a_cell_that_may_take_longer_than_its_job_is_refused(seconds: float) -> None:
     message = read_fault(load("kind"), timeout_seconds=seconds)
-    assert message.startswith("profile kind: job_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")
+    assert message.startswith("profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")
 
 
 @pytest.mark.parametrize("queue", ["", "a b", "-a", "a\nb", "x" * 64, "A"])
