@@ -77,19 +77,19 @@ def test_every_pair_of_switches_renders_what_three_versions_of_kubernetes_know(v
 def test_lint_has_no_complaint(values: dict[str, Any]) -> None:
     report = helm_python.lint(CHART, make_values(**values), strict=True)
 
-    assert [] == report["errors"]
-    assert [] == [message for message in report["messages"] if message["severity"] > 1]
+    assert report["errors"] == []
+    assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
 def test_lint_has_no_complaint_about_the_defaults() -> None:
-    assert [] == helm_python.lint(CHART, strict=True)["errors"]
+    assert helm_python.lint(CHART, strict=True)["errors"] == []
 
 
 def test_the_role_is_what_the_tool_says_that_a_run_needs() -> None:
     rules = find(render(make_values()), "Role")["rules"]
 
-    assert [([needed.group], [needed.resource], list(needed.verbs)) for needed in RUN_PERMISSIONS] == [
-        (rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules
+    assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
+        ([needed.group], [needed.resource], list(needed.verbs)) for needed in RUN_PERMISSIONS
     ]
 
 
@@ -108,19 +108,19 @@ def test_the_runner_reads_the_profile_that_the_chart_makes(tmp_path: Path) -> No
 
     profile = load_profile(str(path))
 
-    assert (NAMESPACE, "sweeps-benchmatrix-cells", "keys") == (
+    assert (
         profile.namespace,
         profile.service_account,
         profile.store_secret,
-    )
-    assert {"OMP_PROC_BIND": "true", "AWS_ENDPOINT_URL": "https://s3.example"} == profile.environment
+    ) == (NAMESPACE, "sweeps-benchmatrix-cells", "keys")
+    assert profile.environment == {"OMP_PROC_BIND": "true", "AWS_ENDPOINT_URL": "https://s3.example"}
     renderer = JobRenderer(profile=profile, store_url="s3://bucket/prefix", git_revision=None)
     planned = load_matrix("smoke").cells[0]
     key = JobKey(run_id="r", cell_id=planned.cell.cell_id, number=1, round_number=0)
     labels = json.loads(renderer.render(planned, key))["spec"]["template"]["metadata"]["labels"]
     policy = find(manifests, "NetworkPolicy", "-cells")
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
-    assert "42" == labels["cost-centre"]
+    assert labels["cost-centre"] == "42"
 
 
 def test_without_a_secret_the_profile_names_none_whatever_it_extends(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_nulls_of_the_profile_remove_what_it_extends(tmp_path: Path) -> None:
     values = make_values(profile__extends="gke", profile__gpu=None, profile__pools={"gpu": None})
     path = tmp_path / "profile.yaml"
     path.write_text(json.dumps(read_config(render(values), "profile")))
-    assert ["cpu"] == list(load_profile(str(path)).pools)
+    assert list(load_profile(str(path)).pools) == ["cpu"]
 
 
 @pytest.mark.parametrize("key", ["labels", "environment", "gpu"])
@@ -157,7 +157,7 @@ def test_versions_of_helm_that_drop_nulls_are_refused(tmp_path: Path) -> None:
     with helm_python.Chart.load(chart) as loaded:
         (answers,) = parse([loaded.render(make_values())["benchmatrix/templates/asked.yaml"]])
 
-    assert dict.fromkeys(NULL_KEEPERS, "") | dict.fromkeys(NULL_DROPPERS, "true") == answers
+    assert answers == dict.fromkeys(NULL_KEEPERS, "") | dict.fromkeys(NULL_DROPPERS, "true")
 
 
 def test_the_rule_about_versions_of_helm_holds_for_the_one_that_renders(tmp_path: Path) -> None:
@@ -177,17 +177,20 @@ def test_frameworks_of_a_custom_matrix_are_measured_in_turns(tmp_path: Path) -> 
 
     cells = [planned.cell for planned in load_matrix(str(path)).cells]
 
-    assert [("train", "jax"), ("train", "pytorch"), ("infer", "jax"), ("infer", "pytorch")] == [
-        (cell.phase, cell.framework) for cell in cells
+    assert [(cell.phase, cell.framework) for cell in cells] == [
+        ("train", "jax"),
+        ("train", "pytorch"),
+        ("infer", "jax"),
+        ("infer", "pytorch"),
     ]
-    assert {(10_000_000, 4_000_000_000)} == {(cell.batch_size, cell.seed) for cell in cells}
+    assert {(cell.batch_size, cell.seed) for cell in cells} == {(10_000_000, 4_000_000_000)}
 
 
 @pytest.mark.parametrize("key", CELL_KEYS)
 def test_every_axis_of_a_custom_matrix_gets_through(key: str) -> None:
     value = make_cell(data_dir="/data").model_dump(mode="json")[key]
     rendered = read_config(render(make_values(customMatrix={"name": "one", "axes": {key: [value]}})), "matrix")
-    assert {"name": "one", "axes": {key: [value]}} == rendered
+    assert rendered == {"name": "one", "axes": {key: [value]}}
 
 
 def test_claims_name_the_templates_that_are_made(tmp_path: Path) -> None:
@@ -199,9 +202,9 @@ def test_claims_name_the_templates_that_are_made(tmp_path: Path) -> None:
     gpu = load_profile(str(path)).gpu
 
     assert gpu is not None
-    assert "claim" == gpu.request
+    assert gpu.request == "claim"
     made = [item["metadata"]["name"] for item in manifests if item["kind"] == "ResourceClaimTemplate"]
-    assert [gpu.name_claim_template(1), gpu.name_claim_template(2)] == made
+    assert made == [gpu.name_claim_template(1), gpu.name_claim_template(2)]
 
 
 def test_claims_of_another_class_are_made_of_other_templates() -> None:
@@ -211,8 +214,8 @@ def test_claims_of_another_class_are_made_of_other_templates() -> None:
         values = make_values(profile__extends="gke", claims__enabled=True, claims__deviceClass=device_class)
         return {item["metadata"]["name"] for item in render(values) if item["kind"] == "ResourceClaimTemplate"}
 
-    assert 8 == len(name_templates("gpu.nvidia.com"))
-    assert set() == name_templates("gpu.nvidia.com") & name_templates("mig.nvidia.com")
+    assert len(name_templates("gpu.nvidia.com")) == 8
+    assert name_templates("gpu.nvidia.com") & name_templates("mig.nvidia.com") == set()
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,7 @@ def test_claims_of_another_class_are_made_of_other_templates() -> None:
 def test_the_jobs_of_cells_take_no_longer_than_the_night(said: dict[str, Any], deadline: int) -> None:
     values = make_values(schedule__deadlineSeconds=600, schedule__reportSeconds=60)
     values["profile"] |= said
-    assert deadline == read_config(render(values), "profile")["active_deadline_seconds"]
+    assert read_config(render(values), "profile")["active_deadline_seconds"] == deadline
 
 
 def test_two_releases_in_one_namespace_share_no_object_and_no_pod() -> None:
@@ -236,7 +239,7 @@ def test_two_releases_in_one_namespace_share_no_object_and_no_pod() -> None:
     def identify(manifests: list[dict[str, Any]]) -> set[tuple[str, str]]:
         return {(item["kind"], item["metadata"]["name"]) for item in manifests}
 
-    assert set() == identify(one) & identify(other)
+    assert identify(one) & identify(other) == set()
     for policy in (item for item in one if item["kind"] == "NetworkPolicy"):
         selected = policy["spec"]["podSelector"]["matchLabels"].items()
         assert not selected <= find_pod(other)["metadata"]["labels"].items()
@@ -245,21 +248,21 @@ def test_two_releases_in_one_namespace_share_no_object_and_no_pod() -> None:
 def test_long_names_of_releases_stay_apart_and_within_bounds() -> None:
     names = [f"{'x' * 52}{end}" for end in "ab"]
     rendered = [find(render(make_values(), name=name), "CronJob")["metadata"]["name"] for name in names]
-    assert 2 == len(set(rendered))
+    assert len(set(rendered)) == 2
     assert all(
         len(name) <= 52 for name in rendered
     )  # https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/
-    assert "my-benchmatrix" == find(render(make_values(), name="my-benchmatrix"), "CronJob")["metadata"]["name"]
+    assert find(render(make_values(), name="my-benchmatrix"), "CronJob")["metadata"]["name"] == "my-benchmatrix"
 
 
 def test_a_night_is_not_begun_beside_another_nor_replaced_before_its_end_and_has_time_to_report() -> None:
     cronjob = find(render(make_values(schedule__deadlineSeconds=600, schedule__reportSeconds=60)), "CronJob")["spec"]
     job = cronjob["jobTemplate"]["spec"]
-    assert ("Forbid", "Failed", 660) == (
+    assert (
         cronjob["concurrencyPolicy"],
         job["podReplacementPolicy"],
         job["activeDeadlineSeconds"],
-    )
+    ) == ("Forbid", "Failed", 660)
     assert "--deadline=600" in job["template"]["spec"]["containers"][0]["args"]
 
 
@@ -270,7 +273,7 @@ def test_only_a_report_of_what_did_not_end_well_ends_a_night_as_failed() -> None
         for rule in job["podFailurePolicy"]["rules"]
         if "onExitCodes" in rule
     }
-    assert {"Ignore": ("In", [130, 143]), "FailJob": ("In", [EXIT_NOT_OK, EXIT_USER_ERROR])} == codes
+    assert codes == {"Ignore": ("In", [130, 143]), "FailJob": ("In", [EXIT_NOT_OK, EXIT_USER_ERROR])}
 
 
 def test_runner_and_doctor_have_a_token_and_the_store_has_none() -> None:
@@ -282,15 +285,15 @@ def test_runner_and_doctor_have_a_token_and_the_store_has_none() -> None:
         "store": find(manifests, "Deployment")["spec"]["template"]["spec"],
     }
     found = {name: pod["automountServiceAccountToken"] for name, pod in pods.items()}
-    assert {"runner": True, "doctor": True, "store": False} == found
+    assert found == {"runner": True, "doctor": True, "store": False}
 
 
 def test_amounts_are_rendered_as_they_were_given() -> None:
     hard = {"pods": 10_000_000, "requests.cpu": 1.5, "requests.memory": "1.5Gi"}
     manifests = render(make_values(trialStore__enabled=True, trialStore__size=4_294_967_296, quota__hard=hard))
     volumes = find(manifests, "Deployment")["spec"]["template"]["spec"]["volumes"]
-    assert {name: str(amount) for name, amount in hard.items()} == find(manifests, "ResourceQuota")["spec"]["hard"]
-    assert "4294967296" == volumes[0]["emptyDir"]["sizeLimit"]
+    assert find(manifests, "ResourceQuota")["spec"]["hard"] == {name: str(amount) for name, amount in hard.items()}
+    assert volumes[0]["emptyDir"]["sizeLimit"] == "4294967296"
 
 
 def test_cells_elsewhere_are_not_owned_by_the_night() -> None:
@@ -320,4 +323,4 @@ def test_the_store_for_trying_is_the_one_that_setup_makes() -> None:
     chart = find(render(make_values(trialStore__enabled=True)), "Deployment")["spec"]["template"]["spec"]
     setup = SetupTemplate(profile=load_profile("kind"), has_store=True).render()["s3"][0]["spec"]["template"]["spec"]
     chart_text, setup_text = (json.dumps(spec, sort_keys=True) for spec in (chart, setup))
-    assert setup_text.replace("benchmatrix-store", "sweeps-benchmatrix-store") == chart_text
+    assert chart_text == setup_text.replace("benchmatrix-store", "sweeps-benchmatrix-store")

@@ -120,7 +120,7 @@ def test_what_kubernetes_takes_is_taken(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("amount", ["12Gi", "500M", "1", "1.5Gi", "0", "12 Gi", "12GiB", "1e3", "9" * 16, "", "-1Gi"])
 def test_amounts_of_a_profile_are_those_that_the_tool_takes(amount: str) -> None:
-    assert bool(re.search(MAKE_SCHEMA["QUANTITY"], amount)) == takes(check_quantity, amount)
+    assert takes(check_quantity, amount) == bool(re.search(MAKE_SCHEMA["QUANTITY"], amount))
 
 
 def takes(check: Callable[[str], str], text: str) -> bool:
@@ -177,7 +177,7 @@ def test_no_object_of_the_schema_takes_unknown_keys() -> None:
     open_ones = [
         path for path, part in walk(SCHEMA) if "properties" in part and part.get("additionalProperties") is not False
     ]
-    assert [] == open_ones
+    assert open_ones == []
 
 
 def test_every_value_is_described_and_has_a_default() -> None:
@@ -198,4 +198,4 @@ def test_every_value_is_described_and_has_a_default() -> None:
 def test_what_is_made_of_the_schema_is_in_step() -> None:
     program = CHART.parent / "make_schema.py"
     done = subprocess.run([sys.executable, program, "--check"], capture_output=True, text=True, cwd=CHART.parents[1])
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")

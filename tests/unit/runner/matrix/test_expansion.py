@@ -59,7 +59,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_cells_are_the_product_and_the_last_axis_varies_fastest() -> None:
     cells = expand(DEMO.replace("[conv6]", "[resnet18, conv6]"))
-    assert [
+    assert pick(cells, "model", "framework", "phase") == [
         ("resnet18", "pytorch", "train"),
         ("resnet18", "pytorch", "infer"),
         ("resnet18", "tensorflow", "train"),
@@ -68,57 +68,62 @@ def test_cells_are_the_product_and_the_last_axis_varies_fastest() -> None:
         ("conv6", "pytorch", "infer"),
         ("conv6", "tensorflow", "train"),
         ("conv6", "tensorflow", "infer"),
-    ] == pick(cells, "model", "framework", "phase")
+    ]
 
 
 def test_sizes_come_from_the_model_and_the_rest_from_the_defaults_of_a_cell() -> None:
     cells = expand(DEMO.replace("[conv6]", "[conv6, resnet18]").replace("[pytorch, tensorflow]", "[pytorch]"))
-    assert [("conv6", 32, 10, "fp32", "eager", 0)] * 2 + [("resnet18", 224, 1000, "fp32", "eager", 0)] * 2 == pick(
-        cells, "model", "input_size", "num_classes", "precision", "mode", "seed"
+    assert (
+        pick(cells, "model", "input_size", "num_classes", "precision", "mode", "seed")
+        == [("conv6", 32, 10, "fp32", "eager", 0)] * 2 + [("resnet18", 224, 1000, "fp32", "eager", 0)] * 2
     )
-    assert [(3, 600.0)] * 4 == pick(cells, "repeats", "timeout_seconds")
+    assert pick(cells, "repeats", "timeout_seconds") == [(3, 600.0)] * 4
 
 
 def test_a_model_without_classes_has_none_unless_others_have_them_by_default() -> None:
     text = DEMO.replace("[conv6]", "[conv6, cyclegan]").replace("[pytorch, tensorflow]", "[pytorch]")
-    assert [10, 10, None, None] == [planned.cell.num_classes for planned in expand(text)]
+    assert [planned.cell.num_classes for planned in expand(text)] == [10, 10, None, None]
     text = text.replace("{batch_size: 16}", "{batch_size: 16, num_classes: 7}")
-    assert [7, 7, None, None] == [planned.cell.num_classes for planned in expand(text)]
+    assert [planned.cell.num_classes for planned in expand(text)] == [7, 7, None, None]
     text += "include: [{model: cyclegan, num_classes: null}, {model: conv6, num_classes: 5}]\n"
-    assert [5, 5, None, None] == [planned.cell.num_classes for planned in expand(text)]
+    assert [planned.cell.num_classes for planned in expand(text)] == [5, 5, None, None]
 
 
 def test_the_mode_that_is_not_given_is_the_first_of_the_framework() -> None:
     cells = expand(DEMO.replace("[pytorch, tensorflow]", "[pytorch, tensorflow, jax]"))
-    assert [("pytorch", "eager")] * 2 + [("tensorflow", "eager")] * 2 + [("jax", "compiled")] * 2 == pick(
-        cells, "framework", "mode"
+    assert (
+        pick(cells, "framework", "mode")
+        == [("pytorch", "eager")] * 2 + [("tensorflow", "eager")] * 2 + [("jax", "compiled")] * 2
     )
 
 
 def test_a_list_in_an_entry_stands_for_each_of_its_values() -> None:
     text = DEMO.replace("[pytorch, tensorflow]", "[pytorch]").replace("[conv6]", "[conv6, vgg16, resnet18]")
     cells = expand(text + "exclude: [{model: [conv6, resnet18], phase: train}]\n")
-    assert [("conv6", "infer"), ("vgg16", "train"), ("vgg16", "infer"), ("resnet18", "infer")] == pick(
-        cells, "model", "phase"
-    )
+    assert pick(cells, "model", "phase") == [
+        ("conv6", "infer"),
+        ("vgg16", "train"),
+        ("vgg16", "infer"),
+        ("resnet18", "infer"),
+    ]
 
 
 def test_a_list_in_an_entry_of_include_adds_to_the_combinations_of_each_value() -> None:
     text = (
         DEMO + "include: [{framework: [tensorflow], phase: [train, infer], mode: graph}, {phase: [train], seed: 5}]\n"
     )
-    assert [
+    assert pick(expand(text), "framework", "phase", "mode", "seed") == [
         ("pytorch", "train", "eager", 5),
         ("pytorch", "infer", "eager", 0),
         ("tensorflow", "train", "graph", 5),
         ("tensorflow", "infer", "graph", 0),
-    ] == pick(expand(text), "framework", "phase", "mode", "seed")
+    ]
 
 
 def test_a_list_in_an_entry_of_include_makes_a_cell_of_each_value_that_matches_nothing() -> None:
     text = DEMO + "include: [{model: conv6, framework: [pytorch, jax], device: cpu, phase: infer, seed: 5}]\n"
-    assert [("pytorch", "train", 0), ("pytorch", "infer", 5)] == pick(expand(text), "framework", "phase", "seed")[:2]
-    assert [("jax", "infer", 5)] == pick(expand(text), "framework", "phase", "seed")[4:]
+    assert pick(expand(text), "framework", "phase", "seed")[:2] == [("pytorch", "train", 0), ("pytorch", "infer", 5)]
+    assert pick(expand(text), "framework", "phase", "seed")[4:] == [("jax", "infer", 5)]
 
 
 def test_a_folder_with_data_is_found_from_the_matrix_file_and_made_absolute(
@@ -136,42 +141,45 @@ def test_a_folder_with_data_is_found_from_the_matrix_file_and_made_absolute(
         f"{tmp_path}/home": "home",
     }.items():
         write(tmp_path / "study", DEMO.replace("16", f"16, data_dir: {written}"))
-        assert {(str(tmp_path / expected),)} == set(pick(load_matrix("study/demo.yaml").cells, "data_dir"))
+        assert set(pick(load_matrix("study/demo.yaml").cells, "data_dir")) == {(str(tmp_path / expected),)}
 
 
 def test_synthetic_and_real_data_can_be_an_axis(tmp_path: Path) -> None:
     write(tmp_path, DEMO.replace("axes:\n", "axes:\n  data_dir: [null, .]\n"))
     cells = load_matrix(str(tmp_path / "demo.yaml")).cells
-    assert [(None,)] * 4 + [(str(tmp_path),)] * 4 == pick(cells, "data_dir")
+    assert pick(cells, "data_dir") == [(None,)] * 4 + [(str(tmp_path),)] * 4
 
 
 def test_a_default_folder_with_data_is_for_the_models_that_read_data(tmp_path: Path) -> None:
     text = DEMO.replace("[conv6]", "[conv6, text-classifier]").replace("16", "16, data_dir: .")
     write(tmp_path, text.replace("[pytorch, tensorflow]", "[pytorch]"))
     cells = load_matrix(str(tmp_path / "demo.yaml")).cells
-    assert [("conv6", str(tmp_path))] * 2 + [("text-classifier", None)] * 2 == pick(cells, "model", "data_dir")
+    assert pick(cells, "model", "data_dir") == [("conv6", str(tmp_path))] * 2 + [("text-classifier", None)] * 2
 
 
 def test_defaults_reach_every_cell_and_give_way_to_include() -> None:
     text = DEMO.replace("{batch_size: 16}", "{batch_size: 16, input_size: 64, repeats: 5, timeout_seconds: 60}")
     text += "include: [{framework: tensorflow, batch_size: 8, repeats: 1, timeout_seconds: 0.5}]\n"
     cells = expand(text)
-    assert [(16, 64, 5, 60.0)] * 2 + [(8, 64, 1, 0.5)] * 2 == pick(
-        cells, "batch_size", "input_size", "repeats", "timeout_seconds"
+    assert (
+        pick(cells, "batch_size", "input_size", "repeats", "timeout_seconds")
+        == [(16, 64, 5, 60.0)] * 2 + [(8, 64, 1, 0.5)] * 2
     )
 
 
 def test_exclude_removes_every_combination_that_has_all_values_of_an_entry() -> None:
     cells = expand(DEMO + "exclude: [{framework: tensorflow, phase: train}]\n")
-    assert [("pytorch", "train"), ("pytorch", "infer"), ("tensorflow", "infer")] == pick(cells, "framework", "phase")
+    assert pick(cells, "framework", "phase") == [("pytorch", "train"), ("pytorch", "infer"), ("tensorflow", "infer")]
 
 
 def test_include_brings_an_excluded_combination_back_as_the_last_cell() -> None:
     text = DEMO + "exclude: [{framework: pytorch}]\n"
     text += "include: [{model: conv6, framework: pytorch, device: cpu, phase: infer, batch_size: 64}]\n"
-    assert [("tensorflow", "train", 16), ("tensorflow", "infer", 16), ("pytorch", "infer", 64)] == pick(
-        expand(text), "framework", "phase", "batch_size"
-    )
+    assert pick(expand(text), "framework", "phase", "batch_size") == [
+        ("tensorflow", "train", 16),
+        ("tensorflow", "infer", 16),
+        ("pytorch", "infer", 64),
+    ]
 
 
 def test_include_that_only_names_existing_combinations_changes_nothing() -> None:
@@ -182,13 +190,13 @@ def test_a_later_entry_of_include_overwrites_what_earlier_ones_added() -> None:
     cells = expand(
         DEMO + "include: [{seed: 1}, {phase: train, seed: 2, num_steps: 7}, {seed: 3}, {phase: infer, seed: 4}]\n"
     )
-    assert [("train", 3, 7), ("infer", 4, 30)] * 2 == pick(cells, "phase", "seed", "num_steps")
+    assert pick(cells, "phase", "seed", "num_steps") == [("train", 3, 7), ("infer", 4, 30)] * 2
 
 
 def test_include_alone_can_make_the_cells_when_all_combinations_are_excluded() -> None:
     text = DEMO + "exclude: [{device: cpu}]\n"
     text += "include: [{model: conv6, framework: pytorch, device: gpu, phase: infer}]\n"
-    assert [("gpu",)] == pick(expand(text), "device")
+    assert pick(expand(text), "device") == [("gpu",)]
 
 
 def test_whole_numbers_serve_where_fractions_are_allowed_and_make_the_same_cell() -> None:
@@ -210,14 +218,14 @@ include:
   - batch_size: 32
   - {batch_size: 32, min_seconds: 1}
 """
-    assert [
+    assert pick(expand(text), "batch_size", "min_seconds", "seed", "num_steps") == [
         (8, 1, 2, 40),  # apple, cat, pink, circle
         (8, 3, 1, 40),  # apple, dog, green, circle
         (16, 1, 2, 30),  # pear, cat, pink
         (16, 3, 1, 30),  # pear, dog, green
         (32, 2, 0, 30),  # banana
         (32, 1, 0, 30),  # banana, cat
-    ] == pick(expand(text), "batch_size", "min_seconds", "seed", "num_steps")
+    ]
 
 
 # Against a reference that works on plain dicts, loop by loop
@@ -306,8 +314,8 @@ def test_expansion_agrees_with_the_reference(source: dict[str, Any]) -> None:
         assert "again, which" in str(outcome)
     else:
         assert not isinstance(outcome, str), outcome
-        assert expected == [flatten(planned, set(made)) for planned, made in zip(outcome, expected, strict=True)]
-        assert len(expected) == len({planned.cell.cell_id for planned in outcome})
+        assert [flatten(planned, set(made)) for planned, made in zip(outcome, expected, strict=True)] == expected
+        assert len({planned.cell.cell_id for planned in outcome}) == len(expected)
 
 
 @given(draw_matrices(), st.randoms(use_true_random=False))
@@ -345,7 +353,7 @@ def test_lists_of_an_entry_are_combined_in_the_order_of_the_axes() -> None:
     sources = [source | {"include": [dict(entry)]} for entry in (include.items(), reversed(include.items()))]
     for found in sources:
         cells = [planned.cell for planned in expand(json.dumps(found))]
-        assert [(1, 5), (2, 6), (2, 7), (3, 6), (3, 7)] == [(cell.seed, cell.num_steps) for cell in cells]
+        assert [(cell.seed, cell.num_steps) for cell in cells] == [(1, 5), (2, 6), (2, 7), (3, 6), (3, 7)]
 
 
 # Ids
@@ -367,7 +375,7 @@ def test_cell_ids_are_the_same_in_a_process_with_another_hash_seed() -> None:
     printed = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, check=True
     )
-    assert [planned.cell.cell_id for planned in load_matrix("smoke").cells] == printed.stdout.decode().split()
+    assert printed.stdout.decode().split() == [planned.cell.cell_id for planned in load_matrix("smoke").cells]
 
 
 # Names and paths
@@ -377,7 +385,7 @@ def test_every_built_in_matrix_loads_and_bears_the_name_of_its_file() -> None:
     assert "smoke" in list_builtin_matrices()
     for name in list_builtin_matrices():
         loaded = load_matrix(name)
-        assert name == loaded.name
+        assert loaded.name == name
         assert loaded.description
         assert loaded.source.endswith(f"matrices/{name}.yaml")
 
@@ -387,17 +395,17 @@ def test_smoke_compares_both_frameworks_on_every_model_phase_and_device_three_ti
     combinations = list(
         itertools.product(["conv6", "resnet18"], ["cpu", "gpu"], ["train", "infer"], ["pytorch", "tensorflow"], [3])
     )
-    assert combinations == pick(cells, "model", "device", "phase", "framework", "repeats")
+    assert pick(cells, "model", "device", "phase", "framework", "repeats") == combinations
 
 
 @pytest.mark.parametrize("name", list_builtin_matrices())
 def test_every_window_of_the_built_in_matrices_is_long_enough_to_be_valid(name: str) -> None:
     cells = [planned.cell for planned in load_matrix(name).cells]
     seconds = validity.MIN_WINDOW_SECONDS
-    assert [] == [cell.cell_id for cell in cells if cell.min_seconds < seconds]
+    assert [cell.cell_id for cell in cells if cell.min_seconds < seconds] == []
     few = [cell for cell in cells if cell.num_steps < validity.MIN_STEPS]
     enough = (validity.MIN_LONG_STEPS, validity.MIN_LONG_WINDOW_SECONDS)
-    assert [] == [c.cell_id for c in few if c.num_steps < enough[0] or c.min_seconds < enough[1]]
+    assert [c.cell_id for c in few if c.num_steps < enough[0] or c.min_seconds < enough[1]] == []
 
 
 def test_paper_compares_three_frameworks_on_the_same_work_of_every_model_phase_and_device() -> None:
@@ -420,15 +428,18 @@ def test_paper_compares_three_frameworks_on_the_same_work_of_every_model_phase_a
     }
     keys = ("model", "phase", "batch_size", "device", "framework", "mode", "input_size", "num_classes", "precision")
     cells = load_matrix("paper").cells
-    assert expected == set(pick(cells, *keys, "repeats"))
-    assert len(expected) == len(cells)
+    assert set(pick(cells, *keys, "repeats")) == expected
+    assert len(cells) == len(expected)
 
 
 def test_paper_gpu_has_the_studys_sizes_every_mode_in_fp32_and_every_precision_compiled() -> None:
     cells = load_matrix("paper-gpu").cells
-    assert {("conv6", 224), ("vgg16", 224), ("resnet18", 224), ("cyclegan", 256)} == set(
-        pick(cells, "model", "input_size")
-    )
+    assert set(pick(cells, "model", "input_size")) == {
+        ("conv6", 224),
+        ("vgg16", 224),
+        ("resnet18", 224),
+        ("cyclegan", 256),
+    }
     modes = {(framework, mode) for framework, modes in MODES.items() for mode in modes}
     trained = [planned for planned in cells if planned.cell.phase == "train"]
     for model, batch_size in (("conv6", 64), ("vgg16", 64), ("resnet18", 64), ("cyclegan", 1)):
@@ -439,28 +450,28 @@ def test_paper_gpu_has_the_studys_sizes_every_mode_in_fp32_and_every_precision_c
             for precision in ("tf32", "fp16", "bf16")
         }
         own = [planned for planned in trained if planned.cell.model == model]
-        assert expected == set(pick(own, "batch_size", "framework", "mode", "precision"))
-        assert len(expected) == len(own)
+        assert set(pick(own, "batch_size", "framework", "mode", "precision")) == expected
+        assert len(own) == len(expected)
     inferred = [planned for planned in cells if planned.cell.phase == "infer" and planned.cell.precision == "fp32"]
-    assert {(model, size) for model in ("conv6", "vgg16", "resnet18") for size in (1, 8, 64)} | {
-        ("cyclegan", 1)
-    } == set(pick(inferred, "model", "batch_size"))
-    assert {("gpu",)} == set(pick(cells, "device"))
+    assert set(pick(inferred, "model", "batch_size")) == {
+        (model, size) for model in ("conv6", "vgg16", "resnet18") for size in (1, 8, 64)
+    } | {("cyclegan", 1)}
+    assert set(pick(cells, "device")) == {("gpu",)}
 
 
 def test_a_path_loads_and_is_shown_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, DEMO)
     monkeypatch.chdir(tmp_path)
     expected = Matrix(name="demo", description="", cells=tuple(expand(DEMO)), source="demo.yaml")
-    assert expected == load_matrix("demo.yaml")
-    assert expected == load_matrix("./demo.yaml")
-    assert expected == load_matrix(str(tmp_path / "demo.yaml"))
+    assert load_matrix("demo.yaml") == expected
+    assert load_matrix("./demo.yaml") == expected
+    assert load_matrix(str(tmp_path / "demo.yaml")) == expected
 
 
 def test_a_file_without_extension_loads_by_its_bare_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text(DEMO)
     monkeypatch.chdir(tmp_path)
-    assert 4 == len(load_matrix("mine").cells)
+    assert len(load_matrix("mine").cells) == 4
 
 
 def test_an_unknown_name_gets_the_nearest_and_the_list() -> None:
@@ -781,7 +792,7 @@ def test_a_fault_is_one_line_with_file_line_and_key(
         load_matrix(str(path))
     message = str(caught.value)
     assert message.startswith(f"{path}:{line}: {key}: " if key else f"{path}:{line}: ")
-    assert [] == [part for part in words if part not in message]
+    assert [part for part in words if part not in message] == []
     assert "\n" not in message
     assert "Input should" not in message
 
@@ -805,9 +816,12 @@ def test_a_product_above_the_limit_is_refused_before_it_is_expanded(monkeypatch:
 
 def test_a_product_at_the_limit_passes_the_check() -> None:
     definition = read_definition(parse_yaml(make_sweep(MAX_COMBINATIONS // 400), "demo.yaml"))
-    assert ("conv6", "pytorch", 1, 0) == pick(
-        [next(expand_matrix(definition, Path()))], "model", "framework", "batch_size", "seed"
-    )[0]
+    assert pick([next(expand_matrix(definition, Path()))], "model", "framework", "batch_size", "seed")[0] == (
+        "conv6",
+        "pytorch",
+        1,
+        0,
+    )
 
 
 def test_lists_that_make_too_many_entries_are_refused_with_the_entry() -> None:
@@ -848,15 +862,15 @@ def test_a_built_in_matrix_with_a_slip_gives_cells_or_one_line(data: st.DataObje
 def test_the_example_of_the_documentation_makes_the_cells_that_it_says() -> None:
     page = (ROOT / "docs" / "matrix.md").read_text()
     cells = expand(page.partition("```yaml\n")[2].partition("```")[0])
-    assert 13 == len(cells)
-    assert 6 == pick(cells, "framework", "mode").count(("tensorflow", "graph"))
-    assert [("resnet18", "cpu", 64)] == pick(cells[-1:], "model", "device", "batch_size")
+    assert len(cells) == 13
+    assert pick(cells, "framework", "mode").count(("tensorflow", "graph")) == 6
+    assert pick(cells[-1:], "model", "device", "batch_size") == [("resnet18", "cpu", 64)]
 
 
 def test_the_documentation_has_every_key_and_limit() -> None:
     page = (ROOT / "docs" / "matrix.md").read_text()
     keys = {*Cell.model_fields, *PlannedCell.model_fields, *MODELS} - {"schema_version", "cell"}
-    assert [] == [key for key in sorted(keys) if f"`{key}`" not in page]
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
     assert f"{MAX_COMBINATIONS:,} combinations" in page
     assert f"{MAX_NODES:,} values" in page
     assert f"{MAX_DEPTH} levels" in page
@@ -870,10 +884,10 @@ def test_the_documentation_has_the_sizes_of_every_model() -> None:
         smallest = str(spec.min_input_size)
         if spec.input_size_multiple != 1:
             smallest += f", multiples of {spec.input_size_multiple}"
-        assert [str(spec.input_size), smallest, str(spec.num_classes or "none")] == documented[name]
+        assert documented[name] == [str(spec.input_size), smallest, str(spec.num_classes or "none")]
 
 
 def test_the_documentation_has_every_built_in_matrix_and_choice() -> None:
     page = (ROOT / "docs" / "matrix.md").read_text()
     choices = [*MODES, "eager", "graph", "compiled", "fp32", "tf32", "fp16", "bf16", "cpu", "gpu", "train", "infer"]
-    assert [] == [name for name in [*list_builtin_matrices(), *choices] if f"`{name}`" not in page]
+    assert [name for name in [*list_builtin_matrices(), *choices] if f"`{name}`" not in page] == []

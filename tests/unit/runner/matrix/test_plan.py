@@ -73,7 +73,7 @@ def test_repeats_are_interleaved_also_where_cells_have_different_numbers() -> No
 
     order = [(repeat.planned.cell.batch_size, repeat.number) for repeat in order_repeats(planned)]
 
-    assert [(1, 1), (2, 1), (4, 1), (1, 2), (4, 2), (1, 3)] == order
+    assert order == [(1, 1), (2, 1), (4, 1), (1, 2), (4, 2), (1, 3)]
 
 
 def test_cells_for_a_gpu_are_left_out_with_the_reason_where_there_is_none() -> None:
@@ -81,8 +81,8 @@ def test_cells_for_a_gpu_are_left_out_with_the_reason_where_there_is_none() -> N
 
     run = plan_local_run(make_matrix(CELL_A, gpu, CELL_B), gpu=None, run_id=None)
 
-    assert [CELL_A, CELL_B] == [planned.cell for planned in run.cells]
-    assert [(gpu, "no NVIDIA GPU is visible on this machine")] == [(left.cell, left.reason) for left in run.left_out]
+    assert [planned.cell for planned in run.cells] == [CELL_A, CELL_B]
+    assert [(left.cell, left.reason) for left in run.left_out] == [(gpu, "no NVIDIA GPU is visible on this machine")]
 
 
 def test_where_a_gpu_is_visible_what_it_can_do_is_planned_and_the_rest_left_out() -> None:
@@ -90,9 +90,9 @@ def test_where_a_gpu_is_visible_what_it_can_do_is_planned_and_the_rest_left_out(
 
     run = plan_local_run(make_matrix(CELL_A, bf16, plain, two), gpu=T4, run_id=None)
 
-    assert [CELL_A, plain] == [planned.cell for planned in run.cells]
-    assert [bf16, two] == [left.cell for left in run.left_out]
-    assert "bf16 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5" == run.left_out[0].reason
+    assert [planned.cell for planned in run.cells] == [CELL_A, plain]
+    assert [left.cell for left in run.left_out] == [bf16, two]
+    assert run.left_out[0].reason == "bf16 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5"
 
 
 def test_compiled_cells_are_left_out_where_there_is_no_compiler(
@@ -104,7 +104,7 @@ def test_compiled_cells_are_left_out_where_there_is_no_compiler(
 
     run = plan_local_run(make_matrix(CELL_A, compiled), gpu=None, run_id=None)
 
-    assert [compiled] == [left.cell for left in run.left_out]
+    assert [left.cell for left in run.left_out] == [compiled]
     assert "there is no g++ on PATH; install one" in run.left_out[0].reason
 
 
@@ -112,11 +112,11 @@ def test_a_matrix_of_which_nothing_can_run_is_refused_with_every_reason_once() -
     cells = (make_cell(device="gpu"), make_cell(device="gpu", seed=1), make_cell(precision="tf32"))
     with pytest.raises(UserError) as caught:
         plan_local_run(make_matrix(*cells), gpu=None, run_id=None)
-    assert (
+    assert str(caught.value) == (
         "smoke.yaml: no cell can run here: no NVIDIA GPU is visible on this machine; tf32 is a mode of NVIDIA GPUs, a "
         "CPU has none; leave it to cells with device gpu; add cells to the matrix that can, with `device: cpu` "
         "for example"
-    ) == str(caught.value)
+    )
 
 
 @pytest.mark.parametrize("name", ["smoke", "a", "x" * 63, "x" * 39 + "-" + "y" * 23])
@@ -126,13 +126,13 @@ def test_the_id_of_a_new_run_holds_name_and_time_and_fits(name: str) -> None:
     match = re.fullmatch(r"(.*[^-])-(\d{8}-\d{6})-[0-9a-f]{4}", run.run_id)
     assert match is not None
     assert name.startswith(match[1])
-    assert f"{run.created_at:%Y%m%d-%H%M%S}" == match[2]
+    assert match[2] == f"{run.created_at:%Y%m%d-%H%M%S}"
 
 
 def test_two_runs_begun_at_once_have_different_ids() -> None:
     ids = {plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).run_id for _ in range(3)}
 
-    assert 3 == len(ids)
+    assert len(ids) == 3
 
 
 def test_a_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,14 +140,14 @@ def test_a_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatc
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 54_321)  # as in a container started with `--user 54321`
 
-    assert "54321" == plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).user
+    assert plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).user == "54321"
 
 
 def test_missing_is_what_has_no_key(store: Store) -> None:
     run = make_own_run(repeats=2)
     put_documents(store, run, [make_ok(run, CELL_A), make_failed(run, CELL_B), make_ok(run, CELL_B, repeat=2)])
 
-    assert [("pytorch", 2)] == name_repeats(list_missing_repeats(store, run))
+    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2)]
 
 
 def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_well(store: Store) -> None:
@@ -160,11 +160,13 @@ def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_wel
     ]
     put_documents(store, run, results)
 
-    assert [("tensorflow", 1), ("pytorch", 2), ("tensorflow", 2)] == name_repeats(
-        list_missing_repeats(store, run, retry_failed=True)
-    )
-    assert [("pytorch", 2), ("tensorflow", 2)] == name_repeats(list_missing_repeats(store, run))
-    assert 1 == count_failed_repeats(store, run)
+    assert name_repeats(list_missing_repeats(store, run, retry_failed=True)) == [
+        ("tensorflow", 1),
+        ("pytorch", 2),
+        ("tensorflow", 2),
+    ]
+    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2), ("tensorflow", 2)]
+    assert count_failed_repeats(store, run) == 1
 
 
 def test_keys_that_are_no_results_and_results_of_other_cells_do_not_count(store: Store) -> None:
@@ -173,7 +175,7 @@ def test_keys_that_are_no_results_and_results_of_other_cells_do_not_count(store:
     store.put(f"runs/{run.run_id}/results/notes.txt", b"")
     store.put(f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-a1.json.tmp", b"")
 
-    assert [("pytorch", 1), ("tensorflow", 1)] == name_repeats(list_missing_repeats(store, run))
+    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 1), ("tensorflow", 1)]
 
 
 def damage_first(run: Run, store: Store, how: str) -> str:
@@ -202,7 +204,7 @@ def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) ->
     for retry_failed in (False, True):
         assert name_repeats(list_missing_repeats(store, run, retry_failed=retry_failed)) == [("pytorch", 1)]
     assert count_failed_repeats(store, run) == 0
-    assert run == find_unfinished_run(store, make_own_run(), retry_failed=False)
+    assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
     assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
     told: list[str] = []
     describe_damage(Records.of(store, run).look(), told.append)
@@ -245,14 +247,14 @@ def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) ->
     records.look()
     put_documents(store, run, [make_ok(run, CELL_B)])
     look = records.look()
-    assert (len(read), len(look.ok)) == (2, 2)
+    assert (2, 2) == (len(read), len(look.ok))
 
 
 def test_the_newest_run_is_the_one_begun_last_whatever_its_name(store: Store) -> None:
     for name, age_hours in (("zzz", 3), ("aaa", 1), ("mmm", 2)):
         put_documents(store, make_run(run_id=name, created_at=NOW - timedelta(hours=age_hours)), [])
 
-    assert "aaa" == find_newest_run(store).run_id
+    assert find_newest_run(store).run_id == "aaa"
 
 
 def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
@@ -262,7 +264,7 @@ def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
     newer = make_run(run_id="newer", created_at=NOW + timedelta(hours=1)).to_json()
     store.put("runs/newer/run.json", newer.replace(b'"schema_version": 2', b'"schema_version": 3', 1))
 
-    assert "good" == find_newest_run(store).run_id
+    assert find_newest_run(store).run_id == "good"
 
 
 def test_a_store_without_runs_is_said_to_have_none(store: Store) -> None:
@@ -294,7 +296,7 @@ def test_a_run_of_the_same_plan_is_taken_up_on_the_same_machine_within_a_day(
 
     found = find_unfinished_run(store, make_own_run(number="0000"), retry_failed=False)
 
-    assert (run if is_found else None) == found
+    assert found == (run if is_found else None)
 
 
 def test_of_two_unfinished_runs_the_newer_one_is_taken_up(store: Store) -> None:
@@ -304,7 +306,7 @@ def test_of_two_unfinished_runs_the_newer_one_is_taken_up(store: Store) -> None:
     found = find_unfinished_run(store, make_own_run(), retry_failed=False)
 
     assert found is not None
-    assert NOW - timedelta(hours=1) == found.created_at
+    assert found.created_at == NOW - timedelta(hours=1)
 
 
 def test_a_finished_run_is_taken_up_only_to_retry_what_failed(store: Store) -> None:
@@ -312,7 +314,7 @@ def test_a_finished_run_is_taken_up_only_to_retry_what_failed(store: Store) -> N
     put_documents(store, finished, [make_ok(finished, CELL_A), make_failed(finished, CELL_B)])
 
     assert find_unfinished_run(store, make_own_run(), retry_failed=False) is None
-    assert finished == find_unfinished_run(store, make_own_run(), retry_failed=True)
+    assert find_unfinished_run(store, make_own_run(), retry_failed=True) == finished
 
 
 def test_a_run_without_failures_is_not_taken_up_to_retry(store: Store) -> None:
@@ -331,7 +333,7 @@ def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: 
         put_documents(store, make_own_run(begun=NOW + timedelta(minutes=minute), hostname="bench-2"), [])
         put_documents(store, make_run(run_id=f"smoke-big-20260301-12{minute:02}00-0000"), [])
 
-    assert run == find_unfinished_run(store, make_own_run(), retry_failed=False)
+    assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
 
 
 def test_the_name_of_a_run_of_another_plan_is_refused() -> None:

@@ -43,7 +43,7 @@ def catch(name: str) -> str:
 @pytest.mark.parametrize("name", BUILTIN_PROFILES)
 def test_a_built_in_profile_is_valid_and_has_its_name(name: str) -> None:
     profile = load_profile(name)
-    assert name == profile.name
+    assert profile.name == name
     assert profile.explain_unsupported(make_cell()) is None
 
 
@@ -58,11 +58,11 @@ def test_a_built_in_profile_is_valid_and_has_its_name(name: str) -> None:
     ],
 )
 def test_a_context_tells_its_profile(context: str, name: str) -> None:
-    assert name == find_profile(None, context).name
+    assert find_profile(None, context).name == name
 
 
 def test_a_profile_that_is_named_comes_before_the_contexts() -> None:
-    assert "eks" == find_profile("eks", "kind-bench").name
+    assert find_profile("eks", "kind-bench").name == "eks"
 
 
 def test_a_context_that_tells_nothing_needs_a_profile() -> None:
@@ -84,7 +84,7 @@ def test_a_profile_has_what_it_says_and_the_rest_of_the_one_it_extends(tmp_path:
 
 def test_lists_are_replaced_whole(tmp_path: Path) -> None:
     profile = load_profile(write(tmp_path, "extends: gke\npools: {gpu: {tolerations: []}}\n"))
-    assert () == profile.pools["gpu"].tolerations
+    assert profile.pools["gpu"].tolerations == ()
 
 
 def test_profiles_extend_one_another_from_their_own_folders(tmp_path: Path) -> None:
@@ -92,20 +92,22 @@ def test_profiles_extend_one_another_from_their_own_folders(tmp_path: Path) -> N
     write(tmp_path, "extends: ../all.yaml\nstart_seconds: 2\ngrace_seconds: 2\n", "teams/a/base.yaml")
     write(tmp_path, "extends: kind\ngrace_seconds: 3\ntmp_size: 3Gi\n", "teams/all.yaml")
     profile = load_profile(str(tmp_path / "teams/a/mine.yaml"))
-    assert (1, 2, "3Gi") == (profile.start_seconds, profile.termination_grace_period_seconds, profile.tmp_size)
-    assert "mine" == profile.name
+    assert (profile.start_seconds, profile.termination_grace_period_seconds, profile.tmp_size) == (1, 2, "3Gi")
+    assert profile.name == "mine"
 
 
 def test_null_removes_what_the_other_says(tmp_path: Path) -> None:
     write(tmp_path, "extends: gke\nstore_secret: s\ndo_not_disrupt: false\nenvironment: {A: a, B: b}\n", "base.yaml")
-    own = "extends: base.yaml\nstore_secret: null\ndo_not_disrupt: ~\nenvironment: {A: null}\npools: {gpu: null}\ngpu:\n"
+    own = (
+        "extends: base.yaml\nstore_secret: null\ndo_not_disrupt: ~\nenvironment: {A: null}\npools: {gpu: null}\ngpu:\n"
+    )
     profile = load_profile(write(tmp_path, own))
-    assert (None, True, {"B": "b"}) == (profile.store_secret, profile.do_not_disrupt, profile.environment)
-    assert ({"cpu"}, None) == (set(profile.pools), profile.gpu)
+    assert (profile.store_secret, profile.do_not_disrupt, profile.environment) == (None, True, {"B": "b"})
+    assert (set(profile.pools), profile.gpu) == ({"cpu"}, None)
 
 
 def test_a_file_may_have_the_name_of_the_built_in_profile_that_it_extends(tmp_path: Path) -> None:
-    assert 1 == load_profile(write(tmp_path, "extends: gke\nstart_seconds: 1\n", "gke.yaml")).start_seconds
+    assert load_profile(write(tmp_path, "extends: gke\nstart_seconds: 1\n", "gke.yaml")).start_seconds == 1
 
 
 @pytest.mark.parametrize("base", ["mine.yaml", "./mine.yaml", "sub/../mine.yaml", "other.yaml", "link.yaml"])
@@ -226,11 +228,26 @@ FAULTS = [
         "a label's value",
     ),
     (f"extends: gke\n{ODD}In}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values", "`In` needs a list of at least one"),
-    (f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values", "`Exists` takes none"),
+    (
+        f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}",
+        2,
+        "pools.cpu.node_affinity[0][0].values",
+        "`Exists` takes none",
+    ),
     (f"extends: gke\n{ODD}Exist}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].operator", "did you mean 'Exists'?"),
     (f"extends: gke\n{ODD}In, values: [a b]}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values[0]", "a label's value"),
-    ("extends: gke\npools: {cpu: {node_affinity: [[]]}}", 2, "pools.cpu.node_affinity[0]", "found a list of 0, expected at least 1"),
-    ("extends: gke\npools: {cpu: {node_affinity: [{}]}}", 2, "pools.cpu.node_affinity[0]", "found a mapping, expected a list"),
+    (
+        "extends: gke\npools: {cpu: {node_affinity: [[]]}}",
+        2,
+        "pools.cpu.node_affinity[0]",
+        "found a list of 0, expected at least 1",
+    ),
+    (
+        "extends: gke\npools: {cpu: {node_affinity: [{}]}}",
+        2,
+        "pools.cpu.node_affinity[0]",
+        "found a mapping, expected a list",
+    ),
     (
         "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, value: b}]}}",
         2,
@@ -306,7 +323,7 @@ def test_a_name_of_no_profile_gets_the_nearest(name: str) -> None:
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    assert "no/such.yaml: there is no such file; give the path of a YAML file" == catch("no/such.yaml")
+    assert catch("no/such.yaml") == "no/such.yaml: there is no such file; give the path of a YAML file"
 
 
 VALUES = st.recursive(
@@ -357,7 +374,7 @@ def test_whatever_stands_in_a_place_is_taken_or_told_in_one_message(
 
 def test_a_namespace_of_the_command_line_is_checked() -> None:
     profile = load_profile("kind")
-    assert "team-a" == profile.in_namespace("team-a").namespace
+    assert profile.in_namespace("team-a").namespace == "team-a"
     for name in ("../kube-system", "a/b", "", "A", "a\n", "x" * 64):
         with pytest.raises(UserError, match=r"^--namespace: found .* expected a name of a-z"):
             profile.in_namespace(name)
@@ -369,11 +386,13 @@ def make(**keys: Any) -> Profile:
 
 def test_a_cell_needs_its_pool_and_its_data() -> None:
     data = {"claim": "data", "mount_path": "/data"}
-    assert "the profile mine has no pool 'gpu'" == make().explain_unsupported(make_cell(device="gpu"))
-    assert "data_dir: the profile mine has no `data` volume" == make().explain_unsupported(make_cell(data_dir="/data/x"))
+    assert make().explain_unsupported(make_cell(device="gpu")) == "the profile mine has no pool 'gpu'"
+    assert (
+        make().explain_unsupported(make_cell(data_dir="/data/x")) == "data_dir: the profile mine has no `data` volume"
+    )
     assert make(data=data).explain_unsupported(make_cell(data_dir="/data/x")) is None
     obstacle = make(data=data).explain_unsupported(make_cell(data_dir="/database"))
-    assert "data_dir: /database is not in /data, the data of the profile mine" == obstacle
+    assert obstacle == "data_dir: /database is not in /data, the data of the profile mine"
 
 
 def test_a_folder_that_leaves_the_volume_is_not_in_it() -> None:
@@ -384,7 +403,7 @@ def test_a_folder_that_leaves_the_volume_is_not_in_it() -> None:
 def test_the_gpus_are_those_of_the_profile() -> None:
     kind = load_profile("gke").gpu_kind
     assert kind is not None
-    assert ("Tesla T4", (7, 5), 4) == (kind.name, kind.compute_capability, kind.num_gpus)
+    assert (kind.name, kind.compute_capability, kind.num_gpus) == ("Tesla T4", (7, 5), 4)
     assert load_profile("kind").gpu_kind is None
 
 
@@ -417,7 +436,7 @@ def test_the_documentation_has_every_key_and_its_default() -> None:
     documented = {key: ... if needed else json.loads(default) for key, default, needed in rows}
     keys = list_keys(Profile)
     defaults = {key: value if value is ... else json.loads(json.dumps(value)) for key, value in keys.items()}
-    assert {"extends": None} | defaults == documented
+    assert documented == {"extends": None} | defaults
 
 
 def test_every_example_of_the_documentation_is_a_profile(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_job_has_a_name_that_leaves_room_for_its_pods(key: JobKey) -> None:
 @settings(max_examples=300)
 @given(st.lists(KEYS, min_size=2, max_size=20, unique=True))
 def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
-    assert len(keys) == len({key.job_name for key in keys})
+    assert len({key.job_name for key in keys}) == len(keys)
 
 
 @given(KEYS)
@@ -50,7 +50,7 @@ def test_each_part_of_a_key_changes_the_name(key: JobKey) -> None:
 def test_a_name_is_the_same_on_every_machine() -> None:
     # printf of the four parts, a line each, through sha256sum
     key = JobKey(run_id="smoke-1", cell_id="conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa", number=2, round_number=0)
-    assert "conv6-pytorch-cpu-train-fp32-eager-b64-52dcf9eee789" == key.job_name
+    assert key.job_name == "conv6-pytorch-cpu-train-fp32-eager-b64-52dcf9eee789"
 
 
 def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -> None:
@@ -71,6 +71,6 @@ def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -
 
 def test_a_selector_takes_the_jobs_of_one_run_alone() -> None:
     assert (
-        "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell,benchmatrix/run-id=mine-1"
-        == select_run("mine-1")
+        select_run("mine-1")
+        == "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell,benchmatrix/run-id=mine-1"
     )

@@ -181,11 +181,15 @@ PLACES: dict[str, tuple[Callable[[Values, str], Values], list[str]]] = {
     ),
     "node label": (put_in_pool(lambda pool, text: {"node_selector": {"zone": text}}), [f"{POD}.nodeSelector.zone"]),
     "rule's key": (
-        put_in_pool(lambda pool, text: {"node_affinity": ((pool.node_affinity[0][0].model_copy(update={"key": text}),),)}),
+        put_in_pool(
+            lambda pool, text: {"node_affinity": ((pool.node_affinity[0][0].model_copy(update={"key": text}),),)}
+        ),
         [f"{TERM}.matchExpressions.0.key"],
     ),
     "rule's value": (
-        put_in_pool(lambda pool, text: {"node_affinity": ((pool.node_affinity[0][0].model_copy(update={"values": (text,)}),),)}),
+        put_in_pool(
+            lambda pool, text: {"node_affinity": ((pool.node_affinity[0][0].model_copy(update={"values": (text,)}),),)}
+        ),
         [f"{TERM}.matchExpressions.0.values.0"],
     ),
     "toleration's key": (
@@ -237,20 +241,20 @@ def fill_harmless(place: str | None = None) -> dict[str, object]:
 @given(text=texts)
 def test_a_hostile_text_stays_in_its_place(place: str, text: str) -> None:
     change, paths = PLACES[place]
-    assert expect(fill_harmless(place), paths, text) == fill(change(FULL, text))
+    assert fill(change(FULL, text)) == expect(fill_harmless(place), paths, text)
 
 
 @pytest.mark.parametrize("slot", SLOT_PLACES)
 @settings(max_examples=50)
 @given(text=texts)
 def test_a_hostile_text_stays_in_its_slot(slot: str, text: str) -> None:
-    assert expect(fill_harmless(), SLOT_PLACES[slot], text) == dict(walk(json.loads(SHAPE.fill(SLOTS | {slot: text}))))
+    assert dict(walk(json.loads(SHAPE.fill(SLOTS | {slot: text})))) == expect(fill_harmless(), SLOT_PLACES[slot], text)
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_each_hostile_text_stays_in_its_place_in_a_variable(text: str) -> None:
     change, paths = PLACES["variable"]
-    assert expect(fill_harmless("variable"), paths, text) == fill(change(FULL, text))
+    assert fill(change(FULL, text)) == expect(fill_harmless("variable"), paths, text)
 
 
 @pytest.mark.parametrize("place", ["store", "variable", "image"])
@@ -258,14 +262,14 @@ def test_a_megabyte_stays_in_its_place(place: str) -> None:
     change, paths = PLACES[place]
     text = "".join(HOSTILE_TEXTS) * (2**20 // len("".join(HOSTILE_TEXTS)) + 1)
     assert len(text) >= 2**20
-    assert expect(fill_harmless(place), paths, text) == fill(change(FULL, text))
+    assert fill(change(FULL, text)) == expect(fill_harmless(place), paths, text)
 
 
 @given(st.text() | texts)
 def test_a_quoted_text_is_read_back_by_both_of_pyyamls_readers(text: str) -> None:
     quoted = quote_yaml(text)
     assert "\n" not in quoted
-    assert [text, text] == [yaml.safe_load(quoted), read_manifest(f"value: {quoted}")["value"]]
+    assert [yaml.safe_load(quoted), read_manifest(f"value: {quoted}")["value"]] == [text, text]
 
 
 def expand(text: str, variables: dict[str, str]) -> str:
@@ -286,7 +290,7 @@ def expand(text: str, variables: dict[str, str]) -> str:
 
 @given(st.text(alphabet="$()HOME a") | texts)
 def test_a_variable_arrives_as_it_was_after_kubernetes_expanded_it(text: str) -> None:
-    assert text == expand(escape_variable(text), {"HOME": "/root", "": "nothing", "a": "b"})
+    assert expand(escape_variable(text), {"HOME": "/root", "": "nothing", "a": "b"}) == text
 
 
 @settings(max_examples=30)
@@ -297,7 +301,7 @@ def test_a_cell_arrives_in_its_container_as_it_was_planned(data_dir: str) -> Non
     variables = {
         item["name"]: item.get("value") for item in manifest["spec"]["template"]["spec"]["containers"][0]["env"]
     }
-    assert cell == Cell.model_validate_json(expand(variables["BENCH_CELL"], {"HOME": "/tmp"}))
+    assert Cell.model_validate_json(expand(variables["BENCH_CELL"], {"HOME": "/tmp"})) == cell
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -312,7 +316,7 @@ def test_a_job_filled_from_its_shape_is_the_template_with_the_values_in_it(name:
         "cell_json": cell.model_dump_json(),
     }
     whole = render_manifest("job.yaml.j2", **renderer.collect_values(plan(cell)), slot=slots)
-    assert read_manifest(whole) == json.loads(renderer.render(plan(cell), key))
+    assert json.loads(renderer.render(plan(cell), key)) == read_manifest(whole)
 
 
 def test_a_name_that_the_template_needs_and_does_not_get_is_an_error() -> None:
@@ -329,21 +333,21 @@ def test_a_name_that_the_template_needs_and_does_not_get_is_an_error() -> None:
 def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
     profile = load(name)
     spec = render(profile, make_cell(device=device))["spec"]
-    assert (1, 1, False) == (spec["completions"], spec["parallelism"], spec["suspend"])
-    assert ("Failed", 2) == (spec["podReplacementPolicy"], spec["backoffLimit"])
-    assert (86_400, 86_400) == (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"])
+    assert (spec["completions"], spec["parallelism"], spec["suspend"]) == (1, 1, False)
+    assert (spec["podReplacementPolicy"], spec["backoffLimit"]) == ("Failed", 2)
+    assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (86_400, 86_400)
     pod = spec["template"]["spec"]
-    assert ("Never", 600 + 900, 60) == (
+    assert (
         pod["restartPolicy"],
         pod["activeDeadlineSeconds"],
         pod["terminationGracePeriodSeconds"],
-    )
+    ) == ("Never", 600 + 900, 60)
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
 def test_disruptions_are_not_counted_and_ends_of_the_cell_are_final(name: str, device: str) -> None:
     disrupted, *others = render(load(name), make_cell(device=device))["spec"]["podFailurePolicy"]["rules"]
-    assert {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]} == disrupted
+    assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     ended = {"containerName": "bench", "operator": "In", "values": sorted(FINAL_EXIT_CODES)}
     assert {"action": "FailJob", "onExitCodes": ended} in others
     assert {1, 2, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
@@ -356,9 +360,9 @@ def test_requests_are_limits_in_whole_cores(name: str, device: str) -> None:
     (container,) = pod["containers"]
     assert "initContainers" not in pod
     assert container["resources"]["requests"] == container["resources"]["limits"]
-    assert str(profile.pools[device].cpus) == container["resources"]["limits"]["cpu"]  # type: ignore[index]
+    assert container["resources"]["limits"]["cpu"] == str(profile.pools[device].cpus)  # type: ignore[index]
     assert container["resources"]["limits"]["cpu"].isdecimal()
-    assert ("1" if device == "gpu" else None) == container["resources"]["limits"].get("nvidia.com/gpu")
+    assert container["resources"]["limits"].get("nvidia.com/gpu") == ("1" if device == "gpu" else None)
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -366,14 +370,14 @@ def test_a_pod_meets_the_restricted_standard_and_has_no_token(name: str, device:
     pod = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
-    assert "benchmatrix-cell" == pod["serviceAccountName"]
-    assert {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} == pod["securityContext"]
-    assert {
+    assert pod["serviceAccountName"] == "benchmatrix-cell"
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
-    } == pod["containers"][0]["securityContext"]
-    assert {"emptyDir"} == {key for volume in pod["volumes"] for key in volume if key != "name"}
+    }
+    assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -381,11 +385,11 @@ def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
     affinity = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
     labels = {"app.kubernetes.io/name": "benchmatrix", "app.kubernetes.io/component": "cell"}
-    assert {
+    assert term == {
         "topologyKey": "kubernetes.io/hostname",
         "namespaceSelector": {},
         "labelSelector": {"matchLabels": labels},
-    } == term
+    }
 
 
 def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
@@ -397,7 +401,7 @@ def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
 def test_a_queue_makes_a_suspended_job_with_its_label(queue: str) -> None:
     manifest = render(load("kind"), queue=queue)
     assert manifest["spec"]["suspend"] is True
-    assert queue == manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == queue
 
 
 def test_a_claim_takes_the_place_of_the_limit() -> None:
@@ -405,15 +409,15 @@ def test_a_claim_takes_the_place_of_the_limit() -> None:
     assert gpu is not None
     profile = load("gke", gpu=gpu.model_copy(update={"request": "claim"}))
     pod = render(profile, make_cell(device="gpu", num_gpus=2))["spec"]["template"]["spec"]
-    assert [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}] == pod["resourceClaims"]
+    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}]
     resources = pod["containers"][0]["resources"]
-    assert [{"name": "gpu"}] == resources["claims"]
+    assert resources["claims"] == [{"name": "gpu"}]
     assert {"cpu", "memory"} == set(resources["limits"]) == set(resources["requests"])
 
 
 def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
     kept, moved = (render(load("kind", do_not_disrupt=flag))["spec"]["template"]["metadata"] for flag in (True, False))
-    assert {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"} == kept["annotations"]
+    assert kept["annotations"] == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
     assert "annotations" not in moved
 
 
@@ -421,7 +425,7 @@ def test_a_job_goes_with_its_owner() -> None:
     owned, free = (
         render(load("kind"), owner=owner)["metadata"] for owner in (JobOwner.parse(f"night-1/{OWNER.uid}"), None)
     )
-    assert [{"apiVersion": "batch/v1", "kind": "Job", "name": "night-1", "uid": OWNER.uid}] == owned["ownerReferences"]
+    assert owned["ownerReferences"] == [{"apiVersion": "batch/v1", "kind": "Job", "name": "night-1", "uid": OWNER.uid}]
     assert "ownerReferences" not in free
 
 
