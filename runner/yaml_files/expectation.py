@@ -74,6 +74,8 @@ def describe_expected(schema: Schema) -> str:
 def _describe_kind(schema: Schema) -> str:
     if schema.get("pattern") in _PATTERNS:
         return _PATTERNS[schema["pattern"]]
+    if schema.get("minLength"):
+        return "a text that is not empty"
     words = [_KINDS.get(schema.get("type", ""), "something else")]
     for key, (bound, _) in _BOUNDS.items():
         if schema.get(key) == SMALLEST_POSITIVE:
