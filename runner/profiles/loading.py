@@ -102,7 +102,8 @@ def _find_base(base: Node, folder: Path) -> Path:
         near = suggest_near_word(base.text, BUILTIN_PROFILES)
         raise base.error(kind, f"found {shown}, expected a profile: {advice}" + (f"; {near}" if near else ""))
     if not os.path.isfile(found):
-        raise base.error(ErrorKind.NOT_FOUND, f"there is no file {quote(str(found))}, expected a profile: {advice}")
+        message = f"there is no file {quote(base.text)}, seen from the folder of this one, expected a profile: {advice}"
+        raise base.error(ErrorKind.NOT_FOUND, message)
     return found
 
 
