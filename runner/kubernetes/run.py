@@ -104,7 +104,7 @@ class ClusterRun:
             owner=self.owner,
         )
         for planned in run.cells:
-            renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, round_number=0))
+            renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, retry_round=0))
         return renderer
 
     def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
@@ -160,7 +160,7 @@ class ClusterRun:
                     run_id=run.run_id,
                     cell_id=repeat.key[0],
                     number=repeat.number,
-                    round_number=look.num_records[repeat.key],
+                    retry_round=look.num_records[repeat.key],
                 ),
             )
             for repeat in select_missing(run, look, retry_failed=self.retry_failed)

@@ -200,7 +200,7 @@ class Cluster:
         renderer = JobRenderer(profile=self.profile, store_url="s3://bucket/prefix", git_revision=None)
         for cell in cells:
             planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
-            key = JobKey(run_id=self.profile.namespace, cell_id=cell.cell_id, number=1, round_number=0)
+            key = JobKey(run_id=self.profile.namespace, cell_id=cell.cell_id, number=1, retry_round=0)
             path = f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs"
             self.connection.request("create", path, body=renderer.render(planned, key))
 

@@ -111,7 +111,7 @@ def render(profile: Profile, device: str) -> bytes:
     cell = make_cell(device=device)
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
     renderer = JobRenderer(profile=profile, store_url=STORE, git_revision=None)
-    return renderer.render(planned, JobKey(run_id="mine", cell_id=cell.cell_id, number=1, round_number=0))
+    return renderer.render(planned, JobKey(run_id="mine", cell_id=cell.cell_id, number=1, retry_round=0))
 
 
 def create(connection: Connection, path: str, body: bytes) -> tuple[dict[str, Any], list[str]]:

@@ -72,7 +72,7 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: 
     run = make_own_run()
     damage_first(run, store, "cut")
     repeat = list_missing_repeats(store, run)[0]
-    task = Task(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, round_number=1))
+    task = Task(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1))
     recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
     assert recorder.find_record(task) is None
     result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")

@@ -1,4 +1,4 @@
-"""Planned cells and profiles go in; Jobs in which every value stands in its place, and nowhere else, must come out."""
+"""Whatever text a value of a Job is, it stays in its place, and arrives as it was."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,79 +11,32 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import UserError
-from bench.exit_codes import FINAL_EXIT_CODES
-from bench.schema import Cell, PlannedCell
+from bench.schema import Cell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS, texts
-from runner.kubernetes.rendering.job_name import JobKey
+from job_manifests import (
+    CONTAINER,
+    KINDS,
+    OWNER,
+    POD,
+    RUN_ID,
+    SLOTS,
+    load,
+    make_full_profile,
+    make_key,
+    make_renderer,
+    plan,
+    render,
+)
 from runner.kubernetes.rendering.job_template import (
     JobOwner,
-    JobRenderer,
     JobShape,
     escape_variable,
     quote_yaml,
     read_manifest,
     render_manifest,
 )
-from runner.profiles.loading import load_profile
-from runner.profiles.model import Data, Gpus, NodeRequirement, Pool, Profile, Toleration
-
-OWNER = JobOwner(name="night-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
-RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
-IMAGE = "registry.example/benchmatrix:1"
-IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
-POD = "spec.template.spec"
-CONTAINER = f"{POD}.containers.0"
-SLOTS = {"job_name": "name", "run_id": RUN_ID, "cell_id": "cell-12345678", "repeat": "1", "cell_json": "{}"}
-KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
-
-
-def make_full_profile() -> Profile:
-    """Return a profile in which every key that reaches a Job has a value."""
-    pool = Pool(
-        node_selector={"zone": "a"},
-        node_affinity=((NodeRequirement(key="kind", operator="In", values=("fast",)),),),
-        tolerations=(Toleration(key="taken", operator="Equal", value="yes", effect="NoSchedule"),),
-        cpus=2,
-        memory="4Gi",
-    )
-    return Profile(
-        name="full",
-        namespace="space",
-        labels={"team": "a"},
-        service_account="account",
-        pools={"cpu": pool, "gpu": pool},
-        gpu=Gpus(name="Tesla T4", compute_capability=(7, 5), max_per_node=4),
-        images=IMAGES,
-        image_pull_secrets=("pull",),
-        store_secret="keys",
-        environment={"MINE": "value"},
-        data=Data(claim="claim", mount_path="/data"),
-        priority_class="class",
-    )
-
-
-def plan(cell: Cell, **overrides: Any) -> PlannedCell:
-    return PlannedCell(**({"cell": cell, "repeats": 1, "timeout_seconds": 600.0} | overrides))
-
-
-def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
-    return JobRenderer(**({"profile": profile, "store_url": STORE, "git_revision": "abc"} | overrides))
-
-
-def make_key(cell: Cell) -> JobKey:
-    return JobKey(run_id=RUN_ID, cell_id=cell.cell_id, number=1, round_number=0)
-
-
-def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict[str, Any]:
-    cell = cell or make_cell()
-    manifest: dict[str, Any] = json.loads(make_renderer(profile, **overrides).render(plan(cell), make_key(cell)))
-    return manifest
-
-
-def load(name: str, **overrides: Any) -> Profile:
-    return load_profile(name).model_copy(update={"images": IMAGES, **overrides})
+from runner.profiles.model import Pool, Profile
 
 
 def fill(values: dict[str, object]) -> dict[str, object]:
@@ -324,149 +277,3 @@ def test_a_name_that_the_template_needs_and_does_not_get_is_an_error() -> None:
         values = {key: value for key, value in FULL.items() if key != name}
         with pytest.raises((jinja2.UndefinedError, TypeError)):  # the latter from `tojson`
             render_manifest("job.yaml.j2", **values, slot=SLOTS)
-
-
-# What a Job is
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
-    profile = load(name)
-    spec = render(profile, make_cell(device=device))["spec"]
-    assert (spec["completions"], spec["parallelism"], spec["suspend"]) == (1, 1, False)
-    assert (spec["podReplacementPolicy"], spec["backoffLimit"]) == ("Failed", 2)
-    assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (86_400, 86_400)
-    pod = spec["template"]["spec"]
-    assert (
-        pod["restartPolicy"],
-        pod["activeDeadlineSeconds"],
-        pod["terminationGracePeriodSeconds"],
-    ) == ("Never", 600 + 900, 60)
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_disruptions_are_not_counted_and_ends_of_the_cell_are_final(name: str, device: str) -> None:
-    disrupted, *others = render(load(name), make_cell(device=device))["spec"]["podFailurePolicy"]["rules"]
-    assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    ended = {"containerName": "bench", "operator": "In", "values": sorted(FINAL_EXIT_CODES)}
-    assert {"action": "FailJob", "onExitCodes": ended} in others
-    assert {1, 2, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_requests_are_limits_in_whole_cores(name: str, device: str) -> None:
-    profile = load(name)
-    pod = render(profile, make_cell(device=device))["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert "initContainers" not in pod
-    assert container["resources"]["requests"] == container["resources"]["limits"]
-    assert container["resources"]["limits"]["cpu"] == str(profile.pools[device].cpus)  # type: ignore[index]
-    assert container["resources"]["limits"]["cpu"].isdecimal()
-    assert container["resources"]["limits"].get("nvidia.com/gpu") == ("1" if device == "gpu" else None)
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_a_pod_meets_the_restricted_standard_and_has_no_token(name: str, device: str) -> None:
-    pod = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["enableServiceLinks"] is False
-    assert pod["serviceAccountName"] == "benchmatrix-cell"
-    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    assert pod["containers"][0]["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
-    affinity = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
-    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
-    labels = {"app.kubernetes.io/name": "benchmatrix", "app.kubernetes.io/component": "cell"}
-    assert term == {
-        "topologyKey": "kubernetes.io/hostname",
-        "namespaceSelector": {},
-        "labelSelector": {"matchLabels": labels},
-    }
-
-
-def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
-    for name in ("gke", "eks", "kind"):
-        assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
-
-
-@pytest.mark.parametrize("queue", ["team-a", "team.a", "x" * 63])
-def test_a_queue_makes_a_suspended_job_with_its_label(queue: str) -> None:
-    manifest = render(load("kind"), queue=queue)
-    assert manifest["spec"]["suspend"] is True
-    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == queue
-
-
-def test_a_claim_takes_the_place_of_the_limit() -> None:
-    gpu = load("gke").gpu
-    assert gpu is not None
-    profile = load("gke", gpu=gpu.model_copy(update={"request": "claim"}))
-    pod = render(profile, make_cell(device="gpu", num_gpus=2))["spec"]["template"]["spec"]
-    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}]
-    resources = pod["containers"][0]["resources"]
-    assert resources["claims"] == [{"name": "gpu"}]
-    assert {"cpu", "memory"} == set(resources["limits"]) == set(resources["requests"])
-
-
-def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
-    kept, moved = (render(load("kind", do_not_disrupt=flag))["spec"]["template"]["metadata"] for flag in (True, False))
-    assert kept["annotations"] == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-    assert "annotations" not in moved
-
-
-def test_a_job_goes_with_its_owner() -> None:
-    owned, free = (
-        render(load("kind"), owner=owner)["metadata"] for owner in (JobOwner.parse(f"night-1/{OWNER.uid}"), None)
-    )
-    assert owned["ownerReferences"] == [{"apiVersion": "batch/v1", "kind": "Job", "name": "night-1", "uid": OWNER.uid}]
-    assert "ownerReferences" not in free
-
-
-# Faults
-
-
-def read_fault(profile: Profile, cell: Cell | None = None, timeout_seconds: float = 600.0, **overrides: Any) -> str:
-    cell = cell or make_cell()
-    with pytest.raises(UserError) as caught:
-        make_renderer(profile, **overrides).render(plan(cell, timeout_seconds=timeout_seconds), make_key(cell))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_a_profile_without_the_image_names_the_key() -> None:
-    assert read_fault(load_profile("gke")).startswith("profile gke: images.pytorch.cpu: is missing; name the image")
-
-
-def test_a_profile_without_the_pool_names_it() -> None:
-    assert "profile kind: has no pool 'gpu'" in read_fault(load("kind"), make_cell(device="gpu"))
-
-
-@pytest.mark.parametrize("seconds", [86_400.0, 1e300])
-def test_a_cell_that_may_take_longer_than_its_job_is_refused(seconds: float) -> None:
-    message = read_fault(load("kind"), timeout_seconds=seconds)
-    assert message.startswith("profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")
-
-
-@pytest.mark.parametrize("queue", ["", "a b", "-a", "a\nb", "x" * 64, "A"])
-def test_a_queue_that_no_label_can_name_is_refused(queue: str) -> None:
-    assert read_fault(load("kind"), queue=queue).startswith("--queue: found ")
-
-
-@pytest.mark.parametrize(
-    "owner", ["", "night", "night/", "/x", "night/1", "Night/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"]
-)
-def test_an_owner_that_is_no_job_is_refused(owner: str) -> None:
-    with pytest.raises(UserError, match="^--owner"):
-        JobOwner.parse(owner)
-
-
-@pytest.mark.parametrize("store", ["s3://b/\0", "s3://b/\udc80", "s3://b/" + "x" * 40_000])
-def test_a_store_that_no_variable_can_hold_is_refused(store: str) -> None:
-    assert read_fault(load("kind"), store_url=store).startswith("--store: found 's3://b/")
