@@ -15,7 +15,7 @@ import yaml
 
 from chart import CHART, NAMESPACE, make_values, render
 from runner.kubernetes.syntax import check_quantity
-from runner.profiles.loading import BUILTIN_PROFILES, load_profile
+from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS, load_profile
 from runner.yaml_files.validation import ExpectedError
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
@@ -199,3 +199,27 @@ def test_what_is_made_of_the_schema_is_in_step() -> None:
     program = CHART.parent / "make_schema.py"
     done = subprocess.run([sys.executable, program, "--check"], capture_output=True, text=True, cwd=CHART.parents[1])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"night": {"schedule": "0 2 * * *"}}, "night: unknown value; it is called `schedule` now, and"),
+        ({"night": None}, "night: unknown value; it is called `schedule` now"),
+        *(
+            (
+                {"profile__pools": {"cpu": {"nodes": []}}} if "*" in path else {f"profile__{path}": 1},
+                f"profile.{path.replace('*', 'cpu')}: unknown key; it is called `{name}` now",
+            )
+            for path, name in RENAMED_KEYS.items()
+        ),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_an_old_value_is_refused_with_its_new_name(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(helm_python.HelmRenderError, match=re.escape(message)):
+        render(make_values(**changes))
+
+
+def test_a_pool_that_is_removed_by_null_has_no_old_key() -> None:
+    assert render(make_values(profile__extends="gke", profile__gpu=None, profile__pools={"gpu": None}))
