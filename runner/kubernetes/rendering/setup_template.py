@@ -98,7 +98,7 @@ def _render(template: str, **values: object) -> list[Manifest]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every string that is not plainly a word: readers differ in what else they take for a number or a boolean."""
+    """Quotes every string that is not plainly a word: readers differ in what they take for a number or a boolean."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
