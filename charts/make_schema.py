@@ -1,6 +1,6 @@
-"""The chart's values.schema.yaml and the models of the tool in; values.schema.json and the table in README.md out.
+"""Make values.schema.json and the table in README.md from values.schema.yaml and the models of the tool.
 
-`python charts/make_schema.py` writes both; with `--check` it only tells whether they are in step.
+`python charts/make_schema.py` writes both; with `--check` it only checks whether they are up to date.
 """
 
 import json
@@ -17,7 +17,8 @@ from bench.schema import Cell, PlannedCell
 from runner.matrix.definition import TOP_KEYS
 from runner.matrix.expansion import list_builtin_matrices
 from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS
-from runner.profiles.model import BUILTIN_PROFILES, Profile
+from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS
+from runner.profiles.model import Profile
 
 CHART = Path(__file__).parent / "benchmatrix"
 SOURCE, SCHEMA, README = CHART / "values.schema.yaml", CHART / "values.schema.json", CHART / "README.md"
@@ -35,7 +36,7 @@ OWN_PROFILE_KEYS = (
 OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
 """Keys of a profile's `gpu` that `claims` says."""
 QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
-"""Of a profile, as in runner/kubernetes_syntax.py."""
+"""Of a profile, as in runner/kubernetes/syntax.py."""
 IMAGE = "^[^\\s]+$"
 """No blanks; what else belongs into the name of an image, doctor tells."""
 
@@ -84,6 +85,9 @@ def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
     loosened["properties"] = {
         "extends": {"enum": list(BUILTIN_PROFILES), "description": "A built-in profile that this one differs from."}
     } | {key: part for key, part in loosened["properties"].items() if key not in OWN_PROFILE_KEYS}
+    for path in RENAMED_KEYS:  # the templates say the new name
+        *parents, key = path.split(".")
+        (definitions["profilePool"] if parents else loosened)["properties"][key] = True
     del loosened["description"]  # that of values.schema.yaml is kept
     return loosened, definitions
 

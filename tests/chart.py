@@ -1,4 +1,4 @@
-"""Values in, the chart rendered by Helm's own engine out: its manifests, and what a test wants of them."""
+"""Render the chart with Helm's own engine, and find what a test wants in its manifests."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 
 
 def make_values(**changes: Any) -> dict[str, Any]:
-    """Return values that can be installed; `night__suspend=True` sets `night.suspend`."""
+    """Return values that can be installed; `schedule__suspend=True` sets `schedule.suspend`."""
     values = copy.deepcopy(NEEDED)
     for path, value in changes.items():
         *keys, last = path.split("__")
@@ -72,12 +72,12 @@ def find(manifests: Iterable[Manifest], kind: str, name_end: str = "") -> Manife
 
 
 def find_pod(manifests: Iterable[Manifest]) -> Manifest:
-    """Return the template of a night's runner."""
+    """Return the template of the runner's pod."""
     pod: Manifest = find(manifests, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]
     return pod
 
 
-def make_night(cronjob: Manifest, name: str) -> Manifest:
+def make_job(cronjob: Manifest, name: str) -> Manifest:
     """Return a Job as `kubectl create job --from=cronjob/...` makes it of a CronJob that is in the cluster."""
     template, metadata = cronjob["spec"]["jobTemplate"], cronjob["metadata"]
     owner = {
@@ -92,6 +92,6 @@ def make_night(cronjob: Manifest, name: str) -> Manifest:
 
 
 def read_config(manifests: Iterable[Manifest], key: str) -> Manifest:
-    """Return the document that a night's runner is given: its `profile` or its `matrix`."""
+    """Return the document that the runner is given: its `profile` or its `matrix`."""
     document: Manifest = json.loads(find_pod(manifests)["metadata"]["annotations"][f"benchmatrix/{key}"])
     return document

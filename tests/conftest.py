@@ -4,11 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from runner.local.virtual_environments import prepare_environments
 from s3_server import S3Server
+
+# A busy machine is no fault of the code: no example of any test has a deadline.
+settings.register_profile("benchmatrix", deadline=None)
+settings.load_profile("benchmatrix")
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,9 @@ from runner.commands.options import (
     QueueOption,
 )
 from runner.kubernetes.syntax import check_dns_label, check_option
-from runner.matrix.plan import check_run_id, read_run
-from runner.profiles.model import Profile, find_profile
+from runner.profiles.loading import find_profile
+from runner.profiles.model import Profile
+from runner.runs import check_run_id, read_run
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.cleanup import JobCleaner

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from runner.matrix.expansion import list_builtin_matrices
-from runner.profiles.model import BUILTIN_PROFILES
+from runner.profiles.loading import BUILTIN_PROFILES
 
 EXIT_NOT_OK = 1
 EXIT_USER_ERROR = 2

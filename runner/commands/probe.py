@@ -15,9 +15,9 @@ from runner.local.hardware import find_gpu, find_obstacle
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import end_like_interrupt, find_interpreters, parse_interpreters
 from runner.matrix.expansion import DEFAULT_MODES
-from runner.matrix.values import suggest_word
 from runner.probe.batch_search import Try
 from runner.probe.search import SHORT_PROTOCOL, Probe, ProbeReport
+from runner.yaml_files.wording import suggest_word
 
 DEFAULT_MAX_BATCH_SIZE = 65_536
 DEFAULT_TIME_LIMIT_SECONDS = 1800.0

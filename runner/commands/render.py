@@ -17,8 +17,10 @@ from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.setup_template import SetupTemplate, dump_yaml
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.matrix.expansion import Matrix, load_matrix
-from runner.matrix.plan import check_run_id, order_repeats, plan_run
-from runner.profiles.model import Profile, find_profile
+from runner.matrix.plan import order_repeats, plan_run
+from runner.profiles.loading import find_profile
+from runner.profiles.model import Profile
+from runner.runs import check_run_id
 
 ANY_CLUSTER = "any"
 SETUP_FOLDER = "setup"
@@ -100,7 +102,7 @@ def _plan(matrix: Matrix, profile: Profile, context: str, queue: str | None, run
     check_run_id(name)
 
     def find_obstacle(cell: Cell) -> str | None:
-        return profile.find_obstacle(cell) or explain_refusal(cell, profile.gpu_kind)
+        return profile.explain_unsupported(cell) or explain_refusal(cell, profile.gpu_kind)
 
     cluster = Cluster(context=context, namespace=profile.namespace, profile=profile.name, queue=queue)
     return plan_run(matrix, find_obstacle, run_id=name, cluster=cluster)
@@ -135,7 +137,7 @@ def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) 
     renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
     files = {}
     for repeat in order_repeats(run.cells):
-        key = JobKey(run_id=run.run_id, cell_id=repeat.planned.cell.cell_id, number=repeat.number, round_number=0)
+        key = JobKey(run_id=run.run_id, cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
         files[f"{key.job_name}.yaml"] = dump_yaml([json.loads(renderer.render(repeat.planned, key))])
     return files
 

@@ -16,8 +16,8 @@ from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store
 from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption, OutputOption, StoreOption
 from runner.kubernetes.syntax import check_dns_label, check_option
-from runner.matrix.plan import find_newest_run
 from runner.publication import RepeatState, describe_ending, publish_report
+from runner.runs import find_newest_run
 from runner.terminal_table import print_table
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do

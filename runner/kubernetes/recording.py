@@ -47,7 +47,7 @@ class ResultRecorder:
             parts = parse_result_key(key)
             if parts is not None and parts.repeat == task.key.number:
                 keys.append(key)
-        if len(keys) <= task.key.round_number:
+        if len(keys) <= task.key.retry_round:
             return None
         found = [result for result in map(self._try_to_read, keys) if result is not None]
         return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])

@@ -18,17 +18,11 @@ from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.kubernetes.tasks import Task, Tasks
 from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import (
-    check_run_id,
-    choose_run,
-    describe_damage,
-    describe_plan,
-    plan_run,
-    read_run,
-    select_missing,
-)
-from runner.profiles.model import Profile, find_profile
+from runner.matrix.plan import plan_run
+from runner.profiles.loading import find_profile
+from runner.profiles.model import Profile
 from runner.records import Look, Records
+from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, read_run, select_missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +53,7 @@ class ClusterTarget:
 
     def find_obstacle(self, cell: Cell) -> str | None:
         """Return why this cluster cannot run the cell, in one line; None where it can."""
-        return self.profile.find_obstacle(cell) or explain_refusal(cell, self.profile.gpu_kind)
+        return self.profile.explain_unsupported(cell) or explain_refusal(cell, self.profile.gpu_kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +104,7 @@ class ClusterRun:
             owner=self.owner,
         )
         for planned in run.cells:
-            renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, round_number=0))
+            renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, retry_round=0))
         return renderer
 
     def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
@@ -166,7 +160,7 @@ class ClusterRun:
                     run_id=run.run_id,
                     cell_id=repeat.key[0],
                     number=repeat.number,
-                    round_number=look.num_records[repeat.key],
+                    retry_round=look.num_records[repeat.key],
                 ),
             )
             for repeat in select_missing(run, look, retry_failed=self.retry_failed)

@@ -74,7 +74,7 @@ class Submission:
             self.connection.request("create", path, body=body, stop=self._is_stopped)
         except ApiError as error:
             if error.status == FORBIDDEN and "exceeded quota" in error.message:
-                hint = "finished Jobs count until they are deleted: `keep_finished_seconds` of the profile"
+                hint = "finished Jobs count until they are deleted: `ttl_seconds_after_finished` of the profile"
                 self.dispatcher.warn_later(
                     f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
                 )

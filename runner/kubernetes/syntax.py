@@ -1,8 +1,8 @@
-"""A text that Kubernetes is to take comes in, the same text or the words for what was expected goes out.
+"""Check texts that Kubernetes is to take: names, labels, quantities, images, paths, variables.
 
-The API server refuses other texts, a kubelet cannot use them, or a process cannot be given them: told before anything
-is sent. The rules: k8s.io/apimachinery/pkg/util/validation, k8s.io/kubernetes/pkg/apis/core/validation and, for
-images, github.com/distribution/reference.
+The API server refuses other texts, a kubelet cannot use them, or a process cannot be given them: the user learns it
+before anything is sent. The rules: k8s.io/apimachinery/pkg/util/validation,
+k8s.io/kubernetes/pkg/apis/core/validation and, for images, github.com/distribution/reference.
 """
 
 import posixpath
@@ -13,7 +13,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from bench.errors import UserError
-from runner.yaml_files.source import quote
+from runner.yaml_files.validation import ExpectedError
+from runner.yaml_files.wording import quote
 
 MAX_VARIABLE_BYTES = 32_768
 """Of an environment variable; Linux takes 128 KiB of one, https://man7.org/linux/man-pages/man2/execve.2.html."""
@@ -40,22 +41,18 @@ _IMAGE = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TAKEN_FOLDERS = ("/", "/dev", "/dev/shm", "/proc", "/sys", "/tmp")
-
-
-class ExpectedError(ValueError):
-    """A text is not what belongs in its place. The message says what does, after the word "expected"."""
+_OCCUPIED_FOLDERS = ("/", "/dev", "/dev/shm", "/proc", "/sys", "/tmp")
 
 
 def check_dns_label(text: str) -> str:
-    """Return the name of a namespace; ExpectedError where it is none."""
+    """Return the name of a namespace; ExpectedError if it is none."""
     if not _DNS_LABEL.fullmatch(text):
         raise ExpectedError("a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)")
     return text
 
 
 def check_object_name(text: str) -> str:
-    """Return the name of a Secret, a service account and the like; ExpectedError where it is none."""
+    """Return the name of a Secret, a service account and the like; ExpectedError if it is none."""
     if len(text) > MAX_SUBDOMAIN or not _SUBDOMAIN.fullmatch(text):
         raise ExpectedError(
             f"a name of a-z, 0-9, '-' and '.' (letters or digits at its ends and around dots, at most {MAX_SUBDOMAIN} "
@@ -65,7 +62,7 @@ def check_object_name(text: str) -> str:
 
 
 def check_label_key(text: str) -> str:
-    """Return the key of a label, a taint or an annotation; ExpectedError where it is none."""
+    """Return the key of a label, a taint or an annotation; ExpectedError if it is none."""
     prefix, slash, name = text.rpartition("/")
     has_good_prefix = not slash or (len(prefix) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(prefix))
     if not (has_good_prefix and _WORD.fullmatch(name)):
@@ -74,7 +71,7 @@ def check_label_key(text: str) -> str:
 
 
 def check_label_value(text: str) -> str:
-    """Return the value of a label or a taint, which may be empty; ExpectedError where it is none."""
+    """Return the value of a label or a taint, which may be empty; ExpectedError if it is none."""
     if text and not _WORD.fullmatch(text):
         raise ExpectedError(
             "a label's value: letters, digits, '-', '_' and '.' (letters or digits at its ends, at most 63 characters)"
@@ -83,7 +80,7 @@ def check_label_value(text: str) -> str:
 
 
 def check_resource(text: str) -> str:
-    """Return the name of a device plugin's resource; ExpectedError where it is none."""
+    """Return the name of a device plugin's resource; ExpectedError if it is none."""
     expected = "what the device plugin calls a GPU, such as `nvidia.com/gpu` or `nvidia.com/gpu.shared`"
     prefix, slash, _ = text.rpartition("/")
     is_extended = slash and not prefix.endswith("kubernetes.io") and not text.startswith("requests.")
@@ -97,7 +94,7 @@ def check_resource(text: str) -> str:
 
 
 def check_quantity(text: str) -> str:
-    """Return an amount of memory or disk; ExpectedError where it is none."""
+    """Return an amount of memory or disk; ExpectedError if it is none."""
     if not _QUANTITY.fullmatch(text):
         raise ExpectedError(
             "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T)"
@@ -106,7 +103,7 @@ def check_quantity(text: str) -> str:
 
 
 def check_variable_name(text: str) -> str:
-    """Return the name of an environment variable that a profile may set; ExpectedError where it is none."""
+    """Return the name of an environment variable that a profile may set; ExpectedError if it is none."""
     if not _VARIABLE.fullmatch(text):
         raise ExpectedError("a variable's name: letters, digits and '_', no digit first")
     if text.startswith(OWN_VARIABLES) or text == "HOME":
@@ -115,7 +112,7 @@ def check_variable_name(text: str) -> str:
 
 
 def check_variable_value(text: str) -> str:
-    """Return the value of an environment variable; ExpectedError where a process cannot have it."""
+    """Return the value of an environment variable; ExpectedError if a process cannot have it."""
     if "\0" in text or _SURROGATE.search(text):
         raise ExpectedError("a text of whole characters, none of them NUL")
     if len(text.encode()) > MAX_VARIABLE_BYTES:
@@ -124,14 +121,14 @@ def check_variable_value(text: str) -> str:
 
 
 def check_annotation(text: str) -> str:
-    """Return the value of an annotation; ExpectedError where it is none, or very long."""
+    """Return the value of an annotation; ExpectedError if it is none, or very long."""
     if len(text) > MAX_ANNOTATION or _CONTROL.search(text) or _SURROGATE.search(text):
         raise ExpectedError(f"one line of at most {MAX_ANNOTATION:,} characters")
     return text
 
 
 def check_image(text: str) -> str:
-    """Return the reference of an image; ExpectedError where no registry can have it."""
+    """Return the reference of an image; ExpectedError if no registry can have it."""
     match = _IMAGE.fullmatch(text) if len(text) <= 2 * MAX_IMAGE else None
     if match is None or len(match["name"]) > MAX_IMAGE:
         raise ExpectedError("an image such as `registry.example/team/pytorch:1` or `...@sha256:` and 64 hex digits")
@@ -139,19 +136,19 @@ def check_image(text: str) -> str:
 
 
 def check_mount_path(text: str) -> str:
-    """Return the folder that a volume can be mounted at; ExpectedError where none can, or something is there."""
+    """Return the folder that a volume can be mounted at; ExpectedError if none can, or something is there."""
     is_plain = text.startswith("/") and text == posixpath.normpath(text) and not text.startswith("//")
     if not is_plain or ":" in text or _CONTROL.search(text) or _SURROGATE.search(text) or len(text) > MAX_PATH:
         raise ExpectedError(
             "the path of a folder from the root, such as `/data`, without ':', '.', '..' and a '/' behind"
         )
-    if text in _TAKEN_FOLDERS:
-        raise ExpectedError(f"another folder than {', '.join(_TAKEN_FOLDERS)}, `/data` for one")
+    if text in _OCCUPIED_FOLDERS:
+        raise ExpectedError(f"another folder than {', '.join(_OCCUPIED_FOLDERS)}, `/data` for one")
     return text
 
 
 def check_option(option: str, text: str, check: Callable[[str], str]) -> str:
-    """Return what an option of the command line gives; UserError where it is not what `check` accepts."""
+    """Return what an option of the command line gives; UserError if it is not what `check` accepts."""
     try:
         return check(text)
     except ExpectedError as error:
@@ -159,7 +156,7 @@ def check_option(option: str, text: str, check: Callable[[str], str]) -> str:
 
 
 def check_queue(text: str) -> str:
-    """Return the name of Kueue's LocalQueue, which is a label's value as well; ExpectedError where it is none."""
+    """Return the name of Kueue's LocalQueue, which is a label's value as well; ExpectedError if it is none."""
     check_label_value(check_object_name(text))
     return text
 
@@ -173,5 +170,5 @@ Quantity = Annotated[str, AfterValidator(check_quantity)]
 VariableName = Annotated[str, AfterValidator(check_variable_name)]
 VariableValue = Annotated[str, AfterValidator(check_variable_value)]
 AnnotationValue = Annotated[str, AfterValidator(check_annotation)]
-Image = Annotated[str, AfterValidator(check_image)]
+ImageReference = Annotated[str, AfterValidator(check_image)]
 MountPath = Annotated[str, AfterValidator(check_mount_path)]

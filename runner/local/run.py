@@ -20,18 +20,9 @@ from runner.local.host_lock import hold_host_lock
 from runner.local.progress import InstallProgress, Progress
 from runner.local.virtual_environments import prepare_environments
 from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import (
-    Repeat,
-    check_run_id,
-    choose_run,
-    count_failed,
-    describe_damage,
-    describe_plan,
-    plan_local_run,
-    read_run,
-    select_missing,
-)
+from runner.matrix.plan import Repeat, plan_local_run
 from runner.records import Look, Records
+from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
 
 # Ended like Ctrl-C: what is finished stays, the process that measures is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)

@@ -1,21 +1,16 @@
-"""The tree of a matrix file goes in, its definition comes out: every key known, every value valid by itself."""
+"""Read the definition of a matrix from its file's tree: every key known, every value valid by itself."""
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from runner.matrix.values import (
-    CELL_KEYS,
-    EXECUTION_KEYS,
-    describe_found,
-    join_words,
-    read_name,
-    read_text,
-    read_value,
-    suggest_word,
-)
-from runner.yaml_files.source import Node, Scalar, quote
+from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, read_name, read_text, read_value
+from runner.yaml_files.errors import ErrorKind
+from runner.yaml_files.expectation import describe_found
+from runner.yaml_files.node import Node, Scalar
+from runner.yaml_files.validation import unknown_key_error
+from runner.yaml_files.wording import join_words, quote
 
 MAX_COMBINATIONS = 100_000
 """Combinations of axis values, those that `exclude` removes included; and entries, one for each value of a list."""
@@ -62,13 +57,13 @@ class MatrixDefinition:
 
 
 def read_definition(root: Node) -> MatrixDefinition:
-    """Return the definition in a matrix file's tree; UserError for the first fault found in it."""
+    """Return the definition in a matrix file's tree; YamlError for the first error found in it."""
     no_top = "is no key of the top level; put it under"
     below = dict.fromkeys(CELL_KEYS, f"{no_top} 'axes' or 'defaults'")
     top = _read_mapping(root, TOP_KEYS, below | dict.fromkeys(EXECUTION_KEYS, f"{no_top} 'defaults'"))
     for key in ("name", "axes"):
         if key not in top:
-            raise root.fault("the key is missing, expected in every matrix; add it", key=key)
+            raise root.error(ErrorKind.MISSING_KEY, "the key is missing, expected in every matrix; add it", key=key)
     axes = _read_axes(top["axes"])
     return MatrixDefinition(
         name=read_name(top["name"]),
@@ -85,27 +80,33 @@ def _read_axes(node: Node) -> dict[str, Axis]:
     no_axis = dict.fromkeys(EXECUTION_KEYS, "cannot be an axis; put it under 'defaults' or 'include'")
     entries = _read_mapping(node, CELL_KEYS, no_axis)
     if not entries:
-        raise node.fault("found no axis, expected at least one; write one under it, 'model: [conv6]' for example")
+        raise node.error(
+            ErrorKind.EMPTY, "found no axis, expected at least one; write one under it, 'model: [conv6]' for example"
+        )
     axes = {key: _read_axis(key, values) for key, values in entries.items()}
     lengths = [len(settings) for settings in axes.values()]
     if math.prod(lengths) > MAX_COMBINATIONS:
         product = f"{' x '.join(map(str, lengths))} values make {math.prod(lengths):,} combinations"
-        raise node.fault(f"{product}, expected at most {MAX_COMBINATIONS:,}; shorten an axis or split the matrix")
+        raise node.error(
+            ErrorKind.TOO_LARGE,
+            f"{product}, expected at most {MAX_COMBINATIONS:,}; shorten an axis or split the matrix",
+        )
     return axes
 
 
 def _read_axis(key: str, node: Node) -> Axis:
     if not isinstance(node.value, list):
         mend = f"write '{key}: [{quote(node.text)[1:-1] or '...'}]'"
-        raise node.fault(f"found {describe_found(node)}, expected a list of values; {mend}")
+        raise node.error(ErrorKind.WRONG_TYPE, f"found {describe_found(node)}, expected a list of values; {mend}")
     if not node.value:
-        raise node.fault("found an empty list, expected at least one value; add one or remove the key")
+        raise node.error(ErrorKind.EMPTY, "found an empty list, expected at least one value; add one or remove the key")
     settings: Axis = {}
     for item in node.value:
         setting = _read_setting(key, item)
         if setting.value in settings:
             first = settings[setting.value].node.line
-            raise item.fault(f"found {describe_found(item)} again, first in line {first}; keep one of the two")
+            message = f"found {describe_found(item)} again, first in line {first}; keep one of the two"
+            raise item.error(ErrorKind.DUPLICATE, message)
         settings[setting.value] = setting
     return settings
 
@@ -129,7 +130,7 @@ def _read_entries(
         entries += itertools.islice(read_entries(item, axes), MAX_COMBINATIONS + 1)
         if len(entries) > MAX_COMBINATIONS:
             message = f"the lists in the entries so far make more than {MAX_COMBINATIONS:,} entries"
-            raise item.fault(f"{message}, the limit; shorten a list or split the matrix")
+            raise item.error(ErrorKind.TOO_LARGE, f"{message}, the limit; shorten a list or split the matrix")
     return tuple(entries)
 
 
@@ -137,13 +138,15 @@ def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
     values = _read_mapping(node, list(axes), dict.fromkeys((*CELL_KEYS, *EXECUTION_KEYS), no_axis))
     if not values:
-        raise node.fault(f"found an empty entry, expected axis values to leave out; name some of {', '.join(axes)}")
+        raise node.error(
+            ErrorKind.EMPTY, f"found an empty entry, expected axis values to leave out; name some of {', '.join(axes)}"
+        )
     chosen = {key: _read_choice(key, value) for key, value in values.items()}
     for key, settings in chosen.items():
         for value, setting in settings.items():
             if value not in axes[key]:
                 found = f"found {describe_found(setting.node)}, which matches no combination"
-                raise setting.node.fault(f"{found}; the axis '{key}' has {join_words(axes[key])}")
+                raise setting.node.error(ErrorKind.CONFLICT, f"{found}; the axis '{key}' has {join_words(axes[key])}")
     for on_axes in _combine(chosen):
         yield Entry(on_axes=on_axes, added={}, node=node)
 
@@ -151,7 +154,9 @@ def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
 def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     values = _read_mapping(node, [*CELL_KEYS, *EXECUTION_KEYS], {})
     if not values:
-        raise node.fault("found an empty entry, expected keys to add or a whole cell; fill it in or remove it")
+        raise node.error(
+            ErrorKind.EMPTY, "found an empty entry, expected keys to add or a whole cell; fill it in or remove it"
+        )
     chosen = {key: _read_choice(key, values[key]) for key in axes if key in values}
     added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
     for on_axes in _combine(chosen):
@@ -175,10 +180,14 @@ def _combine(chosen: Mapping[str, Axis]) -> Iterator[dict[str, Setting]]:
 def _read_mapping(node: Node, known: Sequence[str], misplaced: Mapping[str, str]) -> dict[str, Node]:
     """Return the entries of a mapping. `misplaced`: for keys that have their place elsewhere, what to say."""
     if not isinstance(node.value, dict):
-        raise node.fault(f"found {describe_found(node)}, expected keys with values; write them as 'key: value'")
+        message = f"found {describe_found(node)}, expected keys with values; write them as 'key: value'"
+        raise node.error(ErrorKind.WRONG_TYPE, message)
     for key, child in node.value.items():
-        if key not in known:
-            raise child.fault(misplaced.get(key, f"unknown key; {suggest_word(key, known)}"))
+        if key in known:
+            continue
+        if key in misplaced:
+            raise child.error(ErrorKind.MISPLACED_KEY, misplaced[key])
+        raise unknown_key_error(child, key, list(known))
     return node.value
 
 
@@ -187,5 +196,5 @@ def _read_list(node: Node | None) -> list[Node]:
         return []
     if not isinstance(node.value, list):
         hint = "write '- ' before each entry, or remove the key"
-        raise node.fault(f"found {describe_found(node)}, expected a list of entries; {hint}")
+        raise node.error(ErrorKind.WRONG_TYPE, f"found {describe_found(node)}, expected a list of entries; {hint}")
     return node.value

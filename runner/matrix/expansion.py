@@ -1,4 +1,4 @@
-"""The name or path of a matrix file goes in, its planned cells come out."""
+"""Load matrix files and expand them into planned cells."""
 
 import itertools
 import os
@@ -11,11 +11,12 @@ from pydantic import ValidationError
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, ModelSpec
 from bench.schema import Cell, PlannedCell
-from runner.matrix.definition import MAX_COMBINATIONS, Entry, MatrixDefinition, Setting, read_definition
-from runner.matrix.values import EXECUTION_KEYS, suggest_word
-from runner.yaml_files.source import Node, Scalar, quote, read_yaml
-
-__all__ = ["DEFAULT_MODES", "MAX_COMBINATIONS", "Matrix", "expand_matrix", "list_builtin_matrices", "load_matrix"]
+from runner.matrix.definition import Entry, MatrixDefinition, Setting, read_definition
+from runner.matrix.values import EXECUTION_KEYS
+from runner.yaml_files.errors import ErrorKind, YamlError
+from runner.yaml_files.node import Node, Scalar
+from runner.yaml_files.reading import read_yaml
+from runner.yaml_files.wording import quote, suggest_word
 
 DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -48,7 +49,7 @@ class _Combination:
 
 
 def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
-    """Return the matrix with this built-in name or in this file; UserError where it is unknown or faulty.
+    """Return the matrix with this built-in name or in this file; UserError if it is unknown or has an error.
 
     `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
     """
@@ -58,7 +59,7 @@ def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
     cells = tuple(expand_matrix(definition, path.parent, is_data_here=is_data_here))
     if not cells:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
-        raise definition.exclude[0].node.fault(message, key="exclude")
+        raise definition.exclude[0].node.error(ErrorKind.EMPTY, message, key="exclude")
     return Matrix(name=definition.name, description=definition.description, cells=cells, source=source)
 
 
@@ -70,15 +71,15 @@ def list_builtin_matrices() -> list[str]:
 def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: bool = True) -> Iterator[PlannedCell]:
     """Yield the cells: the product of the axes, less `exclude`, plus `include`; the last axis varies fastest.
 
-    Relative paths are read from `folder`. UserError where a combination lacks a key, contradicts itself, names a folder
-    that is not there, or is there already.
+    Relative paths are read from `folder`. YamlError if a combination lacks a key, contradicts itself, names a folder
+    that does not exist, or is there already.
     """
     seen: dict[str, tuple[Cell, Node]] = {}
     for combination in _iter_combinations(definition):
         planned = _plan_cell(combination, definition.defaults, folder if is_data_here else None)
         cell_id = planned.cell.cell_id
         if cell_id in seen:
-            raise _refuse_duplicate(planned.cell, combination.node, *seen[cell_id])
+            raise _duplicate_error(planned.cell, combination.node, *seen[cell_id])
         seen[cell_id] = planned.cell, combination.node
         yield planned
 
@@ -144,7 +145,7 @@ def _plan_cell(combination: _Combination, defaults: Settings, folder: Path | Non
     try:
         cell = Cell.model_validate(natural | values)
     except ValidationError as error:
-        raise _refuse_cell(error, combination, settings) from None
+        raise _cell_error(error, combination, settings) from None
     return PlannedCell.model_validate({"cell": cell} | execution)
 
 
@@ -155,18 +156,21 @@ def _list_unfit_defaults(spec: ModelSpec) -> list[str]:
 
 
 def _find_data_dir(setting: Setting, folder: Path | None) -> str:
-    """Return the absolute path of a folder with data; UserError where there is no such folder, or cannot be one.
+    """Return the absolute path of a folder with data; YamlError if there is no such folder, or cannot be one.
 
     `folder`: where relative paths start; None: the folder is not of this machine.
     """
     if folder is None:
         if not os.path.isabs(str(setting.value)):
-            raise setting.node.fault(f"found {setting.node.text!r}, expected a folder of the pod, as in /data/cifar-10")
+            message = f"found {setting.node.text!r}, expected a folder of the pod, as in /data/cifar-10"
+            raise setting.node.error(ErrorKind.WRONG_FORMAT, message)
         return str(setting.value)
     path = os.path.abspath(folder / os.path.expanduser(str(setting.value)))
     if not os.path.isdir(path):
-        message = f"there is no folder {path!r}, expected one with data"
-        raise setting.node.fault(f"{message}; a relative path starts at the matrix file's folder")
+        message = (
+            f"there is no folder {path!r}, expected one with data; a relative path starts at the matrix file's folder"
+        )
+        raise setting.node.error(ErrorKind.NOT_FOUND, message)
     return path
 
 
@@ -176,25 +180,29 @@ def _check_required(combination: _Combination, settings: Settings) -> None:
         return
     keys = ", ".join(f"'{key}'" for key in missing)
     if combination.node.key == "axes":
-        raise combination.node.fault(f"cells lack {keys}; give each a value under 'axes' or 'defaults'")
+        message = f"cells lack {keys}; give each a value under 'axes' or 'defaults'"
+        raise combination.node.error(ErrorKind.MISSING_KEY, message)
     message = f"matches no combination of the axes, so it is a cell of its own, and that lacks {keys}"
-    raise combination.node.fault(f"{message}; add what is missing, or mend the axis values")
+    mend = "add what is missing, or mend the axis values"
+    raise combination.node.error(ErrorKind.MISSING_KEY, f"{message}; {mend}")
 
 
-def _refuse_cell(error: ValidationError, combination: _Combination, settings: Settings) -> UserError:
+def _cell_error(error: ValidationError, combination: _Combination, settings: Settings) -> YamlError:
     """Point at the setting that a validator of Cell names at the start of its message (`mode: ...`)."""
     key, _, message = str(error.errors()[0]["ctx"]["error"]).partition(": ")
     node = settings[key].node if key in settings else combination.node
     cell = ", ".join(f"{name}={setting.value}" for name, setting in combination.settings.items())
     mend = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
-    return node.fault(f"{message} (in the cell {cell}); {mend}")
+    return node.error(ErrorKind.CONFLICT, f"{message} (in the cell {cell}); {mend}")
 
 
-def _refuse_duplicate(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> UserError:
+def _duplicate_error(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> YamlError:
     if cell != first_cell:
-        return node.fault(f"gives the id {cell.cell_id} to two different cells, by chance; split the matrix")
+        message = f"gives the id {cell.cell_id} to two different cells, by chance; split the matrix"
+        return node.error(ErrorKind.CONFLICT, message)
     first = f"'{first_node.key}' in line {first_node.line}"
-    return node.fault(f"makes the cell {cell.cell_id} again, which {first} makes already; remove one of the two")
+    message = f"makes the cell {cell.cell_id} again, which {first} makes already; remove one of the two"
+    return node.error(ErrorKind.DUPLICATE, message)
 
 
 def _find_matrix(name_or_path: str) -> Path:

@@ -1,32 +1,25 @@
-"""What is to be measured: a Matrix and the store in, a Run and its missing repeats out. All state is in the store."""
+"""Plan a run of a matrix: which cells are measured, which are left out and why, and the order of the repeats."""
 
 import getpass
 import os
-import re
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
-
-from pydantic import ValidationError
 
 from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run
-from bench.store import KeyMissing, Store, run_key
 from runner import __version__
 from runner.checkout import read_git_revision
 from runner.local.hardware import find_obstacle
 from runner.matrix.expansion import Matrix
-from runner.records import Look, Records, RepeatKey
+from runner.records import RepeatKey
 
-# A run left unfinished for longer is not taken up by itself: its repeats were meant to be measured under one sky.
-RESUME_WITHIN = timedelta(days=1)
 TIME_FORMAT = "%Y%m%d-%H%M%S"
-NUM_PARALLEL_READS = 32
+"""Of the time in the id of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +38,7 @@ class Repeat:
 def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
     """Return a new run of the matrix's cells that this machine with its GPUs can run, the others with the reason.
 
-    UserError where none is left.
+    UserError if none is left.
     """
     return plan_run(matrix, lambda cell: find_obstacle(cell, gpu), run_id=run_id)
 
@@ -55,20 +48,20 @@ def plan_run(
 ) -> Run:
     """Return a new run of the cells that can run, the others with the reason that `explain` gives.
 
-    `cluster`: None for a run on this machine. UserError where no cell is left.
+    `cluster`: None for a run on this machine. UserError if no cell is left.
     """
-    obstacles = [explain(planned.cell) for planned in matrix.cells]
-    if None not in obstacles:
-        reasons = "; ".join(dict.fromkeys(filter(None, obstacles)))
+    reasons = [explain(planned.cell) for planned in matrix.cells]
+    if None not in reasons:
+        all_reasons = "; ".join(dict.fromkeys(filter(None, reasons)))
         where = "here" if cluster is None else f"on {cluster.context}"
         raise UserError(
-            f"{matrix.source}: no cell can run {where}: {reasons}; "
+            f"{matrix.source}: no cell can run {where}: {all_reasons}; "
             "add cells to the matrix that can, with `device: cpu` for example"
         )
-    looked_at = list(zip(matrix.cells, obstacles, strict=True))
+    explained = list(zip(matrix.cells, reasons, strict=True))
     now = datetime.now(UTC)
     return Run(
-        run_id=run_id or f"{_shorten_name(matrix.name)}-{now:{TIME_FORMAT}}-{secrets.token_hex(2)}",
+        run_id=run_id or f"{shorten_name(matrix.name)}-{now:{TIME_FORMAT}}-{secrets.token_hex(2)}",
         matrix=matrix.name,
         created_at=now,
         executor="local" if cluster is None else "kubernetes",
@@ -77,140 +70,11 @@ def plan_run(
         user=read_user_name(),
         tool_version=__version__,
         git_revision=read_git_revision(),
-        cells=tuple(planned for planned, obstacle in looked_at if obstacle is None),
+        cells=tuple(planned for planned, reason in explained if reason is None),
         left_out=tuple(
-            LeftOutCell(cell=planned.cell, reason=obstacle) for planned, obstacle in looked_at if obstacle is not None
+            LeftOutCell(cell=planned.cell, reason=reason) for planned, reason in explained if reason is not None
         ),
     )
-
-
-def choose_run(store: Store, plan: Run, source: str, *, is_named: bool, start_new: bool, retry_failed: bool) -> Run:
-    """Return the run to go on with (the one that the user named, or this plan's newest unfinished one), or `plan`.
-
-    A new one is not stored yet. `source`: the matrix's file, for messages.
-    """
-    if not is_named:
-        unfinished = None if start_new else find_unfinished_run(store, plan, retry_failed=retry_failed)
-        return unfinished or plan
-    found = read_run(store, plan.run_id)
-    if found is None:
-        return plan
-    if start_new:
-        raise UserError(f"--new: there is a run {plan.run_id} already; leave --new out to go on with it")
-    check_same_plan(found, plan, source)
-    return found
-
-
-def check_run_id(run_id: str) -> None:
-    """Raise UserError where `run_id` is no name for a run."""
-    try:
-        run_key(run_id)
-    except ValueError as error:
-        raise UserError(
-            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; `mine-1` for one"
-        ) from error
-
-
-def read_run(store: Store, run_id: str) -> Run | None:
-    """Return the run with this id, None where the store has none. UserError where its run.json cannot be read."""
-    try:
-        return Run.model_validate_json(store.get(run_key(run_id)))
-    except KeyMissing:
-        return None
-    except ValidationError as error:
-        raise UserError(
-            f"{store.url}/{run_key(run_id)}: no run of this version ({error.errors()[0]['msg']}); give another --run-id"
-        ) from error
-
-
-def find_newest_run(store: Store) -> Run:
-    """Return the run that was begun last; UserError where the store has none."""
-    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
-        found = pool.map(lambda run_id: _try_to_read_run(store, run_id), store.list_run_ids())
-        runs = [run for run in found if run is not None]
-    if not runs:
-        raise UserError(
-            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
-        )
-    return max(runs, key=lambda run: run.created_at)
-
-
-def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:
-    """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
-
-    The place is this machine, or the same cluster, whichever machine it was begun from.
-    When a run was begun is read from its id; one with a name that the user gave is not looked at.
-    """
-    name = _shorten_name(plan.matrix)
-    pattern = re.compile(rf"{re.escape(name)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}")
-    oldest = f"{name}-{plan.created_at - RESUME_WITHIN:{TIME_FORMAT}}"
-    for run_id in sorted(store.list_run_ids(), reverse=True):
-        if not pattern.fullmatch(run_id) or run_id < oldest:
-            continue
-        run = _try_to_read_run(store, run_id)
-        if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
-            continue
-        if _lacks_results(store, run, retry_failed=retry_failed):
-            return run
-    return None
-
-
-def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
-    """Whether repeats are missing. Records are read only where their keys do not tell it already."""
-    records = Records.of(store, run)
-    counts = records.count_by_key()
-    if any(repeat.key not in counts for repeat in order_repeats(run.cells)):
-        return True
-    return bool(select_missing(run, records.look(), retry_failed=retry_failed))
-
-
-def check_same_plan(run: Run, plan: Run, source: str) -> None:
-    """Raise UserError where the run found in the store was planned from other cells or repeats than these."""
-    if run.plan_id != plan.plan_id:
-        raise UserError(
-            f"{source}: run {run.run_id} was planned with other cells or repeats ({run.num_repeats} repeats, here "
-            f"{plan.num_repeats}); give another --run-id, or none for a new run"
-        )
-
-
-def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) -> list[Repeat]:
-    """Return the planned repeats without a terminal record, interleaved: every cell's first, then every cell's second.
-
-    A damaged record is none. `retry_failed`: those without a record that says ok.
-    """
-    return select_missing(run, Records.of(store, run).look(), retry_failed=retry_failed)
-
-
-def select_missing(run: Run, look: Look, *, retry_failed: bool) -> list[Repeat]:
-    """Return what `list_missing_repeats` does, as of the time when the store was looked at."""
-    present = look.ok if retry_failed else look.ended
-    return [repeat for repeat in order_repeats(run.cells) if repeat.key not in present]
-
-
-def count_failed_repeats(store: Store, run: Run) -> int:
-    """Return how many planned repeats have a terminal record, but none that says ok."""
-    return count_failed(run, Records.of(store, run).look())
-
-
-def count_failed(run: Run, look: Look) -> int:
-    """Return what `count_failed_repeats` does, as of the time when the store was looked at."""
-    return len({repeat.key for repeat in order_repeats(run.cells)} & (look.ended - look.ok))
-
-
-def describe_damage(look: Look, tell: Callable[[str], None]) -> None:
-    """Tell in one line of records that cannot be read: they count as missing."""
-    if look.damaged:
-        tell(f"damaged records: {len(look.damaged)}, which count as missing; {look.damaged[0]} for one")
-
-
-def describe_plan(run: Run, missing: Sequence[Repeat], tell: Callable[[str], None]) -> None:
-    """Tell how much is planned, how much of it is there, and what is left out for which reason."""
-    planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
-    done = run.num_repeats - len(missing)
-    tell(f"plan: {planned}; {done} there, {len(missing)} to measure")
-    for reason in sorted({cell.reason for cell in run.left_out}):
-        number = sum(cell.reason == reason for cell in run.left_out)
-        tell(f"left out: {number} cells: {reason}")
 
 
 def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
@@ -225,13 +89,7 @@ def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
     ]
 
 
-def _is_same_place(run: Run, plan: Run) -> bool:
-    if run.cluster is None and plan.cluster is None:
-        return run.hostname == plan.hostname
-    return run.cluster == plan.cluster
-
-
-def _shorten_name(matrix_name: str) -> str:
+def shorten_name(matrix_name: str) -> str:
     """Return the part of a run's id that comes from the matrix: with time and number behind it, it fits into a Name."""
     return matrix_name[:40].rstrip("-")
 
@@ -242,11 +100,3 @@ def read_user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in many containers
         return str(os.getuid())
-
-
-def _try_to_read_run(store: Store, run_id: str) -> Run | None:
-    """Return the run; None where its run.json is missing or no run of this version."""
-    try:
-        return Run.model_validate_json(store.get(run_key(run_id)))
-    except (KeyMissing, ValidationError):
-        return None

@@ -90,7 +90,7 @@ def lose_node(connection: Connection, through: Connection, folder: Path) -> Iter
         taint = {"key": namespace, "effect": "NoSchedule"}
         kubelet.add_node(f"{namespace}-{number}", labels={namespace: ""}, taints=[taint])
     kubelet.start()
-    profile = make_profile(namespace, grace_seconds=1)
+    profile = make_profile(namespace, termination_grace_period_seconds=1)
     pool = profile.pools["cpu"].model_copy(
         update={"node_selector": {namespace: ""}, "tolerations": (Toleration(key=namespace, operator="Exists"),)}
     )

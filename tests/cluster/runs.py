@@ -18,7 +18,8 @@ from runner.kubernetes.executor import ClusterExecutor
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.run import ClusterRun, ClusterTarget
 from runner.kubernetes.tasks import Task, Tasks
-from runner.profiles.model import Profile, load_profile
+from runner.profiles.loading import load_profile
+from runner.profiles.model import Profile
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}

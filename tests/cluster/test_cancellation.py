@@ -12,7 +12,8 @@ from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.cancellation import Cancellation, RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.matrix.plan import read_run, read_user_name
+from runner.matrix.plan import read_user_name
+from runner.runs import read_run
 
 StartKubelet = Callable[..., FakeKubelet]
 ConnectThrough = Callable[[FaultyServer], Connection]

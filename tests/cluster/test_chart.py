@@ -16,7 +16,7 @@ from runs import wait_for
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
-from chart import CHART, make_night, make_values
+from chart import CHART, make_job, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes import executor
@@ -99,7 +99,7 @@ def get_cronjob(connection: Connection, namespace: str) -> dict[str, Any]:
 
 def trigger(connection: Connection, namespace: str, name: str) -> dict[str, Any]:
     """Begin a night by hand, and return its Job."""
-    body = make_night(get_cronjob(connection, namespace), name)
+    body = make_job(get_cronjob(connection, namespace), name)
     return create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
 
 
@@ -122,7 +122,7 @@ def test_install_upgrade_rollback_and_uninstall_leave_nothing(
     trigger(connection, place, "first-night")
     pod = find_pod_of(connection, place, "first-night")  # the namespace takes only restricted ones
 
-    changed = make_values(trialStore__enabled=True, matrix="paper", night__suspend=True)
+    changed = make_values(trialStore__enabled=True, matrix="paper", schedule__suspend=True)
     config.upgrade(CHART, RELEASE, changed)
 
     spec = get_cronjob(connection, place)["spec"]

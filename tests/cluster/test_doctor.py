@@ -202,7 +202,7 @@ def test_the_scheduler_judges_each_node_as_doctor_does(
     ]
     (cell,) = make_cells(1, device=device)
     renderer = JobRenderer(profile=make_profile(namespace, "gke"), store_url="s3://b", git_revision=None)
-    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, round_number=0)
+    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, retry_round=0)
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=60)
     spec = json.loads(renderer.render(planned, key))["spec"]["template"]["spec"]
     path = f"/api/v1/namespaces/{namespace}/pods"

@@ -80,7 +80,7 @@ def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
         return "refused"
 
     start_kubelet(refuse, num_nodes=1)
-    profile = make_profile(namespace, max_infrastructure_failures=1)
+    profile = make_profile(namespace, backoff_limit=1)
     setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
 
     setup.measure()

@@ -52,7 +52,7 @@ def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
     set_quota(connection, namespace, **{"count/jobs.batch": "4"})
-    profile = make_profile(namespace, keep_finished_seconds=1)
+    profile = make_profile(namespace, ttl_seconds_after_finished=1)
     setup = Setup.make(connection, namespace, store, make_cells(12), profile=profile)
 
     setup.measure()

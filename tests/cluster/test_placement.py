@@ -26,7 +26,8 @@ from runner.kubernetes.object_status import PodStatus, read_pod_status
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.setup_template import SetupTemplate
-from runner.profiles.model import Profile, load_profile
+from runner.profiles.loading import load_profile
+from runner.profiles.model import Profile
 
 StartKubelet = Callable[..., FakeKubelet]
 DEADLINE_SECONDS = 60.0
@@ -199,7 +200,7 @@ class Cluster:
         renderer = JobRenderer(profile=self.profile, store_url="s3://bucket/prefix", git_revision=None)
         for cell in cells:
             planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
-            key = JobKey(run_id=self.profile.namespace, cell_id=cell.cell_id, number=1, round_number=0)
+            key = JobKey(run_id=self.profile.namespace, cell_id=cell.cell_id, number=1, retry_round=0)
             path = f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs"
             self.connection.request("create", path, body=renderer.render(planned, key))
 
@@ -399,5 +400,5 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
 
 
 def test_kind_refuses_gpu_cells_before_anything_is_sent() -> None:
-    obstacle = load_profile("kind").find_obstacle(make_cell(device="gpu"))
+    obstacle = load_profile("kind").explain_unsupported(make_cell(device="gpu"))
     assert "the profile kind has no pool 'gpu'" == obstacle

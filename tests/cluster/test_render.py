@@ -18,7 +18,7 @@ from runner.kubernetes.rendering.setup_template import dump_yaml
 from runner.kubernetes.setup import find_path
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import order_repeats
-from runner.profiles.model import load_profile
+from runner.profiles.loading import load_profile
 
 HOSTILE = [
     "y",
@@ -85,7 +85,7 @@ def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call
     )
     expected = {}
     for repeat in order_repeats(load_matrix("matrix.yaml").cells):
-        key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, round_number=0)
+        key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
         expected[f"{key.job_name}.yaml"] = json.loads(renderer.render(repeat.planned, key))
     assert expected == {path.name: yaml.safe_load(path.read_text()) for path in (workspace / "out").glob("*.yaml")}
 

@@ -18,7 +18,8 @@ from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
 from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.syntax import MAX_ENVIRONMENT_BYTES
-from runner.profiles.model import Profile, load_profile
+from runner.profiles.loading import load_profile
+from runner.profiles.model import Profile
 
 STORE = "s3://bucket/prefix"
 KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
@@ -110,7 +111,7 @@ def render(profile: Profile, device: str) -> bytes:
     cell = make_cell(device=device)
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
     renderer = JobRenderer(profile=profile, store_url=STORE, git_revision=None)
-    return renderer.render(planned, JobKey(run_id="mine", cell_id=cell.cell_id, number=1, round_number=0))
+    return renderer.render(planned, JobKey(run_id="mine", cell_id=cell.cell_id, number=1, retry_round=0))
 
 
 def create(connection: Connection, path: str, body: bytes) -> tuple[dict[str, Any], list[str]]:
@@ -186,8 +187,8 @@ PLACES: dict[str, Any] = {
     "gpu.resource": lambda text: {"gpu": {"resource": text}},
     "node_selector key": lambda text: {"pools": {"gpu": {"node_selector": {text: "x"}}}},
     "node_selector value": lambda text: {"pools": {"gpu": {"node_selector": {"zone": text}}}},
-    "rule key": lambda text: {"pools": {"gpu": {"nodes": [[RULE | {"key": text}]]}}},
-    "rule value": lambda text: {"pools": {"gpu": {"nodes": [[RULE | {"values": [text]}]]}}},
+    "rule key": lambda text: {"pools": {"gpu": {"node_affinity": [[RULE | {"key": text}]]}}},
+    "rule value": lambda text: {"pools": {"gpu": {"node_affinity": [[RULE | {"values": [text]}]]}}},
     "toleration key": lambda text: {"pools": {"gpu": {"tolerations": [{"key": text, "operator": "Exists"}]}}},
     "toleration value": lambda text: {
         "pools": {"gpu": {"tolerations": [{"key": "a", "operator": "Equal", "value": text}]}}

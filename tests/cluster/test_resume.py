@@ -200,7 +200,7 @@ def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_rec
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
     setup = Setup.make(connection, namespace, store, make_cells(3))
-    setup.profile = setup.profile.model_copy(update={"keep_finished_seconds": 1})
+    setup.profile = setup.profile.model_copy(update={"ttl_seconds_after_finished": 1})
     setup.measure()
     wait_for(lambda: not setup.list_jobs(), "Jobs that are gone")
 

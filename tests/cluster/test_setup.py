@@ -24,7 +24,7 @@ from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.rendering.job_template import MANIFESTS
 from runner.kubernetes.rendering.setup_template import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
-from runner.profiles.model import load_profile
+from runner.profiles.loading import load_profile
 from s3_server import find_free_port
 
 

@@ -10,7 +10,7 @@ from ground import Ground, is_running_for, wait_for
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, parse_result_key, report_key, results_prefix
-from chart import CHART, make_night, make_values
+from chart import CHART, make_job, make_values
 from runner.kubernetes.connection import Connection
 
 RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"
@@ -62,7 +62,7 @@ def make_night_values(ground: Ground, control: str, jax: str) -> dict[str, Any]:
 def begin_night(ground: Ground, name: str) -> None:
     """Begin a night by hand."""
     path = f"/apis/batch/v1/namespaces/{ground.namespace}"
-    body = make_night(ground.connection.get_object(f"{path}/cronjobs/{FULLNAME}"), name)
+    body = make_job(ground.connection.get_object(f"{path}/cronjobs/{FULLNAME}"), name)
     ground.connection.request("create", f"{path}/jobs", body=json.dumps(body).encode())
 
 

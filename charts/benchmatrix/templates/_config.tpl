@@ -37,13 +37,14 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{- if not .Values.profile -}}
 {{- fail "profile: is empty; say what the cluster is like: `extends: gke`, and what differs" -}}
 {{- end -}}
+{{- include "benchmatrix.refuseOldKeys" . -}}
 {{- if include "benchmatrix.dropsNulls" .Capabilities.HelmVersion.Version -}}
 {{- fail (printf "Helm %s drops the nulls with which a profile removes what it extends; take 4.1.3 or newer, or 3.20.1 or newer" .Capabilities.HelmVersion.Version) -}}
 {{- end -}}
 {{- $environment := include "benchmatrix.merge" (list (include "benchmatrix.store.environment" . | fromYaml) .Values.profile.environment) | fromJson -}}
 {{- $labels := include "benchmatrix.merge" (list .Values.labels .Values.profile.labels (dict "app.kubernetes.io/instance" .Release.Name)) | fromJson -}}
 {{- $secret := include "benchmatrix.store.secret" . -}}
-{{- $night := add .Values.night.deadlineSeconds .Values.night.reportSeconds -}}
+{{- $longest := add .Values.schedule.deadlineSeconds .Values.schedule.reportSeconds -}}
 {{- $own := dict
   "name" (include "benchmatrix.fullname" .)
   "namespace" (include "benchmatrix.cells.namespace" .)
@@ -51,7 +52,7 @@ AWS_DEFAULT_REGION: {{ . | quote }}
   "image_pull_secrets" .Values.imagePullSecrets
   "environment" $environment
   "labels" $labels
-  "job_deadline_seconds" (min $night (.Values.profile.job_deadline_seconds | default $night))
+  "active_deadline_seconds" (min $longest (.Values.profile.active_deadline_seconds | default $longest))
   "store_secret" (empty $secret | ternary nil $secret) -}}
 {{- if .Values.claims.enabled -}}
 {{- $_ := set $own "gpu" (include "benchmatrix.gpu" . | fromJson) -}}
@@ -102,7 +103,7 @@ benchmatrix/matrix: {{ include "benchmatrix.matrix" . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* Words of the command line that a night and doctor have in common. */}}
+{{/* Words of the command line that a run and doctor have in common. */}}
 {{- define "benchmatrix.arguments" -}}
 - {{ empty .Values.customMatrix | not | ternary "/etc/benchmatrix/matrix.yaml" .Values.matrix | quote }}
 - --on=in-cluster

@@ -77,7 +77,7 @@ class DoctorContext:
         )
         kinds = []
         for planned in _choose_one_of_each(runnable):
-            key = JobKey(run_id=DOCTOR, cell_id=planned.cell.cell_id, number=1, round_number=0)
+            key = JobKey(run_id=DOCTOR, cell_id=planned.cell.cell_id, number=1, retry_round=0)
             try:
                 kinds.append(CellKind(cell=planned.cell, body=renderer.render(planned, key)))
             except UserError as error:

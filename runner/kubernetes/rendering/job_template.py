@@ -1,4 +1,4 @@
-"""Planned repeats and a profile in, the bodies of their Jobs out: JSON, as the API takes them, checked before.
+"""Render the Jobs of planned repeats: JSON, as the API takes it, checked before.
 
 The template is rendered, read and checked against the schema of Kubernetes once per shape: what the Jobs of one shape
 differ in are whole strings, which enter the finished JSON as JSON strings. So no value can leave its place.
@@ -35,7 +35,7 @@ _UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
 
 @dataclass(frozen=True, kw_only=True)
 class JobOwner:
-    """A Job in the same namespace, with whose end in the cluster the Jobs of the cells are deleted.
+    """A Job in the same namespace that owns the Jobs of the cells: they are deleted with it.
 
     https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents
     """
@@ -45,7 +45,7 @@ class JobOwner:
 
     @classmethod
     def parse(cls, text: str) -> "JobOwner":
-        """Return the Job that `NAME/UID` names; UserError where that is none."""
+        """Return the Job that `NAME/UID` names; UserError if that is none."""
         name, _, uid = text.partition("/")
         try:
             return cls(name=check_option("--owner", name, check_object_name), uid=str(UUID(uid)))
@@ -61,9 +61,9 @@ class JobRenderer:
     store_url: str
     git_revision: str | None
     queue: str | None = None
-    """Kueue's LocalQueue: the Jobs are made suspended, and Kueue starts them. None: they start at once."""
+    """Kueue's LocalQueue: the Jobs are created suspended, and Kueue starts them. None: they start at once."""
     owner: JobOwner | None = None
-    """Whose end takes the Jobs along. None: they stay until their time to live is over."""
+    """Owner of the Jobs, with which they are deleted. None: they stay until their TTL is over."""
     _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class JobRenderer:
         check_option("--store", self.store_url, check_variable_value)
 
     def render(self, planned: PlannedCell, key: JobKey) -> bytes:
-        """Return the body of a Job; UserError where the profile cannot hold the cell or the manifest is not valid."""
+        """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
         kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds)
         if kind not in self._shapes:
@@ -112,11 +112,11 @@ class JobRenderer:
         }
 
     def _find_deadline(self, planned: PlannedCell) -> int:
-        """Return the seconds that a pod may take; UserError where its Job would be ended before."""
+        """Return the seconds that a pod may take; UserError if its Job would be ended before."""
         profile, seconds = self.profile, math.ceil(planned.timeout_seconds) + self.profile.start_seconds
-        if seconds > profile.job_deadline_seconds:
+        if seconds > profile.active_deadline_seconds:
             raise UserError(
-                f"profile {profile.name}: job_deadline_seconds: {profile.job_deadline_seconds} is less than the "
+                f"profile {profile.name}: active_deadline_seconds: {profile.active_deadline_seconds} is less than the "
                 f"timeout_seconds of {planned.cell.cell_id}, {planned.timeout_seconds:g}, and start_seconds, "
                 f"{profile.start_seconds}; raise it, or lower the others"
             )
@@ -132,7 +132,7 @@ class JobShape:
 
     @classmethod
     def render(cls, values: Mapping[str, object]) -> "JobShape":
-        """Render the template with stand-ins in the slots, and check what it gives; UserError where that is no Job."""
+        """Render the template with stand-ins in the slots, and check what it gives; UserError if that is no Job."""
         token = secrets.token_hex(8)
         stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
         manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))

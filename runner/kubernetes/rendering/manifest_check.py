@@ -1,4 +1,4 @@
-"""A manifest in, nothing or one message out: whether it is what Kubernetes' published schemas allow."""
+"""Check manifests against Kubernetes' published schemas."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ MAX_SHOWN_CHARACTERS = 300
 
 
 def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
-    """Raise UserError where a manifest has an unknown key, lacks one or has a value of the wrong kind.
+    """Raise UserError if a manifest has an unknown key, lacks one or has a value of the wrong kind.
 
     `source` is the template's name in the message.
     """

@@ -1,4 +1,4 @@
-"""A profile in, the manifests of what a run needs in its namespace out, checked, in the order to apply them."""
+"""Render the manifests of what a run needs in its namespace, in the order to apply them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class SetupTemplate:
     def render(self) -> dict[str, list[Manifest]]:
         """Return the manifests by the name of their template, in the order to apply them, but for the Secret.
 
-        UserError where a value of the profile makes one that Kubernetes would not take.
+        UserError if a value of the profile makes one that Kubernetes would not take.
         """
         parts = {
             "namespace": _render("namespace.yaml.j2", profile=self.profile),
@@ -98,7 +98,7 @@ def _render(template: str, **values: object) -> list[Manifest]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every string that is not plainly a word: readers differ in what else they take for a number or a truth."""
+    """Quotes every string that is not plainly a word: readers differ in what they take for a number or a boolean."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

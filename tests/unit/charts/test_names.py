@@ -28,7 +28,7 @@ def test_names_are_labels_of_dns_whatever_the_release_is_called(release: str) ->
     manifests = render(make_values(**EVERYTHING), name=release)
 
     names = {manifest["metadata"]["name"] for manifest in manifests}
-    assert [] == [name for name in names if not LABEL.fullmatch(name) or len(name) > 63]
+    assert [name for name in names if not LABEL.fullmatch(name) or len(name) > 63] == []
     # https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/
     assert len(find(manifests, "CronJob")["metadata"]["name"]) <= 52
 
@@ -36,12 +36,12 @@ def test_names_are_labels_of_dns_whatever_the_release_is_called(release: str) ->
 @pytest.mark.parametrize(("one", "other"), [("a.c", "a-c"), ("a.b-c", "a-b.c"), ("1", "r1"), ("x" * 52, "x" * 53)])
 def test_releases_with_like_names_share_no_object(one: str, other: str) -> None:
     first, second = (name_all(render(make_values(**EVERYTHING), name=name)) for name in (one, other))
-    assert set() == first & second
+    assert first & second == set()
 
 
 def test_a_plain_name_of_a_release_is_kept() -> None:
-    assert "sweeps-benchmatrix" == find(render(make_values(), name="sweeps"), "CronJob")["metadata"]["name"]
-    assert "my-benchmatrix" == find(render(make_values(), name="my-benchmatrix"), "CronJob")["metadata"]["name"]
+    assert find(render(make_values(), name="sweeps"), "CronJob")["metadata"]["name"] == "sweeps-benchmatrix"
+    assert find(render(make_values(), name="my-benchmatrix"), "CronJob")["metadata"]["name"] == "my-benchmatrix"
 
 
 @pytest.mark.parametrize("word", ["123", "1e3", "0x10", "null", "on"])
@@ -64,8 +64,8 @@ def test_names_that_yaml_reads_as_something_else_stay_texts(word: str) -> None:
     )
     for manifest in render(values | {"trialStore": {"enabled": False}}, name=word, namespace=word):
         kubernetes_validate.validate(manifest, "1.36", strict=True)
-        assert word == manifest["metadata"].get("namespace")
-        assert word == manifest["metadata"]["labels"]["app.kubernetes.io/instance"]
+        assert manifest["metadata"].get("namespace") == word
+        assert manifest["metadata"]["labels"]["app.kubernetes.io/instance"] == word
     for manifest in render(make_values(trialStore__enabled=True, cells__namespace=word), name=word, namespace="456"):
         kubernetes_validate.validate(manifest, "1.36", strict=True)
 
@@ -82,13 +82,13 @@ def test_a_label_that_is_said_twice_has_the_value_of_the_nearer_one() -> None:
     manifests = render(values)
     for labels in (find_pod(manifests)["metadata"]["labels"], find(manifests, "Pod", "-doctor")["metadata"]["labels"]):
         assert {"team": "b", "empty": ""}.items() <= labels.items()
-    assert "a" == find(manifests, "CronJob")["metadata"]["labels"]["team"]
+    assert find(manifests, "CronJob")["metadata"]["labels"]["team"] == "a"
 
 
 def test_labels_of_cells_are_those_of_the_profile_and_what_else_the_chart_is_given() -> None:
     values = make_values(labels={"team": "a", "unit": "x"}, profile__labels={"team": "b"})
     expected = {"team": "b", "unit": "x", "app.kubernetes.io/instance": "sweeps"}
-    assert expected == read_config(render(values), "profile")["labels"]
+    assert read_config(render(values), "profile")["labels"] == expected
 
 
 def test_no_yaml_with_a_key_twice_is_read() -> None:

@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from chart import CHART, NAMESPACE, make_values, render
-from runner.kubernetes.syntax import ExpectedError, check_quantity
-from runner.profiles.model import BUILTIN_PROFILES, load_profile
+from runner.kubernetes.syntax import check_quantity
+from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS, load_profile
+from runner.yaml_files.validation import ExpectedError
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -25,9 +26,9 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
     ("changes", "message"),
     [
         ({"nigth": {}}, "at '': additional properties 'nigth' not allowed"),
-        ({"night__schedul": "x"}, "at '/night': additional properties 'schedul' not allowed"),
-        ({"night__schedule": "at two"}, "at '/night/schedule': 'at two' does not match pattern"),
-        ({"night__deadlineSeconds": 0}, "at '/night/deadlineSeconds': minimum: got 0, want 1"),
+        ({"schedule__crom": "x"}, "at '/schedule': additional properties 'crom' not allowed"),
+        ({"schedule__cron": "at two"}, "at '/schedule/cron': 'at two' does not match pattern"),
+        ({"schedule__deadlineSeconds": 0}, "at '/schedule/deadlineSeconds': minimum: got 0, want 1"),
         ({"matrix": "nightli"}, "at '/matrix': value must be one of 'nightly'"),
         ({"customMatrix": {"axes": {}}}, "at '/customMatrix': missing property 'name'"),
         ({"customMatrix": {"name": "x", "axes": {"model": ["conv7"]}}}, "at '/customMatrix/axes/model/0': value must"),
@@ -69,12 +70,12 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"runner__environment": {"HOME": "/"}}, "at '/runner/environment/HOME': false schema"),
         ({"runner__environment": {"JOB_UID": "1"}}, "at '/runner/environment/JOB_UID': false schema"),
         ({"runner__environment": {"A B": "1"}}, "at '/runner/environment': additional properties 'A B'"),
-        ({"night": None}, "at '': missing property 'night'"),
-        ({"night__deadlineSeconds": None}, "at '/night': missing property 'deadlineSeconds'"),
+        ({"schedule": None}, "at '': missing property 'schedule'"),
+        ({"schedule__deadlineSeconds": None}, "at '/schedule': missing property 'deadlineSeconds'"),
         ({"cells__serviceAccount": {"create": None}}, "at '/cells/serviceAccount': missing property 'create'"),
         ({"networkPolicy__store": None}, "at '/networkPolicy': missing property 'store'"),
-        ({"night__schedule": "@every day"}, "at '/night/schedule': '@every day' does not match pattern"),
-        ({"night__startingDeadlineSeconds": 9}, "at '/night/startingDeadlineSeconds': minimum: got 9, want 10"),
+        ({"schedule__cron": "@every day"}, "at '/schedule/cron': '@every day' does not match pattern"),
+        ({"schedule__startingDeadlineSeconds": 9}, "at '/schedule/startingDeadlineSeconds': minimum: got 9, want 10"),
         ({"trialStore__size": "4 Gi"}, "at '/trialStore/size': '4 Gi' does not match pattern"),
         ({"quota__hard": {"pods": "many"}}, "at '/quota/hard/pods': 'many' does not match pattern"),
         ({"runner__resources": {"limits": {"memory": "2GB"}}}, "at '/runner/resources/limits/memory': '2GB' does not"),
@@ -99,8 +100,8 @@ def test_a_wrong_value_fails_with_its_path(changes: dict[str, Any], message: str
 @pytest.mark.parametrize(
     "changes",
     [
-        {"night__schedule": "0  2\t* * *"},
-        {"night__schedule": "@every 24h"},
+        {"schedule__cron": "0  2\t* * *"},
+        {"schedule__cron": "@every 24h"},
         {"trialStore__size": "1.5Gi"},
         {"trialStore__size": 4_294_967_296},
         {"quota__hard": {"requests.nvidia.com/gpu": 0, "requests.cpu": 1.5}},
@@ -119,7 +120,7 @@ def test_what_kubernetes_takes_is_taken(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("amount", ["12Gi", "500M", "1", "1.5Gi", "0", "12 Gi", "12GiB", "1e3", "9" * 16, "", "-1Gi"])
 def test_amounts_of_a_profile_are_those_that_the_tool_takes(amount: str) -> None:
-    assert bool(re.search(MAKE_SCHEMA["QUANTITY"], amount)) == takes(check_quantity, amount)
+    assert takes(check_quantity, amount) == bool(re.search(MAKE_SCHEMA["QUANTITY"], amount))
 
 
 def takes(check: Callable[[str], str], text: str) -> bool:
@@ -176,7 +177,7 @@ def test_no_object_of_the_schema_takes_unknown_keys() -> None:
     open_ones = [
         path for path, part in walk(SCHEMA) if "properties" in part and part.get("additionalProperties") is not False
     ]
-    assert [] == open_ones
+    assert open_ones == []
 
 
 def test_every_value_is_described_and_has_a_default() -> None:
@@ -184,7 +185,7 @@ def test_every_value_is_described_and_has_a_default() -> None:
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
 
     def compare(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
-        assert set(values) == set(schema) - {"global"}, path
+        assert set(values) == set(schema) - {"global", "night"}, path
         for key, part in schema.items():
             resolved = source["$defs"][part["$ref"].rpartition("/")[2]] | part if "$ref" in part else part
             assert resolved.get("description"), f"{path}.{key}"
@@ -197,4 +198,28 @@ def test_every_value_is_described_and_has_a_default() -> None:
 def test_what_is_made_of_the_schema_is_in_step() -> None:
     program = CHART.parent / "make_schema.py"
     done = subprocess.run([sys.executable, program, "--check"], capture_output=True, text=True, cwd=CHART.parents[1])
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"night": {"schedule": "0 2 * * *"}}, "night: unknown value; it is called `schedule` now, and"),
+        ({"night": None}, "night: unknown value; it is called `schedule` now"),
+        *(
+            (
+                {"profile__pools": {"cpu": {"nodes": []}}} if "*" in path else {f"profile__{path}": 1},
+                f"profile.{path.replace('*', 'cpu')}: unknown key; it is called `{name}` now",
+            )
+            for path, name in RENAMED_KEYS.items()
+        ),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_an_old_value_is_refused_with_its_new_name(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(helm_python.HelmRenderError, match=re.escape(message)):
+        render(make_values(**changes))
+
+
+def test_a_pool_that_is_removed_by_null_has_no_old_key() -> None:
+    assert render(make_values(profile__extends="gke", profile__gpu=None, profile__pools={"gpu": None}))

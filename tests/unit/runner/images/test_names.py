@@ -17,7 +17,7 @@ from runner.images.sbom import write_bom
 from runner.kubernetes.doctor.context import CellKind
 from runner.kubernetes.doctor.node_checks import judge_image
 from runner.kubernetes.doctor.node_fit import read_node_status
-from runner.profiles.model import load_profile
+from runner.profiles.loading import load_profile
 
 ROOT = Path(__file__).parents[4]
 

@@ -20,7 +20,7 @@ def find(*pods: PodStatus, no_pod_words: str = "") -> PodFailure | None:
     planned = PlannedCell(cell=make_cell(), repeats=1, timeout_seconds=600.0)
     task = Task(
         repeat=Repeat(planned=planned, number=1),
-        key=JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=1, round_number=0),
+        key=JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=1, retry_round=0),
         pods={pod.name: pod for pod in pods},
         no_pod_words=no_pod_words,
     )

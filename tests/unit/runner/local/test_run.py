@@ -21,7 +21,7 @@ from bench.store import Store, results_prefix, run_key
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
-from runner.matrix.plan import list_missing_repeats
+from runner.runs import list_missing_repeats
 
 MATRIX = """
 name: quick

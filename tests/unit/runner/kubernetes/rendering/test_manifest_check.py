@@ -1,4 +1,4 @@
-"""Manifests go in; one message that names the place must come out where Kubernetes' schemas refuse one."""
+"""Checking manifests: what Kubernetes' schemas refuse is one message that names the place."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def make_manifest(**spec: Any) -> dict[str, Any]:
     }
 
 
-def read_fault(manifest: dict[str, Any]) -> str:
+def catch_message(manifest: dict[str, Any]) -> str:
     with pytest.raises(UserError) as caught:
         check_manifest(manifest, source="manifests/job.yaml.j2")
     assert "\n" not in str(caught.value)
@@ -40,11 +40,11 @@ def test_a_manifest_that_kubernetes_allows_is_allowed() -> None:
     ],
     ids=["wrong kind of value", "unknown key", "missing key", "several"],
 )
-def test_a_fault_names_the_template_and_the_place(spec: dict[str, Any], path: str) -> None:
-    message = read_fault(make_manifest(**spec))
+def test_an_error_names_the_template_and_the_place(spec: dict[str, Any], path: str) -> None:
+    message = catch_message(make_manifest(**spec))
     assert message.startswith(f"manifests/job.yaml.j2: {path}")
     assert message.endswith("the value comes from the profile or the matrix: mend it there")
 
 
 def test_a_long_value_is_not_quoted_in_full() -> None:
-    assert len(read_fault(make_manifest(backoffLimit="two\n" * 250_000))) < 600
+    assert len(catch_message(make_manifest(backoffLimit="two\n" * 250_000))) < 600

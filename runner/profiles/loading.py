@@ -1,0 +1,138 @@
+"""Find and load profiles.
+
+A profile is a small YAML file. One that `extends` another replaces single keys of it; lists are replaced whole, and
+null removes what the other says.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from bench.errors import UserError
+from runner.profiles.model import Profile
+from runner.yaml_files.errors import ErrorKind
+from runner.yaml_files.node import Node
+from runner.yaml_files.reading import read_yaml
+from runner.yaml_files.validation import NodeValidator
+from runner.yaml_files.wording import quote, suggest_near_word, suggest_word
+
+_FOLDER = Path(__file__).parent
+BUILTIN_PROFILES = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+RENAMED_KEYS = {
+    "pools.*.nodes": "node_affinity",
+    "evict_never": "do_not_disrupt",
+    "job_deadline_seconds": "active_deadline_seconds",
+    "keep_finished_seconds": "ttl_seconds_after_finished",
+    "grace_seconds": "termination_grace_period_seconds",
+    "max_infrastructure_failures": "backoff_limit",
+}
+"""By the old place of a key: its name in this version, which is Kubernetes' own. `*` stands for any key."""
+# How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl and kind.
+_CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "kind-": "kind"}
+_CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
+
+_EXPECTED = "a profile; write `extends: gke` for one, and what differs"
+_VALIDATOR = NodeValidator(TypeAdapter(Profile), is_null_absent=True, documentation="docs/profiles.md")
+
+
+def find_profile(name: str | None, context: str) -> Profile:
+    """Return the profile of this name or path, or for None the one that the context's name tells.
+
+    UserError if there is none.
+    """
+    if name is None:
+        by_prefix = (known for prefix, known in _CONTEXT_PREFIXES.items() if context.startswith(prefix))
+        by_suffix = (known for suffix, known in _CONTEXT_SUFFIXES.items() if context.endswith(suffix))
+        name = next(by_prefix, None) or next(by_suffix, None)
+    if name is None:
+        known = ", ".join(BUILTIN_PROFILES)
+        raise UserError(
+            f"context {context}: its name does not tell what cluster it is; add --profile {known} or the path of yours"
+        )
+    return load_profile(name)
+
+
+def load_profile(name: str) -> Profile:
+    """Return a built-in profile or the one in a YAML file; UserError with file, line and key if it is wrong."""
+    path = _find_file(name, Path())
+    if path is None:
+        raise UserError(
+            f"--profile {name}: is none; {suggest_word(name, BUILTIN_PROFILES)}, or give the path of a .yaml file"
+        )
+    return _VALIDATOR.validate(_read_tree(path, path.name if name in BUILTIN_PROFILES else name, seen=()))
+
+
+def _find_file(name: str, folder: Path) -> Path | None:
+    """Return the file of a built-in profile, or a path from `folder`; None if the name is neither."""
+    if name in BUILTIN_PROFILES:
+        return _FOLDER / f"{name}.yaml"
+    return folder / name if name.endswith((".yaml", ".yml")) else None
+
+
+def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
+    """Return what stands in a profile and in those that it extends."""
+    tree = read_yaml(path, file, expected=_EXPECTED)
+    if not isinstance(tree.value, dict):
+        raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {_EXPECTED}")
+    _refuse_old_keys(tree)
+    entries = dict(tree.value)
+    base = entries.pop("extends", None)
+    entries.setdefault("name", _make_name(tree, path.stem))
+    own = replace(tree, value=entries)
+    if base is None or base.value is None:
+        return own
+    found = _find_base(base, path.parent)
+    seen = (*seen, os.path.realpath(path))
+    if os.path.realpath(found) in seen:
+        message = f"found {quote(base.text)}, which extends this file in turn; remove one of the two"
+        raise base.error(ErrorKind.CONFLICT, message)
+    return _merge(_read_tree(found, found.name if found.parent == _FOLDER else str(found), seen), own)
+
+
+def _find_base(base: Node, folder: Path) -> Path:
+    """Return the file that `extends` names."""
+    found = _find_file(base.value, folder) if isinstance(base.value, str) else None
+    advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file"
+    if found is None:
+        kind = ErrorKind.NOT_FOUND if isinstance(base.value, str) else ErrorKind.WRONG_TYPE
+        shown = quote(base.text) if isinstance(base.value, str) else "no name"
+        near = suggest_near_word(base.text, BUILTIN_PROFILES)
+        raise base.error(kind, f"found {shown}, expected a profile: {advice}" + (f"; {near}" if near else ""))
+    if not os.path.isfile(found):
+        message = f"there is no file {quote(base.text)}, seen from the folder of this one, expected a profile: {advice}"
+        raise base.error(ErrorKind.NOT_FOUND, message)
+    return found
+
+
+def _refuse_old_keys(tree: Node) -> None:
+    """Raise YamlError if a key has the name that it had in an earlier version."""
+    for path, name in RENAMED_KEYS.items():
+        for node in _find_nodes(tree, path.split(".")):
+            raise node.error(ErrorKind.RENAMED_KEY, f"unknown key; it is called `{name}` now")
+
+
+def _find_nodes(tree: Node, path: list[str]) -> Iterator[Node]:
+    """Yield the values at a path of keys; `*` stands for any key."""
+    if not path:
+        yield tree
+    elif isinstance(tree.value, dict):
+        for key, child in tree.value.items():
+            if path[0] in ("*", key):
+                yield from _find_nodes(child, path[1:])
+
+
+def _make_name(tree: Node, name: str) -> Node:
+    return Node(value=name, text=name, is_quoted=False, file=tree.file, line=tree.line, key="name")
+
+
+def _merge(base: Node, own: Node) -> Node:
+    """Return `own` with what only `base` has; mappings are merged key by key."""
+    if not (isinstance(base.value, dict) and isinstance(own.value, dict)):
+        return own
+    merged = base.value | {
+        key: _merge(base.value[key], value) if key in base.value else value for key, value in own.value.items()
+    }
+    return replace(own, value=merged)

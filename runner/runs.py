@@ -1,0 +1,161 @@
+"""The runs of a store: which one is resumed, what is missing in it. All state is in the store."""
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from pydantic import ValidationError
+
+from bench.errors import UserError
+from bench.schema import Run
+from bench.store import KeyMissing, Store, run_key
+from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
+from runner.records import Look, Records
+
+# A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
+RESUME_WITHIN = timedelta(days=1)
+NUM_PARALLEL_READS = 32
+
+
+def choose_run(store: Store, plan: Run, source: str, *, is_named: bool, start_new: bool, retry_failed: bool) -> Run:
+    """Return the run to resume (the one that the user named, or this plan's newest unfinished one), or `plan`.
+
+    A new one is not stored yet. `source`: the matrix's file, for messages.
+    """
+    if not is_named:
+        unfinished = None if start_new else find_unfinished_run(store, plan, retry_failed=retry_failed)
+        return unfinished or plan
+    found = read_run(store, plan.run_id)
+    if found is None:
+        return plan
+    if start_new:
+        raise UserError(f"--new: there is a run {plan.run_id} already; leave --new out to resume it")
+    check_same_plan(found, plan, source)
+    return found
+
+
+def check_run_id(run_id: str) -> None:
+    """Raise UserError if `run_id` is no name for a run."""
+    try:
+        run_key(run_id)
+    except ValueError as error:
+        raise UserError(
+            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; `mine-1` for one"
+        ) from error
+
+
+def read_run(store: Store, run_id: str) -> Run | None:
+    """Return the run with this id, None if the store has none. UserError if its run.json cannot be read."""
+    try:
+        return Run.model_validate_json(store.get(run_key(run_id)))
+    except KeyMissing:
+        return None
+    except ValidationError as error:
+        raise UserError(
+            f"{store.url}/{run_key(run_id)}: no run of this version ({error.errors()[0]['msg']}); give another --run-id"
+        ) from error
+
+
+def find_newest_run(store: Store) -> Run:
+    """Return the run that was begun last; UserError if the store has none."""
+    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
+        found = pool.map(lambda run_id: _try_to_read_run(store, run_id), store.list_run_ids())
+        runs = [run for run in found if run is not None]
+    if not runs:
+        raise UserError(
+            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
+        )
+    return max(runs, key=lambda run: run.created_at)
+
+
+def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:
+    """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
+
+    The place is this machine, or the same cluster, whichever machine it was begun from.
+    When a run was begun is read from its id; one with a name that the user gave is not looked at.
+    """
+    name = shorten_name(plan.matrix)
+    pattern = re.compile(rf"{re.escape(name)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}")
+    oldest = f"{name}-{plan.created_at - RESUME_WITHIN:{TIME_FORMAT}}"
+    for run_id in sorted(store.list_run_ids(), reverse=True):
+        if not pattern.fullmatch(run_id) or run_id < oldest:
+            continue
+        run = _try_to_read_run(store, run_id)
+        if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
+            continue
+        if _lacks_results(store, run, retry_failed=retry_failed):
+            return run
+    return None
+
+
+def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
+    """Return whether repeats are missing. Records are read only if their keys do not tell it already."""
+    records = Records.of(store, run)
+    counts = records.count_by_key()
+    if any(repeat.key not in counts for repeat in order_repeats(run.cells)):
+        return True
+    return bool(select_missing(run, records.look(), retry_failed=retry_failed))
+
+
+def check_same_plan(run: Run, plan: Run, source: str) -> None:
+    """Raise UserError if the run found in the store was planned from other cells or repeats than these."""
+    if run.plan_id != plan.plan_id:
+        raise UserError(
+            f"{source}: run {run.run_id} was planned with other cells or repeats ({run.num_repeats} repeats, here "
+            f"{plan.num_repeats}); give another --run-id, or none for a new run"
+        )
+
+
+def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) -> list[Repeat]:
+    """Return the planned repeats without a terminal record, interleaved: every cell's first, then every cell's second.
+
+    A damaged record counts as none. `retry_failed`: those without a record that says ok.
+    """
+    return select_missing(run, Records.of(store, run).look(), retry_failed=retry_failed)
+
+
+def select_missing(run: Run, look: Look, *, retry_failed: bool) -> list[Repeat]:
+    """Return what `list_missing_repeats` does, as of the time when the store was looked at."""
+    present = look.ok if retry_failed else look.ended
+    return [repeat for repeat in order_repeats(run.cells) if repeat.key not in present]
+
+
+def count_failed_repeats(store: Store, run: Run) -> int:
+    """Return how many planned repeats have a terminal record, but none that says ok."""
+    return count_failed(run, Records.of(store, run).look())
+
+
+def count_failed(run: Run, look: Look) -> int:
+    """Return what `count_failed_repeats` does, as of the time when the store was looked at."""
+    return len({repeat.key for repeat in order_repeats(run.cells)} & (look.ended - look.ok))
+
+
+def describe_damage(look: Look, warn: Callable[[str], None]) -> None:
+    """Warn in one line of records that cannot be read: they count as missing."""
+    if look.damaged:
+        warn(f"damaged records: {len(look.damaged)}, which count as missing; {look.damaged[0]} for one")
+
+
+def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:
+    """Report how much is planned, how much of it is there, and what is left out for which reason."""
+    planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
+    done = run.num_repeats - len(missing)
+    report(f"plan: {planned}; {done} there, {len(missing)} to measure")
+    for reason in sorted({cell.reason for cell in run.left_out}):
+        number = sum(cell.reason == reason for cell in run.left_out)
+        report(f"left out: {number} cells: {reason}")
+
+
+def _is_same_place(run: Run, plan: Run) -> bool:
+    if run.cluster is None and plan.cluster is None:
+        return run.hostname == plan.hostname
+    return run.cluster == plan.cluster
+
+
+def _try_to_read_run(store: Store, run_id: str) -> Run | None:
+    """Return the run, or None if its run.json is missing or no run of this version."""
+    try:
+        return Run.model_validate_json(store.get(run_key(run_id)))
+    except (KeyMissing, ValidationError):
+        return None

@@ -1,0 +1,44 @@
+"""The tree of a YAML file: every value with the file, line and key where it stands."""
+
+import re
+from dataclasses import dataclass
+
+from runner.yaml_files.errors import ErrorKind, YamlError
+from runner.yaml_files.wording import quote
+
+Scalar = str | int | float | bool | None
+Value = Scalar | list["Node"] | dict[str, "Node"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One value of a file and where it stands."""
+
+    value: Value
+    text: str
+    """A scalar as written, without quotes; empty for lists and mappings."""
+    is_quoted: bool
+    file: str
+    """As shown to the user."""
+    line: int
+    """Counted from 1: the line of the key in a mapping, of the item in a list."""
+    key: str
+    """The way to the value from the top, as in `include[0].mode`; empty at the top."""
+
+    def error(self, kind: ErrorKind, message: str, *, key: str | None = None) -> YamlError:
+        """Return the error `FILE:LINE: KEY: message`; `key` replaces the node's own."""
+        return YamlError(message, kind=kind, file=self.file, line=self.line, key=self.key if key is None else key)
+
+    def find_child(self, part: str | int) -> "Node | None":
+        """Return the value under a key or at an index, or None if there is none."""
+        if isinstance(self.value, dict) and isinstance(part, str):
+            return self.value.get(part)
+        if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
+            return self.value[part]
+        return None
+
+
+def join_keys(parent: str, name: str) -> str:
+    """Return the key path of an entry, its name quoted if it is not a plain word."""
+    shown = name if re.fullmatch(r"[\w<-]{1,60}", name) else quote(name)
+    return f"{parent}.{shown}" if parent else shown

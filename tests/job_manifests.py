@@ -1,0 +1,76 @@
+"""Profiles, planned cells and renderers of tests, and the Jobs that they give."""
+
+import json
+from typing import Any
+
+from bench.registry import FRAMEWORKS
+from bench.schema import Cell, PlannedCell
+from factories import make_cell
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_template import (
+    JobOwner,
+    JobRenderer,
+)
+from runner.profiles.loading import load_profile
+from runner.profiles.model import Data, Gpus, NodeRequirement, Pool, Profile, Toleration
+
+OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
+RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
+IMAGE = "registry.example/benchmatrix:1"
+IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
+POD = "spec.template.spec"
+CONTAINER = f"{POD}.containers.0"
+SLOTS = {"job_name": "name", "run_id": RUN_ID, "cell_id": "cell-12345678", "repeat": "1", "cell_json": "{}"}
+KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
+
+
+def make_full_profile() -> Profile:
+    """Return a profile in which every key that reaches a Job has a value."""
+    pool = Pool(
+        node_selector={"zone": "a"},
+        node_affinity=((NodeRequirement(key="kind", operator="In", values=("fast",)),),),
+        tolerations=(Toleration(key="taken", operator="Equal", value="yes", effect="NoSchedule"),),
+        cpus=2,
+        memory="4Gi",
+    )
+    return Profile(
+        name="full",
+        namespace="space",
+        labels={"team": "a"},
+        service_account="account",
+        pools={"cpu": pool, "gpu": pool},
+        gpu=Gpus(name="Tesla T4", compute_capability=(7, 5), max_per_node=4),
+        images=IMAGES,
+        image_pull_secrets=("pull",),
+        store_secret="keys",
+        environment={"MINE": "value"},
+        data=Data(claim="claim", mount_path="/data"),
+        priority_class="class",
+    )
+
+
+def plan(cell: Cell, **overrides: Any) -> PlannedCell:
+    """Return one repeat of a cell as planned."""
+    return PlannedCell(**({"cell": cell, "repeats": 1, "timeout_seconds": 600.0} | overrides))
+
+
+def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
+    """Return a renderer for the Jobs of a run with this profile."""
+    return JobRenderer(**({"profile": profile, "store_url": STORE, "git_revision": "abc"} | overrides))
+
+
+def make_key(cell: Cell) -> JobKey:
+    """Return the key of a cell's first Job."""
+    return JobKey(run_id=RUN_ID, cell_id=cell.cell_id, number=1, retry_round=0)
+
+
+def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict[str, Any]:
+    """Return the Job of a cell."""
+    cell = cell or make_cell()
+    manifest: dict[str, Any] = json.loads(make_renderer(profile, **overrides).render(plan(cell), make_key(cell)))
+    return manifest
+
+
+def load(name: str, **overrides: Any) -> Profile:
+    """Return a built-in profile with an image for every framework."""
+    return load_profile(name).model_copy(update={"images": IMAGES, **overrides})

@@ -1,0 +1,33 @@
+"""Runs of two cells, as the tool names them, and the records that a test puts into the store for them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from bench.schema import Cell, Result, Run
+from factories import make_cell, make_failed_result, make_result, make_run
+from runner.matrix.plan import Repeat
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
+
+
+def make_own_run(*, begun: datetime = NOW, number: str = "ab12", **overrides: Any) -> Run:
+    """Return a run of two cells with the id that the tool gives."""
+    run_id = f"smoke-{begun:%Y%m%d-%H%M%S}-{number}"
+    defaults = {"cells": (CELL_A, CELL_B), "repeats": 1, "run_id": run_id, "created_at": begun}
+    return make_run(**(defaults | overrides))
+
+
+def make_ok(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:
+    """Return a record that says ok."""
+    return make_result(cell, run_id=run.run_id, repeat=repeat, attempt=attempt)
+
+
+def make_failed(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:
+    """Return a record that says that the attempt failed."""
+    return make_failed_result(cell, run_id=run.run_id, repeat=repeat, attempt=attempt)
+
+
+def name_repeats(repeats: list[Repeat]) -> list[tuple[str, int]]:
+    """Return framework and number of every repeat."""
+    return [(repeat.planned.cell.framework, repeat.number) for repeat in repeats]

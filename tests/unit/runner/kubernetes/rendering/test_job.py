@@ -1,0 +1,110 @@
+"""What a Job is: one pod, its resources, its rights, its node, its end."""
+
+import pytest
+
+from bench.exit_codes import FINAL_EXIT_CODES
+from factories import make_cell
+from job_manifests import KINDS, OWNER, load, render
+from runner.kubernetes.rendering.job_template import (
+    JobOwner,
+)
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
+    profile = load(name)
+    spec = render(profile, make_cell(device=device))["spec"]
+    assert (spec["completions"], spec["parallelism"], spec["suspend"]) == (1, 1, False)
+    assert (spec["podReplacementPolicy"], spec["backoffLimit"]) == ("Failed", 2)
+    assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (86_400, 86_400)
+    pod = spec["template"]["spec"]
+    assert (
+        pod["restartPolicy"],
+        pod["activeDeadlineSeconds"],
+        pod["terminationGracePeriodSeconds"],
+    ) == ("Never", 600 + 900, 60)
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_disruptions_are_not_counted_and_ends_of_the_cell_are_final(name: str, device: str) -> None:
+    disrupted, *others = render(load(name), make_cell(device=device))["spec"]["podFailurePolicy"]["rules"]
+    assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    ended = {"containerName": "bench", "operator": "In", "values": sorted(FINAL_EXIT_CODES)}
+    assert {"action": "FailJob", "onExitCodes": ended} in others
+    assert {1, 2, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_requests_are_limits_in_whole_cores(name: str, device: str) -> None:
+    profile = load(name)
+    pod = render(profile, make_cell(device=device))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert "initContainers" not in pod
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert container["resources"]["limits"]["cpu"] == str(profile.pools[device].cpus)  # type: ignore[index]
+    assert container["resources"]["limits"]["cpu"].isdecimal()
+    assert container["resources"]["limits"].get("nvidia.com/gpu") == ("1" if device == "gpu" else None)
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_a_pod_meets_the_restricted_standard_and_has_no_token(name: str, device: str) -> None:
+    pod = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert pod["serviceAccountName"] == "benchmatrix-cell"
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
+    affinity = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    labels = {"app.kubernetes.io/name": "benchmatrix", "app.kubernetes.io/component": "cell"}
+    assert term == {
+        "topologyKey": "kubernetes.io/hostname",
+        "namespaceSelector": {},
+        "labelSelector": {"matchLabels": labels},
+    }
+
+
+def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
+    for name in ("gke", "eks", "kind"):
+        assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("queue", ["team-a", "team.a", "x" * 63])
+def test_a_queue_makes_a_suspended_job_with_its_label(queue: str) -> None:
+    manifest = render(load("kind"), queue=queue)
+    assert manifest["spec"]["suspend"] is True
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == queue
+
+
+def test_a_claim_takes_the_place_of_the_limit() -> None:
+    gpu = load("gke").gpu
+    assert gpu is not None
+    profile = load("gke", gpu=gpu.model_copy(update={"request": "claim"}))
+    pod = render(profile, make_cell(device="gpu", num_gpus=2))["spec"]["template"]["spec"]
+    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}]
+    resources = pod["containers"][0]["resources"]
+    assert resources["claims"] == [{"name": "gpu"}]
+    assert {"cpu", "memory"} == set(resources["limits"]) == set(resources["requests"])
+
+
+def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
+    kept, moved = (render(load("kind", do_not_disrupt=flag))["spec"]["template"]["metadata"] for flag in (True, False))
+    assert kept["annotations"] == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    assert "annotations" not in moved
+
+
+def test_a_job_goes_with_its_owner() -> None:
+    owned, free = (
+        render(load("kind"), owner=owner)["metadata"] for owner in (JobOwner.parse(f"sweep-1/{OWNER.uid}"), None)
+    )
+    assert owned["ownerReferences"] == [{"apiVersion": "batch/v1", "kind": "Job", "name": "sweep-1", "uid": OWNER.uid}]
+    assert "ownerReferences" not in free

@@ -1,0 +1,179 @@
+"""The combinations that axes, defaults, exclude and include make, as in GitHub Actions."""
+
+from pathlib import Path
+
+import pytest
+
+from matrix_files import DEMO, expand, pick, write
+from runner.matrix.expansion import load_matrix
+
+
+def test_cells_are_the_product_and_the_last_axis_varies_fastest() -> None:
+    cells = expand(DEMO.replace("[conv6]", "[resnet18, conv6]"))
+    assert pick(cells, "model", "framework", "phase") == [
+        ("resnet18", "pytorch", "train"),
+        ("resnet18", "pytorch", "infer"),
+        ("resnet18", "tensorflow", "train"),
+        ("resnet18", "tensorflow", "infer"),
+        ("conv6", "pytorch", "train"),
+        ("conv6", "pytorch", "infer"),
+        ("conv6", "tensorflow", "train"),
+        ("conv6", "tensorflow", "infer"),
+    ]
+
+
+def test_sizes_come_from_the_model_and_the_rest_from_the_defaults_of_a_cell() -> None:
+    cells = expand(DEMO.replace("[conv6]", "[conv6, resnet18]").replace("[pytorch, tensorflow]", "[pytorch]"))
+    assert (
+        pick(cells, "model", "input_size", "num_classes", "precision", "mode", "seed")
+        == [("conv6", 32, 10, "fp32", "eager", 0)] * 2 + [("resnet18", 224, 1000, "fp32", "eager", 0)] * 2
+    )
+    assert pick(cells, "repeats", "timeout_seconds") == [(3, 600.0)] * 4
+
+
+def test_a_model_without_classes_has_none_unless_others_have_them_by_default() -> None:
+    text = DEMO.replace("[conv6]", "[conv6, cyclegan]").replace("[pytorch, tensorflow]", "[pytorch]")
+    assert [planned.cell.num_classes for planned in expand(text)] == [10, 10, None, None]
+    text = text.replace("{batch_size: 16}", "{batch_size: 16, num_classes: 7}")
+    assert [planned.cell.num_classes for planned in expand(text)] == [7, 7, None, None]
+    text += "include: [{model: cyclegan, num_classes: null}, {model: conv6, num_classes: 5}]\n"
+    assert [planned.cell.num_classes for planned in expand(text)] == [5, 5, None, None]
+
+
+def test_the_mode_that_is_not_given_is_the_first_of_the_framework() -> None:
+    cells = expand(DEMO.replace("[pytorch, tensorflow]", "[pytorch, tensorflow, jax]"))
+    assert (
+        pick(cells, "framework", "mode")
+        == [("pytorch", "eager")] * 2 + [("tensorflow", "eager")] * 2 + [("jax", "compiled")] * 2
+    )
+
+
+def test_a_list_in_an_entry_stands_for_each_of_its_values() -> None:
+    text = DEMO.replace("[pytorch, tensorflow]", "[pytorch]").replace("[conv6]", "[conv6, vgg16, resnet18]")
+    cells = expand(text + "exclude: [{model: [conv6, resnet18], phase: train}]\n")
+    assert pick(cells, "model", "phase") == [
+        ("conv6", "infer"),
+        ("vgg16", "train"),
+        ("vgg16", "infer"),
+        ("resnet18", "infer"),
+    ]
+
+
+def test_a_list_in_an_entry_of_include_adds_to_the_combinations_of_each_value() -> None:
+    text = (
+        DEMO + "include: [{framework: [tensorflow], phase: [train, infer], mode: graph}, {phase: [train], seed: 5}]\n"
+    )
+    assert pick(expand(text), "framework", "phase", "mode", "seed") == [
+        ("pytorch", "train", "eager", 5),
+        ("pytorch", "infer", "eager", 0),
+        ("tensorflow", "train", "graph", 5),
+        ("tensorflow", "infer", "graph", 0),
+    ]
+
+
+def test_a_list_in_an_entry_of_include_makes_a_cell_of_each_value_that_matches_nothing() -> None:
+    text = DEMO + "include: [{model: conv6, framework: [pytorch, jax], device: cpu, phase: infer, seed: 5}]\n"
+    assert pick(expand(text), "framework", "phase", "seed")[:2] == [("pytorch", "train", 0), ("pytorch", "infer", 5)]
+    assert pick(expand(text), "framework", "phase", "seed")[4:] == [("jax", "infer", 5)]
+
+
+def test_a_folder_with_data_is_found_from_the_matrix_file_and_made_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "study" / "data").mkdir(parents=True)
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for written, expected in {
+        "data": "study/data",
+        "./data/": "study/data",
+        "../home/data": "home/data",
+        "~/data": "home/data",
+        f"{tmp_path}/home": "home",
+    }.items():
+        write(tmp_path / "study", DEMO.replace("16", f"16, data_dir: {written}"))
+        assert set(pick(load_matrix("study/demo.yaml").cells, "data_dir")) == {(str(tmp_path / expected),)}
+
+
+def test_synthetic_and_real_data_can_be_an_axis(tmp_path: Path) -> None:
+    write(tmp_path, DEMO.replace("axes:\n", "axes:\n  data_dir: [null, .]\n"))
+    cells = load_matrix(str(tmp_path / "demo.yaml")).cells
+    assert pick(cells, "data_dir") == [(None,)] * 4 + [(str(tmp_path),)] * 4
+
+
+def test_a_default_folder_with_data_is_for_the_models_that_read_data(tmp_path: Path) -> None:
+    text = DEMO.replace("[conv6]", "[conv6, text-classifier]").replace("16", "16, data_dir: .")
+    write(tmp_path, text.replace("[pytorch, tensorflow]", "[pytorch]"))
+    cells = load_matrix(str(tmp_path / "demo.yaml")).cells
+    assert pick(cells, "model", "data_dir") == [("conv6", str(tmp_path))] * 2 + [("text-classifier", None)] * 2
+
+
+def test_defaults_reach_every_cell_and_give_way_to_include() -> None:
+    text = DEMO.replace("{batch_size: 16}", "{batch_size: 16, input_size: 64, repeats: 5, timeout_seconds: 60}")
+    text += "include: [{framework: tensorflow, batch_size: 8, repeats: 1, timeout_seconds: 0.5}]\n"
+    cells = expand(text)
+    assert (
+        pick(cells, "batch_size", "input_size", "repeats", "timeout_seconds")
+        == [(16, 64, 5, 60.0)] * 2 + [(8, 64, 1, 0.5)] * 2
+    )
+
+
+def test_exclude_removes_every_combination_that_has_all_values_of_an_entry() -> None:
+    cells = expand(DEMO + "exclude: [{framework: tensorflow, phase: train}]\n")
+    assert pick(cells, "framework", "phase") == [("pytorch", "train"), ("pytorch", "infer"), ("tensorflow", "infer")]
+
+
+def test_include_brings_an_excluded_combination_back_as_the_last_cell() -> None:
+    text = DEMO + "exclude: [{framework: pytorch}]\n"
+    text += "include: [{model: conv6, framework: pytorch, device: cpu, phase: infer, batch_size: 64}]\n"
+    assert pick(expand(text), "framework", "phase", "batch_size") == [
+        ("tensorflow", "train", 16),
+        ("tensorflow", "infer", 16),
+        ("pytorch", "infer", 64),
+    ]
+
+
+def test_include_that_only_names_existing_combinations_changes_nothing() -> None:
+    assert expand(DEMO) == expand(DEMO + "include: [{framework: tensorflow}]\n")
+
+
+def test_a_later_entry_of_include_overwrites_what_earlier_ones_added() -> None:
+    cells = expand(
+        DEMO + "include: [{seed: 1}, {phase: train, seed: 2, num_steps: 7}, {seed: 3}, {phase: infer, seed: 4}]\n"
+    )
+    assert pick(cells, "phase", "seed", "num_steps") == [("train", 3, 7), ("infer", 4, 30)] * 2
+
+
+def test_include_alone_can_make_the_cells_when_all_combinations_are_excluded() -> None:
+    text = DEMO + "exclude: [{device: cpu}]\n"
+    text += "include: [{model: conv6, framework: pytorch, device: gpu, phase: infer}]\n"
+    assert pick(expand(text), "device") == [("gpu",)]
+
+
+def test_whole_numbers_serve_where_fractions_are_allowed_and_make_the_same_cell() -> None:
+    whole, fraction = expand(DEMO + "include: [{min_seconds: 1}]\n"), expand(DEMO + "include: [{min_seconds: 1.0}]\n")
+    assert [planned.cell.cell_id for planned in whole] == [planned.cell.cell_id for planned in fraction]
+
+
+def test_the_example_of_the_github_documentation() -> None:
+    # fruit: batch_size (apple 8, pear 16, banana 32); color: seed (green 1, pink 2, none 0, the default of a cell);
+    # animal: min_seconds (cat 1, dog 3, none 2); shape: num_steps (circle 40, none 30).
+    text = """
+name: fruit
+axes: {batch_size: [8, 16], min_seconds: [1, 3]}
+defaults: {model: conv6, framework: pytorch, device: cpu, phase: train}
+include:
+  - seed: 1
+  - {seed: 2, min_seconds: 1}
+  - {batch_size: 8, num_steps: 40}
+  - batch_size: 32
+  - {batch_size: 32, min_seconds: 1}
+"""
+    assert pick(expand(text), "batch_size", "min_seconds", "seed", "num_steps") == [
+        (8, 1, 2, 40),  # apple, cat, pink, circle
+        (8, 3, 1, 40),  # apple, dog, green, circle
+        (16, 1, 2, 30),  # pear, cat, pink
+        (16, 3, 1, 30),  # pear, dog, green
+        (32, 2, 0, 30),  # banana
+        (32, 1, 0, 30),  # banana, cat
+    ]

@@ -1,0 +1,136 @@
+"""Errors in what a matrix file makes: cells that lack keys, contradict themselves or are there already; limits."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.errors import UserError
+from matrix_files import DEMO, OWN_CELL, catch_error, expand, expand_or_refuse, pick, swap
+from runner.checkout import ROOT
+from runner.matrix import expansion
+from runner.matrix.definition import MAX_COMBINATIONS, read_definition
+from runner.matrix.expansion import expand_matrix
+from runner.yaml_files.errors import ErrorKind
+from runner.yaml_files.reading import parse_yaml
+
+# What is wrong: the file, the line and the key that the error names, its kind.
+ERRORS = {
+    "two lists that make the same cell": (
+        DEMO + "include:\n" + OWN_CELL.replace("train", "[train, infer]") + OWN_CELL,
+        10,
+        "include[1]",
+        ErrorKind.DUPLICATE,
+    ),
+    "everything excluded": (DEMO + "exclude:\n- device: cpu\n", 9, "exclude", ErrorKind.EMPTY),
+    "own cell lacks keys": (DEMO + "include:\n- device: gpu\n", 9, "include[0]", ErrorKind.MISSING_KEY),
+    "two equal entries": (DEMO + "include:\n" + OWN_CELL * 2, 10, "include[1]", ErrorKind.DUPLICATE),
+    "two entries that default to the same cell": (
+        swap("phase: ", "seed: [1]\n  phase: ") + "include:\n" + OWN_CELL + OWN_CELL.replace("}", ", seed: 0}"),
+        11,
+        "include[1]",
+        ErrorKind.DUPLICATE,
+    ),
+    "missing folder": (swap("16", "16,\n  data_dir: no/such"), 8, "defaults.data_dir", ErrorKind.NOT_FOUND),
+    "number as folder": (swap("16", "16, data_dir: 7"), 7, "defaults.data_dir", ErrorKind.WRONG_TYPE),
+    "empty folder name": (swap("16", "16, data_dir: ''"), 7, "defaults.data_dir", ErrorKind.WRONG_FORMAT),
+    "folder for a model that reads none": (
+        swap("[conv6]", "[matmul]") + "exclude: [{phase: train}]\ninclude: [{data_dir: .}]\n",
+        9,
+        "include[0].data_dir",
+        ErrorKind.CONFLICT,
+    ),
+    "phase that the model has not": (swap("[conv6]", "[matmul]"), 6, "axes.phase[0]", ErrorKind.CONFLICT),
+    "classes that the model has not": (
+        swap("[conv6]", "[cyclegan]") + "include: [{num_classes: 10}]\n",
+        8,
+        "include[0].num_classes",
+        ErrorKind.CONFLICT,
+    ),
+    "classes that the model needs": (
+        swap("16", "16, num_classes: null"),
+        7,
+        "defaults.num_classes",
+        ErrorKind.CONFLICT,
+    ),
+    "mode of JAX": (swap("tensorflow]", "jax]\n  mode: [eager]"), 5, "axes.mode[0]", ErrorKind.CONFLICT),
+    "key missing everywhere": (swap("defaults: {batch_size: 16}\n", ""), 2, "axes", ErrorKind.MISSING_KEY),
+    "mode from include": (
+        DEMO + "include:\n- phase: train\n  mode: graph\n",
+        10,
+        "include[0].mode",
+        ErrorKind.CONFLICT,
+    ),
+    "size too small for the model": (swap("16", "16, input_size: 4"), 7, "defaults.input_size", ErrorKind.CONFLICT),
+    "several GPUs on a CPU": (swap("16", "16, num_gpus: 2"), 7, "defaults.num_gpus", ErrorKind.CONFLICT),
+    "mode from defaults": (swap("16", "16,\n mode: graph"), 8, "defaults.mode", ErrorKind.CONFLICT),
+    "mode from an axis": (swap("phase: ", "mode: [eager,\n  graph]\n  phase: "), 7, "axes.mode[1]", ErrorKind.CONFLICT),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "key", "kind"), ERRORS.values(), ids=ERRORS)
+def test_an_error_names_file_line_and_key(tmp_path: Path, text: str, line: int, key: str, kind: ErrorKind) -> None:
+    error = catch_error(tmp_path, text)
+    assert (error.file, error.line, error.key, error.kind) == (str(tmp_path / "demo.yaml"), line, key, kind)
+    assert "\n" not in str(error)
+    assert "Input should" not in str(error)
+
+
+def make_sweep(num_seeds: int) -> str:
+    return DEMO.replace(
+        "defaults: {batch_size: 16}", f"  batch_size: {list(range(1, 101))}\n  seed: {list(range(num_seeds))}"
+    )
+
+
+def test_a_product_above_the_limit_is_refused_before_it_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_iter_combinations", None)
+    num_seeds = MAX_COMBINATIONS // 400 + 1
+    with pytest.raises(UserError) as caught:
+        expand(make_sweep(num_seeds))
+    expected = (
+        "demo.yaml:2: axes: 1 x 2 x 1 x 2 x 100 x 251 values make 100,400 combinations, expected at most 100,000;"
+    )
+    assert str(caught.value).startswith(expected)
+
+
+def test_a_product_at_the_limit_passes_the_check() -> None:
+    definition = read_definition(parse_yaml(make_sweep(MAX_COMBINATIONS // 400), "demo.yaml"))
+    assert pick([next(expand_matrix(definition, Path()))], "model", "framework", "batch_size", "seed")[0] == (
+        "conv6",
+        "pytorch",
+        1,
+        0,
+    )
+
+
+def test_lists_that_make_too_many_entries_are_refused_with_the_entry() -> None:
+    axes = DEMO.replace("defaults: {batch_size: 16}\n", "  batch_size: [1]\n  seed: [0]\n")
+    sizes, seeds = list(range(2, 102)), list(range(1000))
+    text = axes + f"include:\n- num_steps: 7\n- {{batch_size: {sizes}, seed: {seeds}}}\n"
+    with pytest.raises(UserError) as caught:
+        expand(text)
+    expected = "demo.yaml:11: include[1]: the lists in the entries so far make more than 100,000 entries, the limit;"
+    assert str(caught.value).startswith(expected)
+    with pytest.raises(UserError, match="lacks 'model', 'framework', 'device', 'phase'; add"):  # one less: not too many
+        expand(text.replace("- num_steps: 7\n", ""))
+
+
+def test_different_cells_whose_ids_collide_are_not_called_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.schema.cell.hash_text", lambda text: "00000000")
+    with pytest.raises(
+        UserError, match=r"^demo\.yaml:2: axes: gives the id .*-00000000 to two different cells, by chance;"
+    ):
+        expand(DEMO.replace("axes:\n", "axes:\n  seed: [0, 1]\n"))
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_a_built_in_matrix_with_a_slip_gives_cells_or_one_line(data: st.DataObject) -> None:
+    text = (ROOT / "runner" / "matrices" / "smoke.yaml").read_text()
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, start + 12))
+    slip = data.draw(st.text(st.sampled_from(list("aen019.:-,&*!|>'\"#?[]{}<~ \n\t")), max_size=4))
+    outcome = expand_or_refuse(text[:start] + slip + text[end:])
+    assert isinstance(outcome, list) or outcome.startswith("demo.yaml:")
+    assert isinstance(outcome, list) or 1 == len(outcome.splitlines())

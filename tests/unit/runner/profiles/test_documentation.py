@@ -1,0 +1,49 @@
+"""docs/profiles.md: its table of keys and its examples."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from profile_files import write
+from runner.checkout import ROOT
+from runner.profiles.loading import load_profile
+from runner.profiles.model import Profile
+
+
+def list_keys(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
+    """Return every key of a profile, `pools.*.node_affinity[][].key` for one, with its default."""
+    keys: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{name}"
+        keys[path] = ... if field.is_required() else field.default
+        keys |= list_part_keys(field.annotation, path)
+    return keys
+
+
+def list_part_keys(annotation: Any, path: str) -> dict[str, Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return list_keys(annotation, f"{path}.")
+    suffix = {tuple: "[]", dict: ".*"}.get(getattr(annotation, "__origin__", None), "")
+    found = {}
+    for part in get_args(annotation):
+        found |= list_part_keys(part, path + suffix)
+    return found
+
+
+def test_the_documentation_has_every_key_and_its_default() -> None:
+    table = (ROOT / "docs/profiles.md").read_text().partition("## Keys")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([^`]+)` \| (?:`([^`]*)`|(needed)) \| \S", table, re.MULTILINE)
+    documented = {key: ... if needed else json.loads(default) for key, default, needed in rows}
+    keys = list_keys(Profile)
+    defaults = {key: value if value is ... else json.loads(json.dumps(value)) for key, value in keys.items()}
+    assert documented == {"extends": None} | defaults
+
+
+def test_every_example_of_the_documentation_is_a_profile(tmp_path: Path) -> None:
+    examples = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/profiles.md").read_text(), re.S)
+    assert len(examples) >= 3
+    for number, example in enumerate(examples):
+        load_profile(write(tmp_path, example, f"{number}.yaml"))

@@ -1,0 +1,98 @@
+"""Which profile a name or a context means, and how one extends another."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UserError
+from factories import make_cell
+from profile_files import write
+from runner.profiles.loading import BUILTIN_PROFILES, find_profile, load_profile
+from runner.yaml_files.errors import ErrorKind, YamlError
+
+
+@pytest.mark.parametrize("name", BUILTIN_PROFILES)
+def test_a_built_in_profile_is_valid_and_has_its_name(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    assert profile.explain_unsupported(make_cell()) is None
+
+
+@pytest.mark.parametrize(
+    ("context", "name"),
+    [
+        ("gke_project_us-central1-a_bench", "gke"),
+        ("arn:aws:eks:us-east-1:123456789012:cluster/bench", "eks"),
+        ("arn:aws-cn:eks:cn-north-1:123456789012:cluster/bench", "eks"),
+        ("ada@bench.us-east-1.eksctl.io", "eks"),
+        ("kind-bench", "kind"),
+    ],
+)
+def test_a_context_tells_its_profile(context: str, name: str) -> None:
+    assert find_profile(None, context).name == name
+
+
+def test_a_profile_that_is_named_comes_before_the_contexts() -> None:
+    assert find_profile("eks", "kind-bench").name == "eks"
+
+
+def test_a_context_that_tells_nothing_needs_a_profile() -> None:
+    with pytest.raises(UserError, match=r"context minikube: .* add --profile eks, gke, kind or the path of yours"):
+        find_profile(None, "minikube")
+
+
+# extends
+
+
+def test_a_profile_has_what_it_says_and_the_rest_of_the_one_it_extends(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, "extends: gke\npools: {gpu: {cpus: 7}}\nenvironment: {A: b}\n"))
+    base = load_profile("gke")
+    assert profile.pools["gpu"] == base.pools["gpu"].model_copy(update={"cpus": 7})
+    assert profile == base.model_copy(
+        update={"name": "mine", "environment": {"A": "b"}, "pools": base.pools | {"gpu": profile.pools["gpu"]}}
+    )
+
+
+def test_lists_are_replaced_whole(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, "extends: gke\npools: {gpu: {tolerations: []}}\n"))
+    assert profile.pools["gpu"].tolerations == ()
+
+
+def test_profiles_extend_one_another_from_their_own_folders(tmp_path: Path) -> None:
+    write(tmp_path, "extends: base.yaml\nstart_seconds: 1\n", "teams/a/mine.yaml")
+    write(
+        tmp_path, "extends: ../all.yaml\nstart_seconds: 2\ntermination_grace_period_seconds: 2\n", "teams/a/base.yaml"
+    )
+    write(tmp_path, "extends: kind\ntermination_grace_period_seconds: 3\ntmp_size: 3Gi\n", "teams/all.yaml")
+    profile = load_profile(str(tmp_path / "teams/a/mine.yaml"))
+    assert (profile.start_seconds, profile.termination_grace_period_seconds, profile.tmp_size) == (1, 2, "3Gi")
+    assert profile.name == "mine"
+
+
+def test_null_removes_what_the_other_says(tmp_path: Path) -> None:
+    write(tmp_path, "extends: gke\nstore_secret: s\ndo_not_disrupt: false\nenvironment: {A: a, B: b}\n", "base.yaml")
+    own = (
+        "extends: base.yaml\nstore_secret: null\ndo_not_disrupt: ~\nenvironment: {A: null}\npools: {gpu: null}\ngpu:\n"
+    )
+    profile = load_profile(write(tmp_path, own))
+    assert (profile.store_secret, profile.do_not_disrupt, profile.environment) == (None, True, {"B": "b"})
+    assert (set(profile.pools), profile.gpu) == ({"cpu"}, None)
+
+
+def test_a_file_may_have_the_name_of_the_built_in_profile_that_it_extends(tmp_path: Path) -> None:
+    assert load_profile(write(tmp_path, "extends: gke\nstart_seconds: 1\n", "gke.yaml")).start_seconds == 1
+
+
+@pytest.mark.parametrize("name", ["gkee", "", "/", "no", "GKE", "x" * 5000])
+def test_a_name_of_no_profile_gets_the_nearest(name: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_profile(name)
+    message = str(caught.value)
+    assert message.startswith(f"--profile {name}: is none; ")
+    assert message.endswith("or give the path of a .yaml file")
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(YamlError) as caught:
+        load_profile("no/such.yaml")
+    assert (caught.value.file, caught.value.line, caught.value.kind) == ("no/such.yaml", None, ErrorKind.NOT_FOUND)

@@ -1,0 +1,190 @@
+"""The words of the errors in a profile, each message once, after the name of the file."""
+
+from pathlib import Path
+
+import pytest
+
+from profile_files import catch_error
+
+ODD = "pools: {cpu: {node_affinity: [[{key: a, operator: "
+MESSAGES = [
+    (
+        "",
+        "1: the file is empty, expected a profile; write `extends: gke` for one, and what differs",
+    ),
+    (
+        "- a",
+        "1: found no keys, expected a profile; write `extends: gke` for one, and what differs",
+    ),
+    (
+        "extends: gkee",
+        "1: extends: found 'gkee', expected a profile: eks, gke, kind or the path of a .yaml file; did you mean 'gke'?",
+    ),
+    (
+        "extends: 3",
+        "1: extends: found no name, expected a profile: eks, gke, kind or the path of a .yaml file",
+    ),
+    (
+        "extends: no.yaml",
+        "1: extends: there is no file 'no.yaml', seen from the folder of this one, expected a profile: eks, gke, "
+        "kind or the path of a .yaml file",
+    ),
+    (
+        "name: a",
+        "1: pools: is missing; docs/profiles.md says what it takes",
+    ),
+    (
+        "pools: {}",
+        "1: pools: is empty; write `cpu` or `gpu` below it, with `cpus` and `memory`",
+    ),
+    (
+        "extends: gke\npols: {}",
+        "2: pols: unknown key; did you mean 'pools'?",
+    ),
+    (
+        "extends: gke\npools: {tpu: {cpus: 1}}",
+        "2: pools.tpu: found the key tpu, expected 'cpu' or 'gpu'; did you mean 'gpu'?",
+    ),
+    (
+        "extends: gke\npools: [cpu]",
+        "2: pools: found a list, expected keys with values",
+    ),
+    (
+        "extends: gke\npools: {cpu: {cpus: '4'}}",
+        "2: pools.cpu.cpus: found the text '4', expected a whole number, at least 1, at most 1000000000; write 4 "
+        "without quotes",
+    ),
+    (
+        "extends: gke\nbackoff_limit: 21",
+        "2: backoff_limit: found the number 21, expected a whole number, at least 0, at most 20",
+    ),
+    (
+        "extends: gke\ndo_not_disrupt: 'no'",
+        "2: do_not_disrupt: found the text 'no', expected true or false",
+    ),
+    (
+        "extends: gke\nlabels: {benchmatrix/pool: x}",
+        "2: labels: benchmatrix/pool is set by the tool; take another key",
+    ),
+    (
+        "extends: gke\nlabels: {team: a b}",
+        "2: labels.team: found the text 'a b', expected a label's value: letters, digits, '-', '_' and '.' "
+        "(letters or digits at its ends, at most 63 characters)",
+    ),
+    (
+        "extends: gke\nenvironment: {A: on}",
+        "2: environment.A: found `on`, which YAML 1.1 reads as true, expected a text; put it in quotes",
+    ),
+    (
+        "extends: gke\nenvironment: {4A: x}",
+        "2: environment.4A: found the key '4A', expected a variable's name: letters, digits and '_', no digit first",
+    ),
+    (
+        "extends: gke\nenvironment: {HOME: x}",
+        "2: environment.HOME: found the key 'HOME', expected another name: HOME and BENCH_... are set by the tool",
+    ),
+    (
+        'extends: gke\nenvironment: {A: "x\\0"}',
+        "2: environment.A: found the text 'x\\x00', expected a text of whole characters, none of them NUL",
+    ),
+    (
+        f"extends: gke\nenvironment: {{A: {'x' * 32_769}}}",
+        "2: environment.A: found the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...', "
+        "expected at most 32,768 bytes; put larger things on the `data` volume",
+    ),
+    (
+        "extends: gke\nenvironment: {" + ", ".join(f"A{number}: {'x' * 30_000}" for number in range(9)) + "}",
+        "2: environment: has 270,027 bytes in all, expected at most 262,144; put larger things on the `data` volume",
+    ),
+    (
+        "extends: gke\nnamespace: a.b",
+        "2: namespace: found the text 'a.b', expected a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 "
+        "characters)",
+    ),
+    (
+        "extends: gke\nservice_account: A",
+        "2: service_account: found the text 'A', expected a name of a-z, 0-9, '-' and '.' (letters or digits at "
+        "its ends and around dots, at most 253 characters)",
+    ),
+    (
+        "extends: gke\nservice_account_annotations: {a b: c}",
+        "2: service_account_annotations.'a b': found the key 'a b', expected a label's key, such as "
+        "`cloud.google.com/gke-accelerator` (at most 63 characters after /)",
+    ),
+    (
+        'extends: gke\nservice_account_annotations: {a: "b\\nc"}',
+        "2: service_account_annotations.a: found the text 'b\\nc', expected one line of at most 4,096 characters",
+    ),
+    (
+        "extends: gke\npools: {cpu: {memory: 4GB}}",
+        "2: pools.cpu.memory: found the text '4GB', expected an amount of bytes such as `12Gi` or `500M` (a "
+        "whole number and Ki, Mi, Gi, Ti, k, M, G, T)",
+    ),
+    (
+        f"extends: gke\n{ODD}In}}]]}}}}",
+        "2: pools.cpu.node_affinity[0][0].values: is missing or empty; `In` needs a list of at least one",
+    ),
+    (
+        f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}",
+        "2: pools.cpu.node_affinity[0][0].values: `Exists` takes none; remove them, or write `In` or `NotIn`",
+    ),
+    (
+        "extends: gke\npools: {cpu: {node_affinity: [[]]}}",
+        "2: pools.cpu.node_affinity[0]: found a list of 0, expected at least 1",
+    ),
+    (
+        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, value: b}]}}",
+        "2: pools.cpu.tolerations[0].value: `Exists` takes none; remove it, or write `operator: Equal`",
+    ),
+    (
+        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, effect: noschedule}]}}",
+        "2: pools.cpu.tolerations[0].effect: found the text 'noschedule', expected 'NoSchedule' or "
+        "'PreferNoSchedule' or 'NoExecute', or null; did you mean 'NoSchedule'?",
+    ),
+    (
+        "extends: gke\ngpu: null",
+        "2: gpu: is missing; say what GPUs the nodes of the pool `gpu` have",
+    ),
+    (
+        "extends: kind\ngpu: {name: x, compute_capability: [7, 5], max_per_node: 1}",
+        "2: gpu: there is no pool `gpu`; write pools.gpu, or `gpu: null`",
+    ),
+    (
+        "extends: gke\ngpu: {compute_capability: [7]}",
+        "2: gpu.compute_capability: found a list of 1, expected one more value",
+    ),
+    (
+        "extends: gke\ngpu: {compute_capability: [7, 5, 0]}",
+        "2: gpu.compute_capability: found a list of 3, expected at most 2",
+    ),
+    (
+        "extends: gke\ngpu: {resource: gpu}",
+        "2: gpu.resource: found the text 'gpu', expected what the device plugin calls a GPU, such as "
+        "`nvidia.com/gpu` or `nvidia.com/gpu.shared`",
+    ),
+    (
+        "extends: gke\nimages: {pytorch: {cpu: ''}}",
+        "2: images.pytorch.cpu: found the text '', expected an image such as `registry.example/team/pytorch:1` "
+        "or `...@sha256:` and 64 hex digits",
+    ),
+    (
+        "extends: gke\ndata: {claim: c, mount_path: data}",
+        "2: data.mount_path: found the text 'data', expected the path of a folder from the root, such as "
+        "`/data`, without ':', '.', '..' and a '/' behind",
+    ),
+    (
+        "extends: gke\ndata: {claim: c, mount_path: /tmp}",
+        "2: data.mount_path: found the text '/tmp', expected another folder than /, /dev, /dev/shm, /proc, /sys, "
+        "/tmp, `/data` for one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MESSAGES, ids=[message[:40] for _, message in MESSAGES])
+def test_an_error_says_what_was_expected_and_how_to_mend_it(tmp_path: Path, text: str, message: str) -> None:
+    assert str(catch_error(tmp_path, text)) == f"{tmp_path}/mine.yaml:{message}"
+
+
+def test_a_profile_that_extends_itself_is_told_to_stop(tmp_path: Path) -> None:
+    message = "1: extends: found 'mine.yaml', which extends this file in turn; remove one of the two"
+    assert str(catch_error(tmp_path, "extends: mine.yaml")) == f"{tmp_path}/mine.yaml:{message}"

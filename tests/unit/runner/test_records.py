@@ -1,0 +1,99 @@
+"""Damaged records count as missing; records are read once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.schema import Run
+from bench.store import Store
+from collector.results.load import load_run
+from factories import put_documents
+from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.tasks import Task
+from runner.records import Records
+from runner.runs import (
+    count_failed_repeats,
+    describe_damage,
+    find_unfinished_run,
+    list_missing_repeats,
+)
+from stored_runs import CELL_A, CELL_B, make_ok, make_own_run, name_repeats
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}/store")
+
+
+def damage_first(run: Run, store: Store, how: str) -> str:
+    """Put a damaged record of CELL_A into the store and return its key."""
+    result = make_ok(run, CELL_A)
+    data = result.to_json()
+    damaged = {
+        "cut": data[: len(data) // 2],
+        "empty": b"",
+        "no-json": b"{",
+        "other-version": data.replace(b'"schema_version": 2', b'"schema_version": 3', 1),
+        "anothers": make_ok(run, CELL_B).to_json(),
+    }[how]
+    assert damaged != data
+    key = f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-{result.attempt}.json"
+    store.put(key, damaged)
+    return key
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "no-json", "other-version", "anothers"])
+def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) -> None:
+    run = make_own_run()
+    put_documents(store, run, [make_ok(run, CELL_B)])
+    key = damage_first(run, store, how)
+
+    for retry_failed in (False, True):
+        assert name_repeats(list_missing_repeats(store, run, retry_failed=retry_failed)) == [("pytorch", 1)]
+    assert count_failed_repeats(store, run) == 0
+    assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
+    assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
+    warnings: list[str] = []
+    describe_damage(Records.of(store, run).look(), warnings.append)
+    assert warnings == [f"damaged records: 1, which count as missing; {key} for one"]
+
+
+def test_a_damaged_record_counts_for_the_name_of_the_next_job(store: Store) -> None:
+    run = make_own_run()
+    damage_first(run, store, "cut")
+    look = Records.of(store, run).look()
+    assert look.num_records == {(CELL_A.cell_id, 1): 1}
+
+
+@pytest.mark.parametrize("order", ["damaged-first", "damaged-last"])
+def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: str, store: Store) -> None:
+    run = make_own_run()
+    damage_first(run, store, "cut")
+    repeat = list_missing_repeats(store, run)[0]
+    task = Task(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1))
+    recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
+    assert recorder.find_record(task) is None
+    result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
+    put_documents(store, run, [result])
+    assert recorder.find_record(task) == result
+
+
+def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_own_run()
+    put_documents(store, run, [make_ok(run, CELL_A)])
+    read: list[str] = []
+    get_many = Store.get_many
+
+    def note(self: Store, keys: Any) -> Any:
+        keys = list(keys)
+        read.extend(keys)
+        return get_many(self, keys)
+
+    monkeypatch.setattr(Store, "get_many", note)
+    records = Records.of(store, run)
+    records.look()
+    put_documents(store, run, [make_ok(run, CELL_B)])
+    look = records.look()
+    assert (2, 2) == (len(read), len(look.ok))

@@ -1,0 +1,173 @@
+"""Which run is resumed, and what is missing in it."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import UserError
+from bench.store import Store
+from factories import make_cell, make_run, put_documents
+from runner.runs import (
+    check_run_id,
+    check_same_plan,
+    count_failed_repeats,
+    find_newest_run,
+    find_unfinished_run,
+    list_missing_repeats,
+    read_run,
+)
+from stored_runs import CELL_A, CELL_B, NOW, make_failed, make_ok, make_own_run, name_repeats
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}/store")
+
+
+def test_missing_is_what_has_no_key(store: Store) -> None:
+    run = make_own_run(repeats=2)
+    put_documents(store, run, [make_ok(run, CELL_A), make_failed(run, CELL_B), make_ok(run, CELL_B, repeat=2)])
+
+    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2)]
+
+
+def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_well(store: Store) -> None:
+    run = make_own_run(repeats=2)
+    results = [
+        make_failed(run, CELL_A),
+        make_ok(run, CELL_A, attempt="a2"),
+        make_failed(run, CELL_B),
+        make_failed(run, CELL_B, attempt="a2"),
+    ]
+    put_documents(store, run, results)
+
+    assert name_repeats(list_missing_repeats(store, run, retry_failed=True)) == [
+        ("tensorflow", 1),
+        ("pytorch", 2),
+        ("tensorflow", 2),
+    ]
+    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2), ("tensorflow", 2)]
+    assert count_failed_repeats(store, run) == 1
+
+
+def test_keys_that_are_no_results_and_results_of_other_cells_do_not_count(store: Store) -> None:
+    run = make_own_run()
+    put_documents(store, run, [make_ok(run, make_cell(batch_size=1)), make_ok(run, CELL_A, repeat=2)])
+    store.put(f"runs/{run.run_id}/results/notes.txt", b"")
+    store.put(f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-a1.json.tmp", b"")
+
+    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 1), ("tensorflow", 1)]
+
+
+def test_the_newest_run_is_the_one_begun_last_whatever_its_name(store: Store) -> None:
+    for name, age_hours in (("zzz", 3), ("aaa", 1), ("mmm", 2)):
+        put_documents(store, make_run(run_id=name, created_at=NOW - timedelta(hours=age_hours)), [])
+
+    assert find_newest_run(store).run_id == "aaa"
+
+
+def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
+    put_documents(store, make_run(run_id="good"), [])
+    store.put("runs/no-plan/results/x.json", b"{}")
+    store.put("runs/damaged/run.json", b"{")
+    newer = make_run(run_id="newer", created_at=NOW + timedelta(hours=1)).to_json()
+    store.put("runs/newer/run.json", newer.replace(b'"schema_version": 2', b'"schema_version": 3', 1))
+
+    assert find_newest_run(store).run_id == "good"
+
+
+def test_a_store_without_runs_is_said_to_have_none(store: Store) -> None:
+    with pytest.raises(UserError, match=r"store file://.*: no run here; name the right one with --store, or begin one"):
+        find_newest_run(store)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_found"),
+    [
+        ({}, True),
+        ({"begun": NOW - timedelta(hours=23, minutes=59)}, True),
+        ({"begun": NOW - timedelta(hours=24, seconds=1)}, False),
+        ({"begun": NOW + timedelta(minutes=5)}, True),  # another machine's clock, or this one's set back
+        ({"hostname": "bench-2"}, False),
+        ({"repeats": 2}, False),
+        ({"cells": (CELL_A,)}, False),
+        ({"timeout_seconds": 1.0}, True),
+        ({"git_revision": "0" * 40, "tool_version": "0.0.1", "user": "eve"}, True),
+        ({"run_id": "my-run"}, False),  # named by the user: resumed by that name alone
+        ({"run_id": "smoke-20260301-120000-ab12x"}, False),
+    ],
+)
+def test_a_run_of_the_same_plan_is_resumed_on_the_same_machine_within_a_day(
+    changes: dict[str, Any], is_found: bool, store: Store
+) -> None:
+    run = make_own_run(**changes)
+    put_documents(store, run, [])
+
+    found = find_unfinished_run(store, make_own_run(number="0000"), retry_failed=False)
+
+    assert found == (run if is_found else None)
+
+
+def test_of_two_unfinished_runs_the_newer_one_is_resumed(store: Store) -> None:
+    for hours in (3, 1, 2):
+        put_documents(store, make_own_run(begun=NOW - timedelta(hours=hours), number="ffff"), [])
+
+    found = find_unfinished_run(store, make_own_run(), retry_failed=False)
+
+    assert found is not None
+    assert found.created_at == NOW - timedelta(hours=1)
+
+
+def test_a_finished_run_is_resumed_only_to_retry_what_failed(store: Store) -> None:
+    finished = make_own_run(begun=NOW - timedelta(hours=1))
+    put_documents(store, finished, [make_ok(finished, CELL_A), make_failed(finished, CELL_B)])
+
+    assert find_unfinished_run(store, make_own_run(), retry_failed=False) is None
+    assert find_unfinished_run(store, make_own_run(), retry_failed=True) == finished
+
+
+def test_a_run_without_failures_is_not_resumed_to_retry(store: Store) -> None:
+    finished = make_own_run(begun=NOW - timedelta(hours=1))
+    put_documents(store, finished, [make_ok(finished, CELL_A), make_ok(finished, CELL_B)])
+
+    assert find_unfinished_run(store, make_own_run(), retry_failed=True) is None
+
+
+def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: Store) -> None:
+    run = make_own_run(begun=NOW - timedelta(hours=2))
+    put_documents(store, run, [])
+    store.put("runs/smoke-20260301-115900-0000/run.json", b"{")
+    store.put("runs/smoke-20260301-115901-0000/results/x.json", b"{")
+    for minute in range(20):
+        put_documents(store, make_own_run(begun=NOW + timedelta(minutes=minute), hostname="bench-2"), [])
+        put_documents(store, make_run(run_id=f"smoke-big-20260301-12{minute:02}00-0000"), [])
+
+    assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
+
+
+def test_the_name_of_a_run_of_another_plan_is_refused() -> None:
+    here, there = make_own_run(), make_own_run(repeats=5)
+
+    with pytest.raises(UserError, match=r"m\.yaml: run smoke-.* other cells or repeats \(10 repeats, here 2\); give"):
+        check_same_plan(there, here, "m.yaml")
+
+
+def test_a_plan_is_the_same_whatever_the_order_of_its_cells() -> None:
+    check_same_plan(make_run((CELL_B, CELL_A)), make_run((CELL_A, CELL_B)), "m.yaml")
+
+
+@pytest.mark.parametrize("run_id", ["", "My-Run", "a b", "-a", "a-", "../up", "a/b", "x" * 64, "ä"])
+def test_what_is_no_id_of_a_run_is_refused(run_id: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"--run-id {run_id}: it takes")):
+        check_run_id(run_id)
+
+
+def test_a_run_named_but_unreadable_is_refused(store: Store) -> None:
+    store.put("runs/my-run/run.json", b"{}")
+
+    with pytest.raises(UserError, match=r"file://.*/runs/my-run/run\.json: no run of this version .*; give another"):
+        read_run(store, "my-run")
+    assert read_run(store, "other-run") is None
