@@ -256,7 +256,7 @@ def make_run(
 
 
 def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:
-    """Write the run and its results under the design's keys."""
+    """Write the run and its results under the keys that docs/architecture.md lists."""
     store.put(f"runs/{run.run_id}/run.json", run.to_json())
     for result in results:
         name = f"{result.repeat}-{result.attempt}.json"

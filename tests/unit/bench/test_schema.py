@@ -425,7 +425,7 @@ def test_an_unknown_model_is_refused_with_those_that_there_are() -> None:
 
 
 def compute_cell_id(fields: dict[str, Any]) -> str:
-    """The design's rule, written down a second time: slug and SHA-256 of JSON with sorted keys and no spaces."""
+    """The rule of ids, written down a second time: slug and SHA-256 of JSON with sorted keys and no spaces."""
     members = (f"{json.dumps(key)}:{json.dumps(fields[key])}" for key in sorted(fields))
     digest = hashlib.sha256(("{" + ",".join(members) + "}").encode("ascii")).hexdigest()
     device = fields["device"] if fields["num_gpus"] == 1 else f"{fields['num_gpus']}gpu"
