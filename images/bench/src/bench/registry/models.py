@@ -127,8 +127,8 @@ MODELS: dict[str, ModelSpec] = {
                 source="torchvision 0.29, ResNet50_Weights.IMAGENET1K_V1.meta",
             ),
         ),
-        # Fifty untrained layers enlarge rounding by 10^5 in the gradients of float32, then from step to step. In float64
-        # the gradients agree to 10^-12; what parts the later steps are Keras's float32 betas.
+        # Fifty untrained layers enlarge rounding by 10^5 in the gradients of float32, then from step to step. In
+        # float64 the gradients agree to 10^-12; what parts the later steps are Keras's float32 betas.
         mirror=MirrorCase(
             input_size=40,
             num_classes=10,
