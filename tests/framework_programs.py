@@ -20,3 +20,17 @@ def ask(interpreter: Path, program: str, *arguments: str) -> Answers:
     assert 0 == process.returncode, process.stderr[-3000:]
     answers: Answers = json.loads(process.stdout.splitlines()[-1])
     return answers
+
+
+def start_program(interpreter: Path, program: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a program of `programs` with the package and the tests on its path."""
+    command = [str(interpreter), str(PROGRAMS / program), *arguments]
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish_program(process: subprocess.Popen[str]) -> str:
+    """Return what a program printed; fail with its last words where it failed."""
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr[-3000:]
+    return stdout

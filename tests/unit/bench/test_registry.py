@@ -13,6 +13,7 @@ from bench.registry import FRAMEWORKS, MODELS, Framework, ModelSpec, list_gaps
 
 ROOT = Path(__file__).parents[3]
 BENCH = ROOT / "images" / "bench" / "src" / "bench"
+PROGRAMS = Path(__file__).parent / "programs"
 PROGRAM = ROOT / "docs" / "make_tables.py"
 
 
@@ -89,6 +90,9 @@ def test_every_framework_has_code_and_what_its_images_are_built_from(framework: 
     missing = [name for name in ("Dockerfile", *requirements) if not (ROOT / spec.image_folder / name).is_file()]
     assert missing == []
     assert (BENCH / "frameworks" / f"{framework}.py").is_file()
+    assert (BENCH / "data" / f"{framework}.py").is_file()
+    assert (PROGRAMS / f"check_{framework}.py").is_file()
+    assert (PROGRAMS / f"check_data_{framework}.py").is_file()
     assert spec.modes
     assert spec.devices
 

@@ -1,7 +1,7 @@
 """Every framework of the registry in everything that the collector keeps by framework."""
 
-from collector.frames import FRAMEWORK_PACKAGES
-from collector.plots.style import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
+from collector.results.frames import FRAMEWORK_PACKAGES
+from collector.report.plots.style import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
 
 from bench.registry import FRAMEWORKS
 from collector import comparisons

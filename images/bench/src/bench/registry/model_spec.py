@@ -52,6 +52,10 @@ class MirrorCase:
     """In float32: the error of each gradient over its norm."""
     min_share_alike: float = 0.95
     """Of all gradients that are not zero, those that agree to 0.1 %, at the least."""
+    loss_tolerances: Mapping[MirrorPrecision, float | None] = field(
+        default_factory=lambda: {"float32": 0.05, "float64": 1e-3}
+    )
+    """The relative error of the losses of the second and third step; None: not compared."""
     update_tolerances: Mapping[MirrorPrecision, float | None] = field(
         default_factory=lambda: {"float32": 0.05, "float64": 0.01}
     )

@@ -112,6 +112,51 @@ MODELS: dict[str, ModelSpec] = {
         ),
         mirror=MirrorCase(input_size=16, num_classes=10, modes=("graph", "compiled", "eager")),
     ),
+    "resnet50": ModelSpec(
+        description="ResNet50 v1.5: the stride is that of the 3x3 convolutions",
+        task="image-classification",
+        input_size=224,
+        num_classes=1000,
+        data="cifar10",
+        references=(
+            Reference(
+                input_size=224,
+                num_classes=1000,
+                num_parameters=(25_557_032,),
+                giga_macs=4.089,
+                source="torchvision 0.29, ResNet50_Weights.IMAGENET1K_V1.meta",
+            ),
+        ),
+        # Fifty untrained layers enlarge rounding by 10^5 in the gradients of float32, then from step to step. In
+        # float64 the gradients agree to 10^-12; what parts the later steps are Keras's float32 betas.
+        mirror=MirrorCase(
+            input_size=40,
+            num_classes=10,
+            gradient_tolerance=0.05,
+            loss_tolerances={"float32": None, "float64": 0.02},
+            update_tolerances={"float32": None, "float64": 0.05},
+        ),
+    ),
+    "vit-b-16": ModelSpec(
+        description="ViT-B/16, arXiv 2010.11929, table 1",
+        task="image-classification",
+        input_size=224,
+        num_classes=1000,
+        min_input_size=16,
+        input_size_multiple=16,  # a patch
+        data="cifar10",
+        references=(
+            Reference(
+                input_size=224,
+                num_classes=1000,
+                num_parameters=(86_567_656,),
+                giga_macs=17.564,
+                source="torchvision 0.29, ViT_B_16_Weights.IMAGENET1K_V1.meta",
+            ),
+        ),
+        # In float64 its 86 million weights would cost 4 GB.
+        mirror=MirrorCase(input_size=32, num_classes=10, batch_size=2, precisions=("float32",)),
+    ),
     "cyclegan": ModelSpec(
         description="CycleGAN: two generators, two discriminators; `infer`: one generator",
         task="image-translation",

@@ -1,0 +1,45 @@
+"""The cost of a step of ResNet50: a Cell in, StepCost out."""
+
+from bench.models.flops.layers import (
+    Layer,
+    StepCost,
+    compute_output_size,
+    connect,
+    convolve,
+    count_classifier,
+    count_image_bytes,
+    normalize,
+)
+from bench.schema import Cell
+
+# (channels of the 3x3 convolutions, blocks, stride of the first block) of the four stages.
+STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+EXPANSION = 4
+
+
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
+    assert cell.num_classes is not None
+    size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
+    layers = [convolve(3, 64, 7, size, has_bias=False), normalize(64)]
+    size = compute_output_size(size, 3, stride=2, padding=1)
+    num_channels = 64
+    for width, num_blocks, stride in STAGES:
+        out_size = compute_output_size(size, 3, stride=stride, padding=1)
+        layers += _list_bottleneck(num_channels, width, size, out_size, has_shortcut=True)
+        num_channels = EXPANSION * width
+        for _ in range(num_blocks - 1):
+            layers += _list_bottleneck(num_channels, width, out_size, out_size, has_shortcut=False)
+        size = out_size
+    layers.append(connect(num_channels, cell.num_classes))
+    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
+
+
+def _list_bottleneck(in_channels: int, width: int, in_size: int, out_size: int, *, has_shortcut: bool) -> list[Layer]:
+    out_channels = EXPANSION * width
+    layers = [convolve(in_channels, width, 1, in_size, has_bias=False), normalize(width)]
+    layers += [convolve(width, width, 3, out_size, has_bias=False), normalize(width)]  # v1.5: the stride is here
+    layers += [convolve(width, out_channels, 1, out_size, has_bias=False), normalize(out_channels)]
+    if has_shortcut:
+        layers += [convolve(in_channels, out_channels, 1, out_size, has_bias=False), normalize(out_channels)]
+    return layers

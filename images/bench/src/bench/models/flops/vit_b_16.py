@@ -1,0 +1,44 @@
+"""The cost of a step of ViT-B/16: a Cell in, StepCost out."""
+
+from bench.models.flops.layers import (
+    Layer,
+    StepCost,
+    attend,
+    connect,
+    convolve,
+    count_classifier,
+    count_image_bytes,
+    normalize,
+)
+from bench.schema import Cell
+
+PATCH_SIZE = 16
+WIDTH = 768
+NUM_LAYERS = 12
+MLP_WIDTH = 3072
+
+
+def count(cell: Cell) -> StepCost:
+    """Return the cost of one step: patches, twelve layers over them and the class token, a dense layer.
+
+    A fused attention computes the products of queries and keys once more in the backward pass; they are not counted.
+    """
+    assert cell.num_classes is not None
+    side = cell.input_size // PATCH_SIZE
+    length = side**2 + 1
+    embeddings = Layer(macs=0, num_parameters=(1 + length) * WIDTH)  # the class token and the positions
+    layers = [convolve(3, WIDTH, PATCH_SIZE, side), embeddings, *(NUM_LAYERS * _list_layer(length)), normalize(WIDTH)]
+    layers.append(connect(WIDTH, cell.num_classes))
+    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
+
+
+def _list_layer(length: int) -> list[Layer]:
+    return [
+        normalize(WIDTH),
+        connect(WIDTH, 3 * WIDTH, num_positions=length),
+        attend(length, WIDTH),
+        connect(WIDTH, WIDTH, num_positions=length),
+        normalize(WIDTH),
+        connect(WIDTH, MLP_WIDTH, num_positions=length),
+        connect(MLP_WIDTH, WIDTH, num_positions=length),
+    ]

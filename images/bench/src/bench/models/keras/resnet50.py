@@ -1,0 +1,43 @@
+"""ResNet50 in Keras 3: a Cell in, a keras.Model out; the mirror of torchvision's resnet50, layer by layer."""
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from bench.models.keras.image_layers import make_image_input
+from bench.models.keras.initializers import torch_uniform
+from bench.models.keras.resnet18 import convolve_and_normalize
+from bench.schema import Cell
+
+# (channels of the 3x3 convolutions, blocks, stride of the first block) of the four stages.
+STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+EXPANSION = 4
+
+
+def build(cell: Cell) -> keras.Model:
+    """Return ResNet50, channels last: 25,557,032 trainable parameters at 1000 classes.
+
+    v1.5: the stride is that of the 3x3 convolution, as torchvision has it (models/resnet.py). Padding,
+    norms and initial weights as in `bench.models.keras.resnet18`.
+    """
+    inputs = make_image_input(cell.input_size)
+    x = layers.ReLU()(convolve_and_normalize(inputs, 64, 7, stride=2))
+    # Padding with zeros equals PyTorch's padding with minus infinity, since no value after a ReLU is below zero.
+    x = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
+    for width, num_blocks, stride in STAGES:
+        for number in range(num_blocks):
+            x = _add_bottleneck(x, width, stride if number == 0 else 1)
+    x = layers.GlobalAveragePooling2D()(x)
+    weights, bias = (torch_uniform(x.shape[-1]) for _ in range(2))
+    return keras.Model(inputs, layers.Dense(cell.num_classes, kernel_initializer=weights, bias_initializer=bias)(x))
+
+
+def _add_bottleneck(x: Any, width: int, stride: int) -> Any:
+    shortcut = x
+    if stride != 1 or x.shape[-1] != EXPANSION * width:
+        shortcut = convolve_and_normalize(x, EXPANSION * width, 1, stride)
+    x = layers.ReLU()(convolve_and_normalize(x, width, 1))
+    x = layers.ReLU()(convolve_and_normalize(x, width, 3, stride))
+    x = convolve_and_normalize(x, EXPANSION * width, 1)
+    return layers.ReLU()(layers.Add()([x, shortcut]))
