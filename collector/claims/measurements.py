@@ -9,9 +9,8 @@ import pandas as pd
 from collector.claims.plausibility import Counted
 from collector.claims.study import Study
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, compare_cells
-from collector.labels import FRAMEWORK_NAMES, label_shared, label_workloads
+from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
 from collector.results.frames import Row, list_rows
-from collector.tables.presentation import describe_hardware
 from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
 
 MAX_LINES = 12
@@ -162,7 +161,7 @@ def _find_word(names: "pd.Series[str]", word: str) -> "pd.Series[bool]":
 
 
 def _describe_devices(pair: Row) -> str:
-    cpu = describe_hardware(pair["cpu_model_reference"], pair["num_threads_reference"], None)
+    cpu = label_hardware(pair["cpu_model_reference"], pair["num_threads_reference"])
     return f"{pair['gpu_name_subject']} over {cpu}"
 
 

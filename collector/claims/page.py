@@ -15,7 +15,7 @@ from collector.forecast.fit import Forecast, fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
 from collector.report.facts import list_facts
 from collector.results.collection import Collection
-from collector.tables.summary import summarize_collections
+from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
 READING = (

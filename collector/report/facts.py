@@ -1,15 +1,14 @@
-"""A Collection comes in, what to know first goes out: what was run where, how it ended, what to beware of."""
+"""State what a reader must know first: what was run where, how it ended, what to beware of."""
 
 from datetime import UTC, datetime
 
 import pandas as pd
 
-from bench.schema import Environment
-from collector.labels import FRAMEWORK_NAMES
+from collector.analysis import Analysis
+from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
-from collector.tables.presentation import describe_hardware
-from collector.tables.view import TableView
-from collector.units import GIB, NOT_THERE, format_duration, format_number
+from collector.tables.environments import describe_environment
+from collector.units import format_duration
 
 
 def state_outcome(collection: Collection) -> str:
@@ -45,9 +44,9 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text]
 
 
-def list_warnings(collection: Collection, summary: pd.DataFrame) -> list[str]:
-    """Return what a reader must know before trusting the figures. `summary` has labels."""
-    measured = summary[summary["num_ok"] > 0]
+def list_warnings(analysis: Analysis) -> list[str]:
+    """Return what a reader must know before trusting the figures."""
+    collection, measured = analysis.collection, analysis.measured
     unsteady = int((measured["num_counted"] - measured["num_steady"]).sum())
     single = int((measured["num_counted"] == 1).sum())
     unproven = int((measured["num_valid"] == 0).sum())
@@ -65,45 +64,6 @@ def list_warnings(collection: Collection, summary: pd.DataFrame) -> list[str]:
 def count_things(count: int, singular: str) -> str:
     """Return `1 cell`, `2 cells`."""
     return f"{count:,} {singular}{'' if count == 1 else 's'}"
-
-
-def present_environments(collection: Collection) -> TableView | None:
-    """Return one column per environment, one row per property; None where no result names its environment."""
-    if not collection.environments:
-        return None
-    counts = collection.results["environment_id"].value_counts()
-    columns = {
-        name: describe_environment(environment) | {"repeats": str(counts[name]), "hosts": _list_hosts(collection, name)}
-        for name, environment in collection.environments.items()
-    }
-    frame = pd.DataFrame(columns, dtype="str")
-    frame = frame[(frame != NOT_THERE).any(axis="columns")].rename_axis("property").reset_index()
-    return TableView(caption="Environments, by their id", frame=frame, words=frozenset(frame.columns))
-
-
-def describe_environment(environment: Environment) -> dict[str, str]:
-    """Return property to text, for people."""
-    gpu = environment.gpu
-    quota = environment.cpu_quota_cores
-    return {
-        "CPU": environment.cpu_model,
-        "visible cores": str(environment.num_visible_cores),
-        "CPU quota (cores)": f"{quota:g}" if quota else "no quota",
-        "threads": str(environment.num_threads),
-        "CPU governor": environment.cpu_governor or NOT_THERE,
-        "memory (GiB)": format_number(environment.memory_total_bytes, GIB),
-        "GPU": gpu.name if gpu else NOT_THERE,
-        "GPU memory (GiB)": format_number(gpu.memory_total_bytes, GIB) if gpu else NOT_THERE,
-        "GPU driver": gpu.driver_version if gpu else NOT_THERE,
-        "CUDA": (gpu and gpu.cuda_version) or NOT_THERE,
-        "cuDNN": (gpu and gpu.cudnn_version) or NOT_THERE,
-        "Python": environment.python_version,
-        "packages": ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items())),
-        "settings": ", ".join(f"{name}: {value}" for name, value in sorted(environment.settings.items())),
-        "image": environment.image or NOT_THERE,
-        "kernel": environment.kernel,
-        "revision": environment.git_revision or NOT_THERE,
-    }
 
 
 def _list_mixed_cells(collection: Collection, measured: pd.DataFrame) -> list[str]:
@@ -130,15 +90,10 @@ def _format_time(time: datetime) -> str:
 
 def _list_hardware(ok: pd.DataFrame) -> str:
     machines = ok[["cpu_model", "num_threads"]].drop_duplicates().itertuples(index=False, name=None)
-    return "; ".join(sorted(describe_hardware(cpu, threads, None) for cpu, threads in machines))
+    return "; ".join(sorted(label_hardware(cpu, threads) for cpu, threads in machines))
 
 
 def _list_frameworks(ok: pd.DataFrame) -> str:
     found = ok[["framework", "framework_version"]].fillna("(version not known)").drop_duplicates()
     names = found["framework"].map(FRAMEWORK_NAMES) + " " + found["framework_version"]
     return ", ".join(sorted(names))
-
-
-def _list_hosts(collection: Collection, environment_id: str) -> str:
-    results = collection.results
-    return ", ".join(sorted(results.loc[results["environment_id"] == environment_id, "hostname"].unique()))

@@ -13,7 +13,7 @@ from collector.claims.plausibility import (
 from collector.claims.study import load_study
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
-from collector.tables.summary import summarize_cells
+from collector.results.summary import summarize_cells
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_roofline, make_validity
 from measured_runs import collect_results, make_repeats
 
@@ -54,7 +54,7 @@ def ask(tmp_path, *results, **options):
 )
 def test_a_time_implies_a_rate(model, device, phase, flops_per_second):
     (rate,) = find_rates(model, "tensorflow", device, phase)
-    assert flops_per_second == pytest.approx(rate.flops_per_second, rel=1e-9)
+    assert rate.flops_per_second == pytest.approx(flops_per_second, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ def test_a_time_implies_a_rate(model, device, phase, flops_per_second):
 )
 def test_a_rate_is_a_share_of_what_bounds_the_stated_device(model, device, phase, percent):
     (rate,) = find_rates(model, "tensorflow", device, phase)
-    assert percent == pytest.approx(100 * rate.share_of_bound, abs=0.1)
+    assert 100 * rate.share_of_bound == pytest.approx(percent, abs=0.1)
 
 
 def test_conv6_is_read_at_both_sizes_and_possible_at_one():
     large, small = find_rates("conv6", "tensorflow", "gpu", "train")
-    assert (224, 32) == (large.input_size, small.input_size)
-    assert 20.3 == pytest.approx(large.flops_per_second / 1e12, abs=0.05)  # 3 * 2 * 7.54e9 * 64 / 0.14267
-    assert 0.414 == pytest.approx(small.flops_per_second / 1e12, abs=0.0005)  # 3 * 2 * 0.1539e9 * 64 / 0.14267
-    assert ("impossible", "possible") == (large.plausibility, small.plausibility)  # 2.49 and 0.05 times 8.1
+    assert (large.input_size, small.input_size) == (224, 32)
+    assert large.flops_per_second / 1e12 == pytest.approx(20.3, abs=0.05)  # 3 * 2 * 7.54e9 * 64 / 0.14267
+    assert small.flops_per_second / 1e12 == pytest.approx(0.414, abs=0.0005)  # 3 * 2 * 0.1539e9 * 64 / 0.14267
+    assert (large.plausibility, small.plausibility) == ("impossible", "possible")  # 2.49 and 0.05 times 8.1
 
 
 def test_of_the_28_times_six_are_impossible_and_four_implausible():
@@ -84,7 +84,7 @@ def test_of_the_28_times_six_are_impossible_and_four_implausible():
         (rate.entry.model, rate.entry.framework, rate.entry.device, rate.entry.phase): rate.plausibility
         for rate in list_beyond_bound(load_study(), {})
     }
-    assert {
+    assert found == {
         ("vgg16", "tensorflow", "gpu", "train"): "implausible",  # 9.84 of 8.1 TFLOP/s: 1.22
         ("vgg16", "pytorch", "gpu", "train"): "implausible",  # 9.01: 1.11
         ("vgg16", "tensorflow", "gpu", "infer"): "impossible",  # 29.9: 3.69
@@ -95,13 +95,13 @@ def test_of_the_28_times_six_are_impossible_and_four_implausible():
         ("cyclegan", "tensorflow", "gpu", "infer"): "impossible",  # 21.4 of 8.1 TFLOP/s: 2.64
         ("cyclegan", "pytorch", "gpu", "infer"): "impossible",  # 20.1: 2.48
         ("cyclegan", "tensorflow", "cpu", "infer"): "impossible",  # 487 of 198.4 GFLOP/s: 2.45
-    } == found
-    assert 28 == len(load_study().table)
+    }
+    assert len(load_study().table) == 28
 
 
 def test_the_cpus_likely_peak_is_not_its_bound():
     sentence = describe_bound(load_study().cpu)
-    assert 2 * 16 * 2 * 3.1e9 == pytest.approx(load_study().cpu.bound_flops_per_second)
+    assert load_study().cpu.bound_flops_per_second == pytest.approx(2 * 16 * 2 * 3.1e9)
     assert "is taken as 198 GFLOP/s" in sentence
     assert sentence.endswith("its likely peak is 70.0 to 128 GFLOP/s")
 
@@ -109,8 +109,8 @@ def test_the_cpus_likely_peak_is_not_its_bound():
 def test_the_15_percent_is_not_in_the_studys_table():
     gains = compute_latency_gains(load_study())
     expected = {"conv6": 0.186, "vgg16": 0.064, "resnet18": 0.098, "cyclegan": 0.061}
-    assert expected == {model: round(gain, 3) for model, gain in gains.items()}
-    assert 0.1025 == pytest.approx(sum(gains.values()) / 4, abs=5e-5)
+    assert {model: round(gain, 3) for model, gain in gains.items()} == expected
+    assert sum(gains.values()) / 4 == pytest.approx(0.1025, abs=5e-5)
 
 
 def test_the_tables_times_give_the_claimed_speedups():
@@ -118,12 +118,12 @@ def test_the_tables_times_give_the_claimed_speedups():
     for claim in study.claims:
         if claim.kind == "speedup":
             cpu, gpu = (study.find_entry(claim.model, "tensorflow", device, "train") for device in ("cpu", "gpu"))
-            assert claim.figure == round(cpu.milliseconds / gpu.milliseconds)
+            assert round(cpu.milliseconds / gpu.milliseconds) == claim.figure
 
 
 def test_operations_that_a_run_counted_replace_the_studys():
     (rate,) = find_rates("vgg16", "tensorflow", "gpu", "train", {("vgg16", 224, "train"): 1e9})
-    assert 64e9 / 0.60354 == pytest.approx(rate.flops_per_second)
+    assert rate.flops_per_second == pytest.approx(64e9 / 0.60354)
     assert rate.is_counted
 
 
@@ -137,7 +137,7 @@ def test_of_several_counts_of_one_work_the_fewest_operations_count():
             "flops_per_step": pd.array([640, 320, None], dtype="Int64"),
         }
     )
-    assert {("vgg16", 224, "train"): 5.0} == count_flops(rows)
+    assert count_flops(rows) == {("vgg16", 224, "train"): 5.0}
 
 
 def test_the_escape_names_the_algorithm_and_what_is_left_to_it():
@@ -147,12 +147,12 @@ def test_the_escape_names_the_algorithm_and_what_is_left_to_it():
     assert describe_escape(training).startswith("out of reach of direct convolutions, possible only by algorithms with")
     assert describe_escape(inference).startswith("out of reach even if all of the work were 3x3 convolutions done with")
     assert "all of the work at 92.3 % of the peak" in describe_escape(inference)  # 29.89 / 8.1 / 4
-    assert "" == describe_escape(small)
+    assert describe_escape(small) == ""
 
 
 def test_without_runs_arithmetic_alone_decides(tmp_path):
     answers = ask(tmp_path, *make_repeats(make_cell(model="resnet18", batch_size=1), 0.1))
-    assert {
+    assert {name: answer.verdict for name, answer in answers.items()} == {
         "speedup-conv6": "not tested here",
         "speedup-vgg16": IMPLAUSIBLE,
         "speedup-resnet18": "not tested here",
@@ -163,7 +163,7 @@ def test_without_runs_arithmetic_alone_decides(tmp_path):
         "memory": "not tested here",
         "energy": "not tested here",
         "access": "not tested here",
-    } == {name: answer.verdict for name, answer in answers.items()}
+    }
     assert "122 % of the 8.10 TFLOP/s peak of a Tesla T4: out of reach of direct" in answers["speedup-vgg16"].reason
     assert "188 % of the 198 GFLOP/s bound of a Xeon with 2 vCPUs" in answers["speedup-cyclegan"].reason
     assert "10 of its 28 times" in answers["table"].reason
@@ -195,12 +195,11 @@ def make_devices(cpu_seconds, gpu_seconds, gpu_environment=H100, host=HOST, flop
 def test_a_speedup_on_other_hardware_is_the_nearest_answer_and_decides_nothing(tmp_path):
     eager = make_devices(8.0, 0.1, framework="pytorch", mode="eager")
     answer = ask(tmp_path, *eager, *make_devices(9.0, 0.1))["speedup-conv6"]
-    assert "not tested here" == answer.verdict
-    assert (
-        "the figure is of a Tesla T4 over a Xeon with 2 vCPUs; measured here is other hardware. Measured at the stated "
-        "work on NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads: TensorFlow graph at 32 px 90.0 times "
-        "(95 % interval 90.0 to 90.0) as fast, PyTorch eager at 32 px 80.0 times (95 % interval 80.0 to 80.0) as fast"
-    ) == answer.reason
+    assert answer.verdict == "not tested here"
+    assert "the figure is of a Tesla T4 over a Xeon with 2 vCPUs; measured here is other hardware" in answer.reason
+    assert "on NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads" in answer.reason
+    assert "TensorFlow graph at 32 px 90.0 times (95 % interval 90.0 to 90.0) as fast" in answer.reason
+    assert "PyTorch eager at 32 px 80.0 times (95 % interval 80.0 to 80.0) as fast" in answer.reason
     first, second = answer.measured
     assert "NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads: 90.0 times" in first
     assert first.endswith("the peaks are 120 times apart")  # 6e12 over 5e10
@@ -209,7 +208,7 @@ def test_a_speedup_on_other_hardware_is_the_nearest_answer_and_decides_nothing(t
 
 def test_the_nearest_answer_stands_beside_what_arithmetic_says(tmp_path):
     answer = ask(tmp_path, *make_devices(9.0, 0.1, flops_per_step=VGG16_FLOPS, **VGG16))["speedup-vgg16"]
-    assert IMPLAUSIBLE == answer.verdict
+    assert answer.verdict == IMPLAUSIBLE
     assert "TensorFlow graph at 224 px 90.0 times" in answer.reason
 
 
@@ -224,19 +223,19 @@ def test_the_nearest_answer_stands_beside_what_arithmetic_says(tmp_path):
 )
 def test_a_speedup_on_the_stated_hardware_is_decided_by_its_whole_interval(tmp_path, seconds, verdict, words):
     answer = ask(tmp_path, *make_devices(seconds, 0.1, T4, XEON))["speedup-conv6"]
-    assert verdict == answer.verdict
+    assert answer.verdict == verdict
     assert words in answer.reason
     assert "the band 221 to 271 times" in answer.reason
 
 
 def test_what_was_measured_on_the_stated_hardware_goes_before_a_doubt(tmp_path):
     results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=VGG16_FLOPS, **VGG16)
-    assert "reproduced" == ask(tmp_path, *results)["speedup-vgg16"].verdict
+    assert ask(tmp_path, *results)["speedup-vgg16"].verdict == "reproduced"
 
 
 def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path):
     results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=2 * VGG16_FLOPS, **VGG16)
-    assert IMPOSSIBLE == ask(tmp_path, *results)["speedup-vgg16"].verdict  # 2.44 times the T4's peak
+    assert ask(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 2.44 times the T4's peak
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path):
 )
 def test_the_stated_cpu_is_a_xeon_with_two_threads(tmp_path, host):
     answer = ask(tmp_path, *make_devices(24.0, 0.1, T4, host))["speedup-conv6"]
-    assert "not tested here" == answer.verdict
+    assert answer.verdict == "not tested here"
     assert "measured here is other hardware" in answer.reason
 
 
@@ -264,9 +263,9 @@ def test_the_stated_cpu_is_a_xeon_with_two_threads(tmp_path, host):
 )
 def test_only_the_studys_own_configuration_decides(tmp_path, fields):
     answer = ask(tmp_path, *make_devices(24.6, 0.1, T4, XEON, **fields))["speedup-conv6"]
-    assert "not tested here" == answer.verdict
+    assert answer.verdict == "not tested here"
     assert "measured here is other work than the study's" in answer.reason
-    assert 1 == len(answer.measured)
+    assert len(answer.measured) == 1
 
 
 def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path):
@@ -276,10 +275,10 @@ def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path):
     ]
     left_out = ask(tmp_path / "left-out", *invalid)["speedup-conv6"]
     nothing = ask(tmp_path / "nothing", *make_repeats(make_cell(), 0.1))["speedup-conv6"]
-    assert "not tested here" == single.verdict == left_out.verdict == nothing.verdict
+    assert [result.verdict for result in (single, left_out, nothing)] == ["not tested here"] * 3
     assert "but no interval for 1 of 1 pairs, as a side has one repeat" in single.reason
     assert "but 1 of 1 pairs are left out: 1 as no repeat of Tesla T4 and of CPU is valid" in left_out.reason
-    assert "no cell of this model's training was measured on both a GPU and a CPU" == nothing.reason
+    assert nothing.reason == "no cell of this model's training was measured on both a GPU and a CPU"
 
 
 def make_latencies(*ratios):
@@ -299,9 +298,9 @@ def make_latencies(*ratios):
 )
 def test_about_15_percent_must_hold_at_every_batch(tmp_path, ratios, verdict):
     answer = ask(tmp_path, *make_latencies(*ratios))["latency"]
-    assert verdict == answer.verdict
+    assert answer.verdict == verdict
     assert answer.reason.endswith("In the study's own table the average is 10.3 %")
-    assert len(ratios) == len(answer.measured)
+    assert len(answer.measured) == len(ratios)
 
 
 def test_a_latency_whose_interval_is_too_wide_decides_nothing(tmp_path):
@@ -312,15 +311,15 @@ def test_a_latency_whose_interval_is_too_wide_decides_nothing(tmp_path):
         *make_repeats(graph, 0.7, 0.85, 1.0, environment=H100),
     ]
     answer = ask(tmp_path, *results)["latency"]
-    assert "not decided" == answer.verdict
+    assert answer.verdict == "not decided"
     assert "of 1 are too wide to decide (conv6 batch 64: 0." in answer.reason
 
 
 @pytest.mark.parametrize("fields", [{"input_size": 64}, {"data_dir": "/data/cifar"}])
 def test_latency_and_fusion_are_judged_at_the_stated_sizes_on_synthetic_data(tmp_path, fields):
     answers = ask(tmp_path, *make_modes(1.0, 0.5, 1.0, **fields))
-    assert ("not tested here", ()) == (answers["latency"].verdict, answers["latency"].measured)
-    assert ("not tested here", ()) == (answers["fusion"].verdict, answers["fusion"].measured)
+    assert (answers["latency"].verdict, answers["latency"].measured) == ("not tested here", ())
+    assert (answers["fusion"].verdict, answers["fusion"].measured) == ("not tested here", ())
 
 
 def make_modes(eager, graph, pytorch, compiled=None, **fields):
@@ -353,14 +352,14 @@ def make_modes(eager, graph, pytorch, compiled=None, **fields):
 )
 def test_fusion_must_lower_latency_and_below_that_of_pytorch(tmp_path, eager, graph, pytorch, verdict):
     answer = ask(tmp_path, *make_modes(eager, graph, pytorch, compiled=2.0))["fusion"]
-    assert verdict == answer.verdict
+    assert answer.verdict == verdict
     assert "does not by itself make fusion the reason that TensorFlow is faster than PyTorch" in answer.reason
     assert "XLA over graph mode, beside it: faster in 0 of 1 cells, slower in 1" in answer.reason
 
 
 def test_cells_that_fusion_lacks_are_named(tmp_path):
     answer = ask(tmp_path, *make_modes(None, 0.5, 0.8), *make_modes(None, None, 0.8, batch_size=8))["fusion"]
-    assert "not tested here" == answer.verdict
+    assert answer.verdict == "not tested here"
     assert "TensorFlow graph at conv6 32 px batch 8, cyclegan 256 px batch 1, resnet18 224 px batch 64" in answer.reason
     assert "TensorFlow eager at conv6 32 px batch 8 and 64, cyclegan 256 px batch 1" in answer.reason
     assert "PyTorch eager at cyclegan 256 px batch 1, resnet18 224 px batch 64, vgg16 224 px batch 64" in answer.reason
@@ -395,12 +394,13 @@ def test_rows_without_a_valid_repeat_decide_nothing_unless_asked(tmp_path):
         dict(zip([claim.id for claim in study.claims], answers, strict=True))["latency"].verdict
         for answers in (evaluate_claims(summary, forecast=None, include_invalid=include) for include in (False, True))
     ]
-    assert ["not tested here", "reproduced"] == verdicts
+    assert verdicts == ["not tested here", "reproduced"]
 
 
 def test_a_run_that_answers_nothing_has_no_answers(tmp_path):
-    assert () == find_claim_results(
-        summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1))), forecast=None
+    assert (
+        find_claim_results(summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1))), forecast=None)
+        == ()
     )
 
 
@@ -414,7 +414,7 @@ def test_the_page_holds_every_claim_its_verdict_and_the_runs(tmp_path):
         assert f"## {claim.statement}\n\n**" in text
     assert "run: cpu-run" in text
     assert "90.0 times (95 % interval 90.0 to 90.0) as fast" in text
-    assert 1 == text.count("TensorFlow stands here for Keras 3 on TensorFlow")
+    assert text.count("TensorFlow stands here for Keras 3 on TensorFlow") == 1
     assert "fewer than 3 valid repeats" not in text
 
 

@@ -127,22 +127,22 @@ def predict_closed_form(
 def test_shipped_table_covers_every_year_with_named_and_sourced_gpus():
     table = load_gpu_table()
     assert len(table) >= 40
-    assert set(range(2008, 2027)) == set(table["year"])
+    assert set(table["year"]) == set(range(2008, 2027))
     assert table["name"].is_unique
     assert table["source"].str.len().min() > 20
 
 
 def test_release_becomes_the_decimal_year_at_the_middle_of_its_month():
     t4 = load_gpu_table().set_index("name").loc["Tesla T4"]
-    assert 16.0 == t4["memory_gb"]
-    assert 2018 == t4["year"]
-    assert pytest.approx(2018 + 8.5 / 12) == t4["date"]
+    assert t4["memory_gb"] == 16.0
+    assert t4["year"] == 2018
+    assert t4["date"] == pytest.approx(2018 + 8.5 / 12)
 
 
 def test_own_table_may_hold_further_columns_and_a_byte_order_mark(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text(f"{HEADER},price\n{GOOD_ROW},2299\n", encoding="utf-8-sig")
-    assert ["Tesla T4"] == load_gpu_table(path)["name"].tolist()
+    assert load_gpu_table(path)["name"].tolist() == ["Tesla T4"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_faulty_table_is_refused_with_file_line_and_column(tmp_path, content, wo
     path.write_text(content)
     with pytest.raises(UserError) as caught:
         load_gpu_table(path)
-    assert [] == [word for word in [str(path), *words] if word not in str(caught.value)]
+    assert [word for word in [str(path), *words] if word not in str(caught.value)] == []
 
 
 def test_table_that_cannot_be_read_is_refused_by_name(tmp_path):
@@ -207,9 +207,9 @@ def test_shipped_table_agrees_with_epoch_but_for_the_differences_explained():
         for ours, theirs in EPOCH_NAMES.items()
         if (difference := describe_difference(table.loc[ours], epoch.loc[theirs]))
     }
-    assert set(EPOCH_DIFFERENCES) == set(differences), differences
+    assert set(differences) == set(EPOCH_DIFFERENCES), differences
     kinds = {name: text.split(":")[0] for name, text in EPOCH_DIFFERENCES.items()}
-    assert kinds == {name: text.split(":")[0] for name, text in differences.items()}
+    assert {name: text.split(":")[0] for name, text in differences.items()} == kinds
 
 
 # What is fitted on
@@ -222,19 +222,19 @@ def test_frontier_is_the_largest_gpu_of_each_year_whatever_its_segment():
     observations = fit_forecast(pd.concat([table, pd.DataFrame([extra, tied])]), year=2021).observations.set_index(
         "year"
     )
-    assert "Big" == observations.at[2010, "name"]
-    assert 7.0 == observations.at[2010, "memory_gb"]
-    assert 2010.5 == observations.at[2010, "date"]
-    assert "GPU 2008, Twin" == observations.at[2008, "name"]
-    assert 13 == len(observations)
+    assert observations.at[2010, "name"] == "Big"
+    assert observations.at[2010, "memory_gb"] == 7.0
+    assert observations.at[2010, "date"] == 2010.5
+    assert observations.at[2008, "name"] == "GPU 2008, Twin"
+    assert len(observations) == 13
 
 
 def test_series_all_takes_each_datacenter_gpu_at_its_month():
     table = load_gpu_table()
     observations = fit_forecast(table, year=2030, series="all").observations
-    assert (table["segment"] == "datacenter").sum() == len(observations)
+    assert len(observations) == (table["segment"] == "datacenter").sum()
     assert "GeForce RTX 4090" not in observations["name"].tolist()
-    assert pytest.approx(2018 + 8.5 / 12) == observations.set_index("name").at["Tesla T4", "date"]
+    assert observations.set_index("name").at["Tesla T4", "date"] == pytest.approx(2018 + 8.5 / 12)
 
 
 # The fits
@@ -249,7 +249,7 @@ def test_prediction_and_interval_agree_with_the_closed_form(candidate):
         expected = tuple(2**value for value in expected)
     row = predict_memory(candidate, table, np.array([2027.5])).iloc[0]
     answer = (row["memory_gb"], row["lower_gb"], row["upper_gb"])
-    assert pytest.approx(expected, rel=1e-6) == answer
+    assert answer == pytest.approx(expected, rel=1e-6)
 
 
 def test_doubling_time_agrees_with_the_closed_form():
@@ -257,16 +257,16 @@ def test_doubling_time_agrees_with_the_closed_form():
     line = stats.linregress(table["date"], np.log2(table["memory_gb"]))
     reach = stats.t.ppf(0.975, len(table) - 2) * line.stderr
     doubling = measure_doubling(table)
-    assert pytest.approx(1 / line.slope) == doubling.years
-    assert pytest.approx(1 / (line.slope + reach)) == doubling.lower_years
-    assert pytest.approx(1 / (line.slope - reach)) == doubling.upper_years
+    assert doubling.years == pytest.approx(1 / line.slope)
+    assert doubling.lower_years == pytest.approx(1 / (line.slope + reach))
+    assert doubling.upper_years == pytest.approx(1 / (line.slope - reach))
 
 
 def test_exact_doubling_is_found_and_continued():
     forecast = fit_forecast(make_doubling_table(), year=2024)
     log_linear = tabulate_forecast(forecast).set_index("candidate").loc["log-linear"]
-    assert pytest.approx(2.0) == forecast.doubling.years
-    assert pytest.approx(256.0) == log_linear["memory_gb"]
+    assert forecast.doubling.years == pytest.approx(2.0)
+    assert log_linear["memory_gb"] == pytest.approx(256.0)
     assert (
         describe_forecast(forecast)[-1] == "Doubling time (log-linear): 2.0 years, 95 % confidence interval 2.0 to 2.0."
     )
@@ -275,15 +275,15 @@ def test_exact_doubling_is_found_and_continued():
 def test_memory_that_shrinks_has_no_doubling_time():
     table = make_doubling_table()
     forecast = fit_forecast(table.assign(memory_gb=1 / table["memory_gb"]), year=2021)
-    assert math.inf == forecast.doubling.years
-    assert "Doubling time (log-linear): memory does not grow in these data." == describe_forecast(forecast)[-1]
+    assert forecast.doubling.years == math.inf
+    assert describe_forecast(forecast)[-1] == "Doubling time (log-linear): memory does not grow in these data."
 
 
 def test_growth_that_may_be_none_has_a_doubling_time_without_an_upper_bound():
     table = make_table(list(range(2008, 2018)), [4.0, 9.0, 3.0, 8.0, 5.0, 9.0, 4.0, 9.0, 5.0, 8.0])
     forecast = fit_forecast(table, year=2020)
     assert math.isfinite(forecast.doubling.years)
-    assert math.inf == forecast.doubling.upper_years
+    assert forecast.doubling.upper_years == math.inf
     assert describe_forecast(forecast)[-1].endswith("to no doubling at all.")
 
 
@@ -300,7 +300,7 @@ def test_95_percent_intervals_hold_95_percent_of_new_observations(candidate):
         row = predict_memory(candidate, observations, ahead).iloc[0]
         held += row["lower_gb"] <= memory_gb[-1] <= row["upper_gb"]
     # 380 expected; 4 standard deviations of a binomial count are 4 * sqrt(400 * 0.95 * 0.05) = 17.4
-    assert pytest.approx(380, abs=17) == held
+    assert held == pytest.approx(380, abs=17)
 
 
 # What is refused
@@ -312,7 +312,7 @@ def test_forecast_of_zero_or_less_is_refused_in_words_and_without_a_number():
     for degree in (2, 3, 4):
         row = asked.loc[f"polynomial {degree}"]
         expected = f"polynomial {degree} would give -95 GB for 2026, and no GPU has zero or less memory"
-        assert expected == row["refusal"]
+        assert row["refusal"] == expected
         assert row[["memory_gb", "lower_gb", "upper_gb"]].isna().all()
     assert asked.at["log-linear", "refusal"] is None
     assert asked.at["log-linear", "lower_gb"] > 0
@@ -322,7 +322,7 @@ def test_forecast_of_zero_or_less_is_refused_in_words_and_without_a_number():
 
 def test_years_before_the_bend_are_not_refused():
     predictions = fit_forecast(make_bending_table(), year=2026).predictions.set_index(["candidate", "year"])
-    assert pytest.approx(20.0) == predictions.at[("polynomial 2", 2021), "memory_gb"]
+    assert predictions.at[("polynomial 2", 2021), "memory_gb"] == pytest.approx(20.0)
     assert predictions.at[("polynomial 2", 2021), "refusal"] is None
     assert predictions.at[("polynomial 2", 2023), "refusal"] is not None
 
@@ -348,7 +348,7 @@ def test_year_before_inside_or_far_past_the_data_is_refused(year, words):
 
 @pytest.mark.parametrize("year", [2021, 2045])
 def test_first_and_last_year_allowed_are_answered(year):
-    assert year == fit_forecast(make_doubling_table(), year=year).predictions["year"].max()
+    assert fit_forecast(make_doubling_table(), year=year).predictions["year"].max() == year
 
 
 def test_table_with_too_few_dates_is_refused_by_name(tmp_path):
@@ -367,9 +367,9 @@ def test_table_with_too_few_dates_is_refused_by_name(tmp_path):
 def test_backtest_of_exact_doubling_has_three_cases_without_error():
     backtest = fit_forecast(make_doubling_table(), year=2022).backtest
     log_linear = backtest[backtest["candidate"] == "log-linear"]
-    assert [2015, 2016, 2017] == log_linear["origin"].tolist()  # eight years are known at the end of 2015
-    assert [2018, 2019, 2020] == log_linear["year"].tolist()
-    assert pytest.approx([0.0] * 3, abs=1e-9) == log_linear["error_log2"].tolist()
+    assert log_linear["origin"].tolist() == [2015, 2016, 2017]  # eight years are known at the end of 2015
+    assert log_linear["year"].tolist() == [2018, 2019, 2020]
+    assert log_linear["error_log2"].tolist() == pytest.approx([0.0] * 3, abs=1e-9)
 
 
 def test_backtest_never_sees_what_came_after_its_origin():
@@ -380,7 +380,7 @@ def test_backtest_never_sees_what_came_after_its_origin():
         for backtest in (fit_forecast(each, year=2030).backtest for each in (table, changed))
     )
     pd.testing.assert_series_equal(before["predicted_gb"], after["predicted_gb"])
-    assert pytest.approx(math.log2(100)) == (before["error_log2"] - after["error_log2"])[before["year"] >= 2021].max()
+    assert (before["error_log2"] - after["error_log2"])[before["year"] >= 2021].max() == pytest.approx(math.log2(100))
 
 
 def test_backtest_counts_refusals_and_leaves_them_out_of_the_error():
@@ -389,7 +389,7 @@ def test_backtest_counts_refusals_and_leaves_them_out_of_the_error():
     forecast = fit_forecast(make_table(list(range(2004, 2016)), memory_gb), year=2017)
     backtest = forecast.backtest
     first = backtest[(backtest["candidate"] == "polynomial 2") & (backtest["origin"] == 2011)].iloc[0]
-    assert 2014 == first["year"]
+    assert first["year"] == 2014
     assert first["refused"]
     assert not first["inside"]
     assert math.isnan(first["error_log2"])
@@ -402,15 +402,15 @@ def test_root_mean_square_error_of_the_summary_is_that_of_the_cases():
     forecast = fit_forecast(make_noisy_table(), year=2030)
     errors = forecast.backtest.set_index("candidate").loc["log-linear", "error_log2"].tolist()
     expected = math.sqrt(sum(error**2 for error in errors) / len(errors))
-    assert (
-        pytest.approx(expected) == tabulate_forecast(forecast).set_index("candidate").at["log-linear", "rms_error_log2"]
+    assert tabulate_forecast(forecast).set_index("candidate").at["log-linear", "rms_error_log2"] == pytest.approx(
+        expected
     )
 
 
 def test_log_linear_beats_the_polynomials_on_the_shipped_table():
     scores = tabulate_forecast(fit_forecast(load_gpu_table(), year=2030)).set_index("candidate")
-    assert "log-linear" == scores["rms_error_log2"].idxmin()
-    assert 0 == scores.at["log-linear", "refused"]
+    assert scores["rms_error_log2"].idxmin() == "log-linear"
+    assert scores.at["log-linear", "refused"] == 0
     assert scores.at["polynomial 4", "refused"] > 0
 
 
@@ -424,7 +424,7 @@ def test_short_table_says_that_it_was_not_backtested():
     ("memory_gb", "expected"), [(1234.5, "1,230 GB"), (0.456, "0.456 GB"), (80.0, "80 GB"), (-96.04, "-96 GB")]
 )
 def test_memory_is_written_with_three_significant_digits(memory_gb, expected):
-    assert expected == format_gb(memory_gb)
+    assert format_gb(memory_gb) == expected
 
 
 # The plot
@@ -435,10 +435,10 @@ def test_plot_names_the_gpus_and_leaves_refused_years_out():
     spec = plot_forecast(forecast).to_dict()
     bands, lines, points = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"])
     drawn = {row["year"] for row in lines if row["candidate"] == "polynomial 2" and row["memory_gb"] is not None}
-    assert set(range(2004, 2023)) == drawn
+    assert drawn == set(range(2004, 2023))
     assert "GPU 2012" in [row["name"] for row in points]
-    assert {"candidate", "year", "date", "memory_gb", "lower_gb", "upper_gb"} == set(bands[0])
-    assert "container" == spec["width"]
+    assert set(bands[0]) == {"candidate", "year", "date", "memory_gb", "lower_gb", "upper_gb"}
+    assert spec["width"] == "container"
 
 
 def test_band_that_reaches_zero_is_drawn_to_the_edge_of_the_plot():
@@ -447,7 +447,7 @@ def test_band_that_reaches_zero_is_drawn_to_the_edge_of_the_plot():
     spec = plot_forecast(forecast).to_dict()
     bands = spec["datasets"][spec["layer"][0]["data"]["name"]]
     floor_gb = spec["layer"][0]["encoding"]["y"]["scale"]["domain"][0]
-    assert 0.5 == floor_gb  # one power of 2 below the least memory, 1 GB
+    assert floor_gb == 0.5  # one power of 2 below the least memory, 1 GB
     assert floor_gb in [row["memory_gb"] for row in bands if row["candidate"] == "polynomial 2"]
 
 
