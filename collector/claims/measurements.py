@@ -1,4 +1,4 @@
-"""The summary of one or several runs comes in, what they measured that answers a claim of the study goes out."""
+"""Select from the summary of runs what bears on the study's claims, and put it into words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ RowKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Measurements:
-    """The pairs of cells that the claims of the study are held against, and the rows that they are made of.
+    """The pairs of cells that the claims of the study are compared with, and the rows that they are made of.
 
     All at fp32 on one GPU at most, models of the study only. `speedups`: GPU over CPU in training. `latencies`,
     `modes`: TensorFlow over PyTorch and modes of TensorFlow, made of the rows `inference`: inference on a GPU at the
@@ -36,7 +36,7 @@ class Measurements:
 
     @property
     def is_there(self) -> bool:
-        """Whether anything was measured that answers a claim."""
+        """Whether anything was measured that bears on a claim."""
         return any(frame["ratio"].notna().any() for frame in (self.speedups, self.latencies, self.modes))
 
 

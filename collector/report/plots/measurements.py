@@ -1,4 +1,4 @@
-"""Plots of what was measured: tables in seconds come in, charts as wide as their container go out, readable at 360 px.
+"""Plot what was measured, in charts as wide as their container, readable at 360 px.
 
 Rows keep the order of the tables. `summary` has the columns of `summarize_cells` and `add_labels`.
 """

@@ -6,7 +6,7 @@ from collector.claims.page import evaluate_claims, find_claim_results, write_cla
 from collector.claims.plausibility import (
     compute_latency_gains,
     describe_bound,
-    describe_escape,
+    describe_algorithm_caveat,
     imply_rates,
     list_beyond_bound,
 )
@@ -144,10 +144,10 @@ def test_the_escape_names_the_algorithm_and_what_is_left_to_it():
     (training,) = find_rates("vgg16", "tensorflow", "gpu", "train")
     (inference,) = find_rates("vgg16", "tensorflow", "gpu", "infer")
     (small,) = find_rates("resnet18", "tensorflow", "gpu", "train")
-    assert describe_escape(training).startswith("out of reach of direct convolutions, possible only by algorithms with")
-    assert describe_escape(inference).startswith("out of reach even if all of the work were 3x3 convolutions done with")
-    assert "all of the work at 92.3 % of the peak" in describe_escape(inference)  # 29.89 / 8.1 / 4
-    assert describe_escape(small) == ""
+    assert describe_algorithm_caveat(training).startswith("out of reach of direct convolutions, possible only by algorithms with")
+    assert describe_algorithm_caveat(inference).startswith("out of reach even if all of the work were 3x3 convolutions done with")
+    assert "all of the work at 92.3 % of the peak" in describe_algorithm_caveat(inference)  # 29.89 / 8.1 / 4
+    assert describe_algorithm_caveat(small) == ""
 
 
 def test_without_runs_arithmetic_alone_decides(tmp_path):
