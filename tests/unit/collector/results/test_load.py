@@ -1,3 +1,5 @@
+"""Runs loaded from a store: what counts, what is skipped and why."""
+
 import json
 from datetime import timedelta
 
@@ -6,7 +8,6 @@ import pytest
 
 from bench.errors import UserError
 from bench.store import Store, result_key, run_key
-from collector.results.export import write_collection
 from collector.results.identity import identify_environment
 from collector.results.load import load_run
 from factories import (
@@ -15,7 +16,6 @@ from factories import (
     make_cell,
     make_environment,
     make_failed_result,
-    make_gpu,
     make_result,
     make_run,
     put_documents,
@@ -247,38 +247,6 @@ def test_a_run_without_its_plan_is_refused(store):
         load_run(store, RUN_ID)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"cpu_model": "AMD EPYC"},
-        {"num_visible_cores": 4},
-        {"cpu_quota_cores": None},
-        {"num_threads": 1},
-        {"cpu_governor": "powersave"},
-        {"python_version": "3.12.1"},
-        {"versions": {"torch": "2.12.0", "numpy": "2.3.5"}},
-        {"settings": {"cudnn.benchmark": True}},
-        {"image": "sha256:00"},
-        {"gpus": (make_gpu(),)},
-    ],
-)
-def test_what_can_change_a_time_changes_the_environment_id(changes):
-    assert identify_environment(make_environment()) != identify_environment(make_environment(**changes))
-
-
-@pytest.mark.parametrize(
-    "changes", [{"name": "H100"}, {"driver_version": "1"}, {"cuda_version": "11"}, {"cudnn_version": None}]
-)
-def test_another_gpu_driver_or_library_changes_the_environment_id(changes):
-    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
-    assert identify_environment(same) != identify_environment(other)
-
-
-@pytest.mark.parametrize("changes", [{"hostname": "bench-2"}, {"kernel": "6.2"}, {"git_revision": None}])
-def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes):
-    assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))
-
-
 def test_environments_are_kept_by_id(store):
     results = [
         make_result(repeat=1),
@@ -290,17 +258,3 @@ def test_environments_are_kept_by_id(store):
     assert collection.results["environment_id"].to_list() == [
         identify_environment(result.environment) for result in results
     ]
-
-
-def test_written_tables_read_back_as_they_were(store, tmp_path):
-    collection = load(store, make_run(repeats=3), [make_result(), make_failed_result(repeat=2, stderr_tail='a,"b"\nc')])
-    paths = write_collection(collection, tmp_path / "new" / "tables")
-    by_name = {path.name: path for path in paths}
-    pd.testing.assert_frame_equal(collection.results, pd.read_parquet(by_name["results.parquet"]))
-    pd.testing.assert_frame_equal(collection.samples, pd.read_parquet(by_name["samples.parquet"]))
-    rows = pd.read_csv(by_name["results.csv"])
-    assert rows["status"].to_list() == ["ok", "failed", "missing"]
-    assert rows["stderr_tail"][1] == 'a,"b"\nc'
-    assert pd.read_csv(by_name["cells.csv"])["median_step_seconds"].to_list() == [0.1]
-    assert pd.read_csv(by_name["failures.csv"])["status"].to_list() == ["failed", "missing"]
-    assert pd.read_csv(by_name["skipped.csv"]).columns.to_list() == ["key", "reason"]
