@@ -13,8 +13,8 @@ from collector.claims.verdicts import ClaimContext, ClaimResult
 from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
-from collector.report.facts import list_facts
 from collector.results.collection import Collection
+from collector.results.facts import list_facts
 from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"

@@ -19,9 +19,10 @@ from markupsafe import Markup
 from collector.analysis import analyze_run
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
-from collector.report.facts import list_facts, list_warnings, state_outcome
 from collector.report.sections import build_sections
+from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
+from collector.results.facts import list_facts, state_outcome
 
 TEMPLATES = resources.files("collector.report") / "templates"
 

@@ -14,7 +14,7 @@ def make_roofline_table(analysis: Analysis) -> Table | None:
     unit = choose_rate_unit(rows[["achieved_flops_per_second", "peak_flops_per_second"]].max().dropna())
     columns = [
         CELL,
-        number_column("FLOP count of a step", "flops_per_step", GFLOP),
+        number_column("FLOP count", "flops_per_step", GFLOP),
         number_column("achieved", "achieved_flops_per_second", unit),
         number_column("peak", "peak_flops_per_second", unit),
         number_column("of peak", "share_of_peak", PERCENT),

@@ -8,6 +8,14 @@ from collector.tables.columns import CELL, count_column, interval_column, number
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, NOT_THERE, THROUGHPUT
 
+
+def describe_validity(num_ok: int, num_valid: int, verdicts: str) -> str:
+    """Return `valid`, or `1 of 3 valid; 2 noisy` with the `verdicts` that are not; a dash without an ok repeat."""
+    if not num_ok:
+        return NOT_THERE
+    return "valid" if num_valid == num_ok else f"{num_valid} of {num_ok} valid; {verdicts}"
+
+
 THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
 REPEATS = Column(
     title="repeats ok",
@@ -15,6 +23,7 @@ REPEATS = Column(
     format=lambda num_ok, num_planned: f"{num_ok} of {num_planned}",
     align="right",
 )
+VERDICT = Column(title="verdict", sources=("num_ok", "num_valid", "faults"), format=describe_validity)
 NOTE = text_column("note", "note", priority=2, is_optional=True)
 
 
@@ -40,16 +49,6 @@ def time_columns(title: str) -> list[Column]:
         interval_column("95 % interval", "interval_low_seconds", "interval_high_seconds", MILLISECOND),
         interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", MILLISECOND, priority=1),
     ]
-
-
-def describe_validity(num_ok: int, num_valid: int, verdicts: str) -> str:
-    """Return `valid`, or `1 of 3 valid; 2 noisy` with the `verdicts` that are not; a dash without an ok repeat."""
-    if not num_ok:
-        return NOT_THERE
-    return "valid" if num_valid == num_ok else f"{num_valid} of {num_ok} valid; {verdicts}"
-
-
-VERDICT = Column(title="verdict", sources=("num_ok", "num_valid", "faults"), format=describe_validity)
 
 
 def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: list[Column]) -> Table | None:
