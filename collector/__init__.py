@@ -1,1 +1,1 @@
-"""Collector: results in the store come in; tables, plots, forecasts and one HTML report go out."""
+"""The collector: loads results from a store and makes tables, comparisons, forecasts and a report of them."""

@@ -1,4 +1,4 @@
-"""The summary of cells comes in, comparisons of pairs go out: frameworks, devices, modes, precisions, numbers of GPUs.
+"""Compare cells in pairs that differ in one thing: framework, device, mode, precision, number of GPUs.
 
 A pair is matched on every field of the cell but the one compared, those that the comparison leaves free, and the
 protocol (how long was measured). A verdict is given in words only where the interval of the ratio excludes 1; a pair
@@ -15,8 +15,8 @@ from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
 from collector.results.identity import drop_build
+from collector.results.summary import read_estimate
 from collector.statistics import Estimate, estimate_ratio, scale_estimate
-from collector.tables.summary import read_estimate
 from collector.units import format_significant
 
 PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds", "sampling_seconds")
@@ -175,14 +175,14 @@ def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
     names = {side: _name_side(pair, comparison, side) for side in SIDES}
     row = pair | {side: _describe_side(pair, comparison, side) for side in SIDES}
     row["note"] = "; ".join([*_list_notes(pair, names), *_list_other_programs(pair, comparison, names)])
-    refusal = _refuse_pair(pair, comparison, names)
-    if refusal is not None:
-        return row | {"verdict": f"not compared: {refusal}"}
-    faulty = [side for side in SIDES if not pair[f"num_valid_{side}"]]
-    if faulty and not include_invalid:
-        left_out = f"no repeat of {' and of '.join(names[side] for side in faulty)} is valid"
-        faults = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in faulty)
-        return row | {"verdict": f"left out: {left_out} ({faults})", "left_out": left_out}
+    reason = _explain_not_comparable(pair, comparison, names)
+    if reason is not None:
+        return row | {"verdict": f"not compared: {reason}"}
+    invalid = [side for side in SIDES if not pair[f"num_valid_{side}"]]
+    if invalid and not include_invalid:
+        left_out = f"no repeat of {' and of '.join(names[side] for side in invalid)} is valid"
+        verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in invalid)
+        return row | {"verdict": f"left out: {left_out} ({verdicts})", "left_out": left_out}
     return row | _measure(pair, comparison, names["subject"])
 
 
@@ -221,7 +221,8 @@ def _describe_side(pair: Row, comparison: Comparison, side: str) -> str:
     return f"{name}{mode}{batch}"
 
 
-def _refuse_pair(pair: Row, comparison: Comparison, names: Mapping[str, str]) -> str | None:
+def _explain_not_comparable(pair: Row, comparison: Comparison, names: Mapping[str, str]) -> str | None:
+    """Return why no ratio can be computed of a pair; None where one can."""
     empty = [names[side] for side in SIDES if not pair[f"num_ok_{side}"]]
     if empty:
         return f"no ok repeat of {' and '.join(empty)}"

@@ -1,4 +1,4 @@
-"""Rows with the fields of cells come in, names for people go out: what was done (workload) and with what (variant)."""
+"""Name cells, pairs and hardware for people: what was done (workload) and with what (variant)."""
 
 import pandas as pd
 
@@ -64,6 +64,12 @@ def label_shared(pairs: pd.DataFrame) -> list[str]:
     """Return a name per row of a comparison for what both sides share."""
     rows = zip(label_workloads(pairs), list_rows(pairs), strict=True)
     return [", ".join([workload, *_name_variant(row)]) for workload, row in rows]
+
+
+def label_hardware(cpu_model: str, num_threads: int | None) -> str:
+    """Return `CPU model, 2 threads`, without what is not known."""
+    threads = "" if pd.isna(num_threads) else f"{num_threads} thread{'s' if num_threads != 1 else ''}"
+    return ", ".join(str(part) for part in (cpu_model, threads) if not pd.isna(part) and part)
 
 
 def count_gpus(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Step times of a cell's repeats come in; its median, the interval around it, percentiles and ratios go out.
+"""Estimate a cell's median step time with its interval, its percentiles, and the ratio of two cells.
 
 The centre is the median over the repeats of each repeat's median. Its uncertainty comes from a two-stage bootstrap:
 repeats are resampled, then the steps inside each. Steps of one process follow each other and are not independent, so

@@ -1,4 +1,4 @@
-"""Numbers in base units come in, texts for people go out. The only place that knows ms, MiB and GiB."""
+"""Write numbers in the units of people. The only place that knows ms, MiB and GiB."""
 
 import math
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ SECOND = Unit(label="s", size=1.0)
 MIB = Unit(label="MiB", size=2.0**20)
 GIB = Unit(label="GiB", size=2.0**30)
 THROUGHPUT = Unit(label="samples/s", size=1.0)
-RATIO = Unit(label="x", size=1.0)
+RATIO = Unit(label="", size=1.0)
 PERCENT = Unit(label="%", size=0.01)
 GFLOP = Unit(label="GFLOP", size=1e9)
 GFLOPS = Unit(label="GFLOP/s", size=1e9)

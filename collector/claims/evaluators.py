@@ -1,11 +1,10 @@
-"""A claim of the study and the case come in; what arithmetic and runs say about it, and the verdict, go out.
+"""Evaluate the claims of the study by arithmetic and by what runs measured.
 
 Six verdicts. `impossible`, `implausible on the stated hardware`: by arithmetic, a time that the claim rests on is too
 short for its device, even with fewer multiplications, or but for them (see collector.claims.plausibility).
-`reproduced`, `not reproduced`: measured, and every interval lies inside the claim's band, or one lies wholly outside;
-`not decided`: measured, and an interval is too wide to tell.
-On the stated hardware where the claim is about hardware, on any GPU
-where it is about a framework. `not tested here`: all else.
+`reproduced`, `not reproduced`: measured, and every interval lies inside the claim's band, or one lies wholly outside.
+`not decided`: measured, and an interval is too wide to tell. These three need the stated hardware where the claim is
+about hardware, and any GPU where it is about a framework. `not tested here`: all else.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +13,8 @@ from collector.claims.inference import evaluate_fusion, evaluate_latency
 from collector.claims.measurements import describe_energies, describe_shares, select_speedups, shorten
 from collector.claims.plausibility import (
     WINOGRAD_SAVING,
+    describe_algorithm_caveat,
     describe_bound,
-    describe_escape,
     describe_rate,
     list_beyond_bound,
 )
@@ -28,21 +27,21 @@ from collector.results.frames import list_rows
 STUDY_YEAR = 2025
 
 
-def evaluate_claim(claim: Claim, case: ClaimContext) -> ClaimResult:
-    """Return the answer to `claim`."""
-    return _EVALUATORS[claim.kind](claim, case)
+def evaluate_claim(claim: Claim, context: ClaimContext) -> ClaimResult:
+    """Return what arithmetic and runs say about `claim`, by the evaluator of its kind."""
+    return _EVALUATORS[claim.kind](claim, context)
 
 
-def _evaluate_table(claim: Claim, case: ClaimContext) -> ClaimResult:
-    found = list_beyond_bound(case.study, case.counted)
+def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
+    found = list_beyond_bound(context.study, context.counted)
     impossible = [rate for rate in found if rate.plausibility == "impossible"]
     verdict: ClaimVerdict = "not tested here"
     if found:
         verdict = "impossible on the stated hardware" if impossible else "implausible on the stated hardware"
     worst_first = sorted(found, key=lambda rate: rate.share_of_bound, reverse=True)
     reason = (
-        f"{len(found)} of its {len(case.study.table)} times are shorter than the stated device can do the work in by "
-        f"direct convolutions, operations as counted; {len(impossible)} of them even if all of the work were 3x3 "
+        f"{len(found)} of its {len(context.study.table)} times are shorter than the stated device can do the work in "
+        f"by direct convolutions, operations as counted; {len(impossible)} of them even if all of the work were 3x3 "
         f"convolutions done with {WINOGRAD_SAVING:g} times fewer multiplications"
     )
     return ClaimResult(
@@ -52,36 +51,36 @@ def _evaluate_table(claim: Claim, case: ClaimContext) -> ClaimResult:
         + (f". The worst: {worst_first[0].entry.model}, {describe_rate(worst_first[0])}" if found else ""),
         arithmetic=(
             *(f"{rate.entry.model} ({rate.plausibility}): {describe_rate(rate)}" for rate in worst_first),
-            *(describe_escape(worst_first[0]) for _ in worst_first[:1]),
-            describe_bound(case.study.cpu),
+            *(describe_algorithm_caveat(worst_first[0]) for _ in worst_first[:1]),
+            describe_bound(context.study.cpu),
         ),
-        measured=shorten(describe_shares(case.measurements)),
+        measured=shorten(describe_shares(context.measurements)),
     )
 
 
-def _evaluate_memory(claim: Claim, case: ClaimContext) -> ClaimResult:
+def _evaluate_memory(claim: Claim, context: ClaimContext) -> ClaimResult:
     return ClaimResult(
         statement=claim.statement,
         verdict="not tested here",
         reason="the figures that it projects are not known here; what its method gives is",
-        arithmetic=tuple(_replay_memory(case.forecast)) if case.forecast else (),
+        arithmetic=tuple(_replay_memory(context.forecast)) if context.forecast else (),
     )
 
 
 def _replay_memory(forecast: Forecast) -> list[str]:
-    cases = forecast.backtest[forecast.backtest["year"] == STUDY_YEAR]
+    forecasts = forecast.backtest[forecast.backtest["year"] == STUDY_YEAR]
     return [
         f"{row['candidate']}, fitted on GPUs up to {row['origin']}: "
         + ("no forecast" if row["refused"] else f"{format_gb(row['predicted_gb'])}")
         + f" for the largest GPU of {STUDY_YEAR}, which has {format_gb(row['actual_gb'])}"
-        for row in list_rows(cases)
+        for row in list_rows(forecasts)
     ]
 
 
-def _evaluate_energy(claim: Claim, case: ClaimContext) -> ClaimResult:
-    study, figure = case.study, float(claim.figure or 0)
+def _evaluate_energy(claim: Claim, context: ClaimContext) -> ClaimResult:
+    study, figure = context.study, float(claim.figure or 0)
     saving = figure * study.cpu.power_watts / study.gpu.power_watts
-    pairs = select_speedups(case.measurements, study, str(claim.model))
+    pairs = select_speedups(context.measurements, study, str(claim.model))
     return ClaimResult(
         statement=claim.statement,
         verdict="not tested here",
@@ -93,11 +92,11 @@ def _evaluate_energy(claim: Claim, case: ClaimContext) -> ClaimResult:
             f"about {saving:.0f} ({figure:g} x {study.cpu.power_watts:g} / {study.gpu.power_watts:g}), where the "
             f"implied claim is {figure:g}",
         ),
-        measured=shorten(describe_energies(case.measurements, pairs[pairs["ratio"].notna()])),
+        measured=shorten(describe_energies(context.measurements, pairs[pairs["ratio"].notna()])),
     )
 
 
-def _evaluate_value(claim: Claim, case: ClaimContext) -> ClaimResult:
+def _evaluate_value(claim: Claim, context: ClaimContext) -> ClaimResult:
     return ClaimResult(
         statement=claim.statement, verdict="not tested here", reason="a judgement of value, not a measurement"
     )

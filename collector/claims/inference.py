@@ -1,4 +1,4 @@
-"""A claim about TensorFlow's latency comes in; its answer goes out: against PyTorch, and whether fusion is the reason.
+"""Evaluate the claims about TensorFlow's latency: against PyTorch's, and whether fusion is the reason.
 
 Pairs are of inference on a GPU at fp32, at the stated input sizes, on synthetic data; any GPU and any batch count.
 """
@@ -13,12 +13,12 @@ from collector.claims.study import Claim
 from collector.claims.verdicts import (
     ClaimContext,
     ClaimResult,
-    Judgement,
     Place,
+    ReasonedVerdict,
     decide,
-    explain_gaps,
-    list_gaps,
+    explain_missing_intervals,
     list_intervals,
+    list_missing_intervals,
     place_interval,
 )
 from collector.labels import FRAMEWORK_NAMES
@@ -33,12 +33,12 @@ SUBJECT = ["run_id_subject", "cell_id_subject", "environment_id_subject"]
 MAX_NAMED = 4
 
 
-def evaluate_latency(claim: Claim, case: ClaimContext) -> ClaimResult:
-    """Return the answer to the claim that TensorFlow's latency is lower than PyTorch's by the claim's figure."""
-    gains = compute_latency_gains(case.study)
+def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
+    """Evaluate the claim that TensorFlow's latency is lower than PyTorch's by the claim's figure."""
+    gains = compute_latency_gains(context.study)
     listed = ", ".join(f"{model} {format_number(gain, PERCENT)}" for model, gain in gains.items())
     mean = format_number(sum(gains.values()) / len(gains), PERCENT)
-    pairs = case.measurements.latencies
+    pairs = context.measurements.latencies
     own = _select_modes(pairs, "graph", "eager")
     verdict, reason = _compare_latency(float(claim.figure or 0), own)
     return ClaimResult(
@@ -49,17 +49,17 @@ def evaluate_latency(claim: Claim, case: ClaimContext) -> ClaimResult:
         measured=(
             *shorten(describe_pairs(_select_measured(own), "as long as")),
             *shorten(describe_pairs(_select_measured(_select_modes(pairs, "compiled", "compiled")), "as long as")),
-            *list_gaps(own),
+            *list_missing_intervals(own),
         ),
     )
 
 
-def evaluate_fusion(claim: Claim, case: ClaimContext) -> ClaimResult:
-    """Return the answer to the claim that fusion, taken as tf.function without XLA, is why TensorFlow is faster."""
-    modes, latencies = case.measurements.modes, _select_modes(case.measurements.latencies, "graph", "eager")
+def evaluate_fusion(claim: Claim, context: ClaimContext) -> ClaimResult:
+    """Evaluate the claim that fusion, taken as tf.function without XLA, is why TensorFlow is faster."""
+    modes, latencies = context.measurements.modes, _select_modes(context.measurements.latencies, "graph", "eager")
     traced, fused = _select_modes(modes, "graph", "eager"), _select_modes(modes, "compiled", "graph")
     verdict, reason = _compare_fusion(traced, latencies)
-    missing = _list_missing(case)
+    missing = _list_missing(context)
     xla = _describe_xla(fused)
     return ClaimResult(
         statement=claim.statement,
@@ -70,7 +70,7 @@ def evaluate_fusion(claim: Claim, case: ClaimContext) -> ClaimResult:
             *shorten(describe_pairs(_select_measured(traced), "as fast as")),
             *shorten(describe_pairs(_select_measured(latencies), "as long as")),
             *shorten(describe_pairs(_select_measured(fused), "as fast as")),
-            *list_gaps(pd.concat([traced, latencies, fused])),
+            *list_missing_intervals(pd.concat([traced, latencies, fused])),
         ),
     )
 
@@ -83,23 +83,23 @@ def _select_measured(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs[pairs["ratio"].notna()]
 
 
-def _compare_latency(figure: float, pairs: pd.DataFrame) -> Judgement:
-    judged = pairs[pairs["ratio_low"].notna()]
-    if judged.empty:
+def _compare_latency(figure: float, pairs: pd.DataFrame) -> ReasonedVerdict:
+    decisive = pairs[pairs["ratio_low"].notna()]
+    if decisive.empty:
         missing = "TensorFlow's graph mode and PyTorch eager were not both measured on a GPU at the study's sizes"
-        return "not tested here", explain_gaps(pairs) or missing
+        return "not tested here", explain_missing_intervals(pairs) or missing
     band = (1 - figure - LATENCY_TOLERANCE, 1 - figure + LATENCY_TOLERANCE)
-    places = [place_interval(interval, band) for interval in list_intervals(judged)]
-    slower = int((judged["ratio_low"] > 1).sum())
+    places = [place_interval(interval, band) for interval in list_intervals(decisive)]
+    slower = int((decisive["ratio_low"] > 1).sum())
     span = f"{format_number((1 - band[1]), PERCENT)} to {format_number((1 - band[0]), PERCENT)} % less"
-    gpus = ", ".join(sorted(set(judged["gpu_name_subject"])))
+    gpus = ", ".join(sorted(set(decisive["gpu_name_subject"])))
     reason = (
-        f"on {gpus}, TensorFlow's graph mode takes {format_significant(judged['ratio'].min())} to "
-        f"{format_significant(judged['ratio'].max())} times as long as PyTorch eager over {len(judged)} pairs. The "
+        f"on {gpus}, TensorFlow's graph mode takes {format_significant(decisive['ratio'].min())} to "
+        f"{format_significant(decisive['ratio'].max())} times as long as PyTorch eager over {len(decisive)} pairs. The "
         f"95 % intervals of {places.count('inside')} lie inside {span}, of {places.count('outside')} outside ({slower} "
         f"of these slower than PyTorch), and of {places.count('across')} are too wide to decide"
     )
-    return decide(places), reason + _name_wide(judged, places)
+    return decide(places), reason + _name_wide(decisive, places)
 
 
 def _name_wide(pairs: pd.DataFrame, places: Sequence[Place]) -> str:
@@ -113,15 +113,15 @@ def _name_wide(pairs: pd.DataFrame, places: Sequence[Place]) -> str:
     return f" ({', '.join([*wide[:MAX_NAMED], *rest])})" if wide else ""
 
 
-def _compare_fusion(traced: pd.DataFrame, latencies: pd.DataFrame) -> Judgement:
-    """Judge the cells that were measured in all three of VARIANTS; a claim of lower latency must hold in each."""
+def _compare_fusion(traced: pd.DataFrame, latencies: pd.DataFrame) -> ReasonedVerdict:
+    """Evaluate the cells that were measured in all three of VARIANTS; a claim of lower latency must hold in each."""
     ready = [pairs[pairs["ratio_low"].notna()] for pairs in (traced, latencies)]
     cells = ready[0].merge(ready[1], on=SUBJECT, suffixes=("_traced", "_latency"))
     if cells.empty:
-        gaps = [explain_gaps(pairs) for pairs in (traced, latencies)]
-        told = "; ".join(dict.fromkeys(gap for gap in gaps if gap))
+        reasons = [explain_missing_intervals(pairs) for pairs in (traced, latencies)]
+        missing = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
         none = "in no cell is there an interval both for TensorFlow's graph mode over its eager mode and over PyTorch"
-        return "not tested here", f"{none}: {told}" if told else none
+        return "not tested here", f"{none}: {missing}" if missing else none
     rows = list_rows(cells)
     lowers = [_place_beside_one(row["ratio_low_traced"], row["ratio_high_traced"]) for row in rows]
     # A time ratio below 1 is a speedup above 1.
@@ -145,23 +145,23 @@ def _place_beside_one(low: float, high: float) -> Place:
 
 
 def _describe_xla(fused: pd.DataFrame) -> str:
-    judged = fused[fused["ratio_low"].notna()]
-    if judged.empty:
-        return f"XLA over graph mode, beside it: {explain_gaps(fused) or 'not measured'}"
-    faster, slower = int((judged["ratio_low"] > 1).sum()), int((judged["ratio_high"] < 1).sum())
+    decisive = fused[fused["ratio_low"].notna()]
+    if decisive.empty:
+        return f"XLA over graph mode, beside it: {explain_missing_intervals(fused) or 'not measured'}"
+    faster, slower = int((decisive["ratio_low"] > 1).sum()), int((decisive["ratio_high"] < 1).sum())
     return (
-        f"XLA over graph mode, beside it: faster in {faster} of {len(judged)} cells, slower in {slower}, no difference "
-        f"shown in {len(judged) - faster - slower}"
+        f"XLA over graph mode, beside it: faster in {faster} of {len(decisive)} cells, slower in {slower}, no "
+        f"difference shown in {len(decisive) - faster - slower}"
     )
 
 
-def _list_missing(case: ClaimContext) -> list[str]:
+def _list_missing(context: ClaimContext) -> list[str]:
     """Return per variant the cells that no run planned, of those that another variant has or the study states."""
-    rows = list_rows(case.measurements.inference)
+    rows = list_rows(context.measurements.inference)
     have = {variant: {_key(row) for row in rows if (row["framework"], row["mode"]) == variant} for variant in VARIANTS}
     wanted = set().union(*have.values())
     measured = {model for model, _, _ in wanted}
-    for model, workload in case.study.workloads.items():
+    for model, workload in context.study.workloads.items():
         if model not in measured:
             wanted.add((model, workload.readings[0].input_size, workload.batch_size))
     missing: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The summary of one or several runs comes in, what they measured that answers a claim of the study goes out."""
+"""Select from the summary of runs what bears on the study's claims, and put it into words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ import pandas as pd
 from collector.claims.plausibility import Counted
 from collector.claims.study import Study
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, compare_cells
-from collector.labels import FRAMEWORK_NAMES, label_shared, label_workloads
+from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
 from collector.results.frames import Row, list_rows
-from collector.tables.presentation import describe_hardware
 from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
 
 MAX_LINES = 12
@@ -22,7 +21,7 @@ RowKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Measurements:
-    """The pairs of cells that the claims of the study are held against, and the rows that they are made of.
+    """The pairs of cells that the claims of the study are compared with, and the rows that they are made of.
 
     All at fp32 on one GPU at most, models of the study only. `speedups`: GPU over CPU in training. `latencies`,
     `modes`: TensorFlow over PyTorch and modes of TensorFlow, made of the rows `inference`: inference on a GPU at the
@@ -37,7 +36,7 @@ class Measurements:
 
     @property
     def is_there(self) -> bool:
-        """Whether anything was measured that answers a claim."""
+        """Whether anything was measured that bears on a claim."""
         return any(frame["ratio"].notna().any() for frame in (self.speedups, self.latencies, self.modes))
 
 
@@ -162,7 +161,7 @@ def _find_word(names: "pd.Series[str]", word: str) -> "pd.Series[bool]":
 
 
 def _describe_devices(pair: Row) -> str:
-    cpu = describe_hardware(pair["cpu_model_reference"], pair["num_threads_reference"], None)
+    cpu = label_hardware(pair["cpu_model_reference"], pair["num_threads_reference"])
     return f"{pair['gpu_name_subject']} over {cpu}"
 
 

@@ -1,4 +1,4 @@
-"""Runs come in; an answer to each of the study's claims goes out, for the report and as a page in Markdown."""
+"""Evaluate all of the study's claims, for the report and as a page in Markdown."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from collector.claims.verdicts import ClaimContext, ClaimResult
 from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
-from collector.report.facts import list_facts
 from collector.results.collection import Collection
-from collector.tables.summary import summarize_collections
+from collector.results.facts import list_facts
+from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
 READING = (
@@ -38,16 +38,16 @@ ENOUGH_REPEATS = 3
 def evaluate_claims(
     summary: pd.DataFrame, *, forecast: Forecast | None, include_invalid: bool = False
 ) -> tuple[ClaimResult, ...]:
-    """Return an answer to each claim of the study from the rows of `summarize_collections`, in the study's order."""
-    return _evaluate_all(_make_case(summary, forecast, include_invalid))
+    """Return a result for each claim of the study from the rows of `summarize_collections`, in the study's order."""
+    return _evaluate_all(_gather_context(summary, forecast, include_invalid))
 
 
 def find_claim_results(
     summary: pd.DataFrame, *, forecast: Forecast | None, include_invalid: bool = False
 ) -> tuple[ClaimResult, ...]:
-    """Return the answers of `evaluate_claims`; none where no pair of cells was measured that answers any claim."""
-    case = _make_case(summary, forecast, include_invalid)
-    return _evaluate_all(case) if case.measurements.is_there else ()
+    """Return the results of `evaluate_claims`; none where no pair of cells was measured that bears on any claim."""
+    context = _gather_context(summary, forecast, include_invalid)
+    return _evaluate_all(context) if context.measurements.is_there else ()
 
 
 def introduce_study() -> str:
@@ -65,24 +65,24 @@ def write_claims_page(collections: Sequence[Collection], path: Path, *, include_
     table = load_gpu_table()
     forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
     summary = summarize_collections(collections)
-    case = _make_case(summary, forecast, include_invalid)
-    replace_text(path, "\n".join(_write_page(collections, case)))
+    context = _gather_context(summary, forecast, include_invalid)
+    replace_text(path, "\n".join(_write_page(collections, context)))
 
 
-def _write_page(collections: Sequence[Collection], case: ClaimContext) -> Iterator[str]:
-    answers = _evaluate_all(case)
+def _write_page(collections: Sequence[Collection], context: ClaimContext) -> Iterator[str]:
+    results = _evaluate_all(context)
     yield "# What was measured about the study's claims\n"
     yield f"{escape_markdown(introduce_study())}\n"
     yield f"{READING}\n"
-    yield from _warn_of_few_repeats(case.measurements.summary)
+    yield from _warn_of_few_repeats(context.measurements.summary)
     yield "| claim | verdict |\n|---|---|"
-    yield from (f"| {escape_markdown(answer.statement)} | {answer.verdict} |" for answer in answers)
+    yield from (f"| {escape_markdown(result.statement)} | {result.verdict} |" for result in results)
     yield "\n## What was run\n"
     for collection in collections:
         facts = "; ".join(f"{name}: {text}" for name, text in list_facts(collection))
         yield f"- {escape_markdown(facts)}"
-    for answer in answers:
-        yield from _write_answer(answer)
+    for result in results:
+        yield from _write_result(result)
     yield ""
 
 
@@ -96,14 +96,14 @@ def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _write_answer(answer: ClaimResult) -> Iterator[str]:
-    yield f"\n## {escape_markdown(answer.statement)}\n"
-    yield f"**{answer.verdict}**: {escape_markdown(answer.reason)}."
-    if answer.arithmetic:
+def _write_result(result: ClaimResult) -> Iterator[str]:
+    yield f"\n## {escape_markdown(result.statement)}\n"
+    yield f"**{result.verdict}**: {escape_markdown(result.reason)}."
+    if result.arithmetic:
         yield "\nBy arithmetic, and elsewhere:\n"
-        yield from (f"- {escape_markdown(line)}" for line in answer.arithmetic)
+        yield from (f"- {escape_markdown(line)}" for line in result.arithmetic)
     yield "\nMeasured in these runs:\n"
-    yield from (f"- {escape_markdown(line)}" for line in answer.measured or (NOTHING_MEASURED,))
+    yield from (f"- {escape_markdown(line)}" for line in result.measured or (NOTHING_MEASURED,))
 
 
 def escape_markdown(text: str) -> str:
@@ -112,11 +112,11 @@ def escape_markdown(text: str) -> str:
     return " ".join(escaped.split())
 
 
-def _make_case(summary: pd.DataFrame, forecast: Forecast | None, include_invalid: bool) -> ClaimContext:
+def _gather_context(summary: pd.DataFrame, forecast: Forecast | None, include_invalid: bool) -> ClaimContext:
     study = load_study()
     measurements = gather_measurements(summary, study, include_invalid=include_invalid)
     return ClaimContext(study=study, counted=count_flops(summary), measurements=measurements, forecast=forecast)
 
 
-def _evaluate_all(case: ClaimContext) -> tuple[ClaimResult, ...]:
-    return tuple(evaluate_claim(claim, case) for claim in case.study.claims)
+def _evaluate_all(context: ClaimContext) -> tuple[ClaimResult, ...]:
+    return tuple(evaluate_claim(claim, context) for claim in context.study.claims)

@@ -1,4 +1,4 @@
-"""The study's table and FLOPs per sample come in; the rates that its times imply, and their words, go out."""
+"""Compute the arithmetic rates that the study's times imply, and say whether the stated devices can reach them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def list_beyond_bound(study: Study, counted: Counted) -> list[Rate]:
 
 
 def describe_rate(rate: Rate) -> str:
-    """Return in a sentence what a time implies."""
+    """Return in a sentence the rate that a time implies."""
     entry, unit = rate.entry, _choose_unit(rate.device)
     time = f"{format_number(entry.seconds, MILLISECOND)} ms"
     found = f"{format_number(rate.flops_per_second, unit)} {unit.label}"
@@ -92,8 +92,8 @@ def describe_rate(rate: Rate) -> str:
     )
 
 
-def describe_escape(rate: Rate) -> str:
-    """Return what could make a time possible that direct convolutions cannot reach; empty where they can."""
+def describe_algorithm_caveat(rate: Rate) -> str:
+    """Return which algorithm could make a time possible that direct convolutions cannot; empty where they can."""
     if rate.plausibility == "possible":
         return ""
     if rate.plausibility == "implausible":

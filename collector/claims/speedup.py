@@ -1,4 +1,4 @@
-"""A claim of GPU over CPU comes in; its answer goes out, by arithmetic and by pairs of the study's own configuration.
+"""Evaluate the claims of GPU over CPU, by arithmetic and by pairs of the study's own configuration.
 
 The study's own configuration is TensorFlow's graph mode on synthetic data at the stated batch and a stated input size.
 PyTorch eager, the study's other one, is named beside it; all else is listed only.
@@ -11,8 +11,8 @@ from collector.claims.measurements import describe_nearest, describe_speedups, s
 from collector.claims.plausibility import (
     Rate,
     choose_lowest,
+    describe_algorithm_caveat,
     describe_bound,
-    describe_escape,
     describe_rate,
     imply_rates,
 )
@@ -22,12 +22,12 @@ from collector.claims.verdicts import (
     ClaimResult,
     ClaimVerdict,
     Interval,
-    Judgement,
     Place,
+    ReasonedVerdict,
     decide,
-    explain_gaps,
-    list_gaps,
+    explain_missing_intervals,
     list_intervals,
+    list_missing_intervals,
     place_interval,
 )
 from collector.labels import FRAMEWORK_NAMES
@@ -38,44 +38,45 @@ SPEEDUP_TOLERANCE = 0.10
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 
-def evaluate_speedup(claim: Claim, case: ClaimContext) -> ClaimResult:
-    """Return the answer to a claim of GPU over CPU in training."""
+def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
+    """Evaluate a claim of GPU over CPU in training."""
     model, figure = str(claim.model), float(claim.figure or 0)
-    pairs = select_speedups(case.measurements, case.study, model)
-    verdict, reason = _judge(figure, pairs, case, model)
+    pairs = select_speedups(context.measurements, context.study, model)
+    verdict, reason = _decide_speedup(figure, pairs, context, model)
     nearest = "; ".join(shorten(describe_nearest(pairs)))
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,
         reason=f"{reason}. Measured at the stated work {nearest}" if nearest else reason,
-        arithmetic=tuple(_calculate_speedup(model, figure, case)),
+        arithmetic=tuple(_calculate_speedup(model, figure, context)),
         measured=(
-            *shorten(describe_speedups(case.measurements, pairs[pairs["ratio"].notna()])),
-            *list_gaps(pairs),
+            *shorten(describe_speedups(context.measurements, pairs[pairs["ratio"].notna()])),
+            *list_missing_intervals(pairs),
         ),
     )
 
 
-def _judge(figure: float, pairs: pd.DataFrame, case: ClaimContext, model: str) -> Judgement:
-    """Return the verdict: what cannot be stays so, what was measured on the stated hardware goes before a doubt."""
-    doubt = _doubt_times(model, case)
-    if doubt is not None and doubt[0] == "impossible on the stated hardware":
-        return doubt
-    found = _compare_speedup(figure, pairs, case.study)
-    return doubt if doubt is not None and found[0] in ("not decided", "not tested here") else found
+def _decide_speedup(figure: float, pairs: pd.DataFrame, context: ClaimContext, model: str) -> ReasonedVerdict:
+    """Return the verdict: impossible by arithmetic first, then what was measured, then implausible by arithmetic."""
+    by_arithmetic = _find_implausible_time(model, context)
+    if by_arithmetic is not None and by_arithmetic[0] == "impossible on the stated hardware":
+        return by_arithmetic
+    measured = _compare_speedup(figure, pairs, context.study)
+    is_decided = measured[0] not in ("not decided", "not tested here")
+    return measured if is_decided or by_arithmetic is None else by_arithmetic
 
 
-def _imply_sides(model: str, case: ClaimContext) -> list[tuple[Rate, ...]]:
+def _imply_sides(model: str, context: ClaimContext) -> list[tuple[Rate, ...]]:
     """Return the rates of the two times that the study's speedup is made of: TensorFlow's, in training."""
     return [
-        imply_rates(case.study, case.study.find_entry(model, "tensorflow", device, "train"), case.counted)
+        imply_rates(context.study, context.study.find_entry(model, "tensorflow", device, "train"), context.counted)
         for device in DEVICES
     ]
 
 
-def _doubt_times(model: str, case: ClaimContext) -> Judgement | None:
-    """Return what arithmetic says against the worse of the two times; None where both are possible."""
-    worst = max((choose_lowest(rates) for rates in _imply_sides(model, case)), key=lambda rate: rate.share_of_bound)
+def _find_implausible_time(model: str, context: ClaimContext) -> ReasonedVerdict | None:
+    """Return the verdict on the less plausible of the two times; None where both are possible."""
+    worst = max((choose_lowest(rates) for rates in _imply_sides(model, context)), key=lambda rate: rate.share_of_bound)
     if worst.plausibility == "possible":
         return None
     verdict: ClaimVerdict = (
@@ -83,18 +84,18 @@ def _doubt_times(model: str, case: ClaimContext) -> Judgement | None:
         if worst.plausibility == "impossible"
         else "implausible on the stated hardware"
     )
-    return verdict, f"{describe_rate(worst)}: {describe_escape(worst)}"
+    return verdict, f"{describe_rate(worst)}: {describe_algorithm_caveat(worst)}"
 
 
-def _compare_speedup(figure: float, pairs: pd.DataFrame, study: Study) -> Judgement:
+def _compare_speedup(figure: float, pairs: pd.DataFrame, study: Study) -> ReasonedVerdict:
     own = pairs[pairs["is_stated_work"] & pairs["is_stated_mode"]]
     same = own[own["is_stated_hardware"]]
-    judged = same[same["ratio_low"].notna()]
-    if judged.empty:
+    decisive = same[same["ratio_low"].notna()]
+    if decisive.empty:
         return "not tested here", _explain_untested(pairs, own, same, study)
     band = (figure * (1 - SPEEDUP_TOLERANCE), figure * (1 + SPEEDUP_TOLERANCE))
     found: dict[ClaimVerdict, list[str]] = {}
-    for size, group in judged.groupby("input_size", sort=False):
+    for size, group in decisive.groupby("input_size", sort=False):
         places = [place_interval(interval, band) for interval in list_intervals(group)]
         found.setdefault(decide(places), []).append(f"at {size} px {_describe_places(group, places, band)}")
     verdicts: tuple[ClaimVerdict, ...] = ("reproduced", "not decided", "not reproduced")
@@ -119,22 +120,22 @@ def _explain_untested(pairs: pd.DataFrame, own: pd.DataFrame, same: pd.DataFrame
     """Return the one reason why nothing that was measured decides; `same` is of `own`, `own` of `pairs`."""
     stated = f"a {study.gpu.name} over a {study.cpu.name}"
     if not same.empty:
-        return f"measured on the stated hardware, but {explain_gaps(same)}"
+        return f"measured on the stated hardware, but {explain_missing_intervals(same)}"
     if own["ratio"].notna().any():
         return f"the figure is of {stated}; measured here is other hardware"
     if not own.empty:
-        return f"at the stated work, in TensorFlow's graph mode, {explain_gaps(own)}"
+        return f"at the stated work, in TensorFlow's graph mode, {explain_missing_intervals(own)}"
     if pairs["ratio"].notna().any():
         return (
             "measured here is other work than the study's: not its batch, its input size and synthetic data in "
             "TensorFlow's graph mode, GPU and CPU both"
         )
-    return explain_gaps(pairs) or "no cell of this model's training was measured on both a GPU and a CPU"
+    return explain_missing_intervals(pairs) or "no cell of this model's training was measured on both a GPU and a CPU"
 
 
-def _calculate_speedup(model: str, figure: float, case: ClaimContext) -> list[str]:
-    study, workload = case.study, case.study.workloads[model]
-    lines = [describe_rate(rate) for rates in _imply_sides(model, case) for rate in rates]
+def _calculate_speedup(model: str, figure: float, context: ClaimContext) -> list[str]:
+    study, workload = context.study, context.study.workloads[model]
+    lines = [describe_rate(rate) for rates in _imply_sides(model, context) for rate in rates]
     lines += [describe_bound(study.cpu), _compare_peaks(figure, study)]
     times = {
         framework: study.find_entry(model, framework, "cpu", "train").seconds

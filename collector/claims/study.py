@@ -1,4 +1,4 @@
-"""The study that is held against arithmetic and runs: its data file comes in, a checked Study goes out."""
+"""The study whose claims are evaluated: its hardware, its work, its table and its claims, from claims.yaml."""
 
 import json
 from functools import cache
@@ -27,7 +27,7 @@ class StatedDevice(Document):
     high_peak_flops_per_second: Positive
     """The likely range of the peak; low and high are equal where it is known."""
     bound_flops_per_second: Positive
-    """What no device of this description is taken to exceed: times are judged by it."""
+    """What no device of this description is taken to exceed: times are checked against it."""
     bound_reason: str
     power_watts: Positive
 

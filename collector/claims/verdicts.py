@@ -1,4 +1,4 @@
-"""Intervals and the band of a claim come in, verdicts go out; also what an answer holds, and what it is judged by."""
+"""What a claim is evaluated from, what the result holds, and how intervals decide the verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ClaimVerdict = Literal[
     "impossible on the stated hardware",
     "not tested here",
 ]
-Judgement = tuple[ClaimVerdict, str]
+ReasonedVerdict = tuple[ClaimVerdict, str]
 Interval = tuple[float, float]
 Place = Literal["inside", "outside", "across"]
 
@@ -39,7 +39,7 @@ class ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimContext:
-    """What a claim is judged by."""
+    """What claims are evaluated from."""
 
     study: Study
     counted: Counted
@@ -67,17 +67,17 @@ def decide(places: Sequence[Place]) -> ClaimVerdict:
     return "not decided" if "across" in places else "reproduced"
 
 
-def explain_gaps(pairs: pd.DataFrame) -> str:
+def explain_missing_intervals(pairs: pd.DataFrame) -> str:
     """Return why pairs have no interval: left out, of a single repeat, not comparable; empty where all have one."""
     single = int((pairs["ratio"].notna() & pairs["ratio_low"].isna()).sum())
-    refused = pairs.loc[pairs["ratio"].isna() & pairs["left_out"].isna(), "verdict"].value_counts()
-    gaps = [count_left_out([pairs]).removesuffix(".")]
-    gaps += [f"no interval for {single} of {len(pairs)} pairs, as a side has one repeat" if single else ""]
-    gaps += [f"{verdict} ({count} of {len(pairs)} pairs)" for verdict, count in refused.items()]
-    return "; ".join(gap for gap in gaps if gap)
+    not_compared = pairs.loc[pairs["ratio"].isna() & pairs["left_out"].isna(), "verdict"].value_counts()
+    reasons = [count_left_out([pairs]).removesuffix(".")]
+    reasons += [f"no interval for {single} of {len(pairs)} pairs, as a side has one repeat" if single else ""]
+    reasons += [f"{verdict} ({count} of {len(pairs)} pairs)" for verdict, count in not_compared.items()]
+    return "; ".join(reason for reason in reasons if reason)
 
 
-def list_gaps(pairs: pd.DataFrame) -> tuple[str, ...]:
-    """Return the text of `explain_gaps` as a line, or none."""
-    gaps = explain_gaps(pairs)
-    return (gaps,) if gaps else ()
+def list_missing_intervals(pairs: pd.DataFrame) -> tuple[str, ...]:
+    """Return the text of `explain_missing_intervals` as a line, or none."""
+    reasons = explain_missing_intervals(pairs)
+    return (reasons,) if reasons else ()

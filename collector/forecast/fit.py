@@ -1,4 +1,4 @@
-"""Forecast of GPU memory: a GPU table and a year come in; predictions, refusals, a backtest and their words go out."""
+"""Forecast GPU memory from a table of GPUs: predictions, a backtest, and both in words."""
 
 import math
 from collections.abc import Iterator
@@ -79,37 +79,38 @@ def _check_observations(observations: pd.DataFrame, series: Series, path: str) -
 
 def _check_year(year: int, last: int) -> None:
     if year <= last:
-        fault = "lies before or inside the data"
+        problem = "lies before or inside the data"
     elif year > last + MAX_YEARS_AHEAD:
-        fault = f"lies more than {MAX_YEARS_AHEAD} years past the data, too far for any of these fits"
+        problem = f"lies more than {MAX_YEARS_AHEAD} years past the data, too far for any of these fits"
     else:
         return
     allowed = f"give a year from {last + 1} to {last + MAX_YEARS_AHEAD}"
-    raise UserError(f"--year {year}: {fault}, which end in {last}; {allowed}.")
+    raise UserError(f"--year {year}: {problem}, which end in {last}; {allowed}.")
 
 
 def _predict_years(observations: pd.DataFrame, year: int) -> pd.DataFrame:
     years = np.arange(observations["year"].min(), year + 1)
-    parts = [_answer(candidate, observations, years) for candidate in CANDIDATES]
+    parts = [_predict_candidate(candidate, observations, years) for candidate in CANDIDATES]
     return pd.concat(parts, ignore_index=True)
 
 
-def _answer(candidate: Candidate, observations: pd.DataFrame, years: npt.NDArray[np.int64]) -> pd.DataFrame:
+def _predict_candidate(candidate: Candidate, observations: pd.DataFrame, years: npt.NDArray[np.int64]) -> pd.DataFrame:
     """Predict each year; memory of zero or less is replaced by the reason why it is no forecast."""
     raw = predict_memory(candidate, observations, years + 0.5)
     impossible = raw["memory_gb"] <= 0
-    answers = raw.mask(impossible)
-    answers["lower_gb"] = answers["lower_gb"].where(answers["lower_gb"] > 0)
-    answers.insert(0, "candidate", candidate.name)
-    answers.insert(1, "year", years)
+    predictions = raw.mask(impossible)
+    predictions["lower_gb"] = predictions["lower_gb"].where(predictions["lower_gb"] > 0)
+    predictions.insert(0, "candidate", candidate.name)
+    predictions.insert(1, "year", years)
     refusals = [
-        _refuse(candidate, year, memory_gb)
+        _explain_no_forecast(candidate, year, memory_gb)
         for year, memory_gb in zip(years.tolist(), raw["memory_gb"].tolist(), strict=True)
     ]
-    return answers.assign(refusal=pd.Series(refusals, dtype=object))
+    return predictions.assign(refusal=pd.Series(refusals, dtype=object))
 
 
-def _refuse(candidate: Candidate, year: int, memory_gb: float) -> str | None:
+def _explain_no_forecast(candidate: Candidate, year: int, memory_gb: float) -> str | None:
+    """Return why a prediction is no forecast; None where it is one."""
     if memory_gb > 0:
         return None
     return f"{candidate.name} would give {format_gb(memory_gb)} for {year}, and no GPU has zero or less memory"
@@ -128,10 +129,14 @@ def _replay_origins(observations: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for candidate in CANDIDATES:
             predictions = predict_memory(candidate, known, later["date"].to_numpy(dtype=float))
             for actual_gb, prediction in zip(later["memory_gb"], predictions.itertuples(), strict=True):
-                yield {"candidate": candidate.name, "origin": origin, **_judge(prediction, actual_gb, origin)}
+                yield {
+                    "candidate": candidate.name,
+                    "origin": origin,
+                    **_score_prediction(prediction, actual_gb, origin),
+                }
 
 
-def _judge(prediction: Any, actual_gb: float, origin: int) -> dict[str, Any]:
+def _score_prediction(prediction: Any, actual_gb: float, origin: int) -> dict[str, Any]:
     refused = prediction.memory_gb <= 0
     return {
         "year": origin + BACKTEST_HORIZON_YEARS,

@@ -1,4 +1,4 @@
-"""GPU table: a CSV file of GPUs with their release months and memory comes in; a checked pandas table goes out."""
+"""Read the table of GPUs with their release months and memory: a CSV file, checked value by value."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Trend of GPU memory: observations of date and memory come in; predictions, intervals and doubling time go out."""
+"""Fit trends of GPU memory over time: predictions with their intervals, and the doubling time."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A chart and its content in words come in, a Figure of the report goes out."""
+"""The figures of the report: a plot with its heading and its content in words."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,39 +1,37 @@
-"""Summary, comparisons and samples come in, the report's figures go out: per question a caption and its plots."""
+"""Build the report's figures of what was measured: per question a caption and its plots."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pandas as pd
 
-from collector.forecast.fit import Forecast, describe_forecast
+from collector.analysis import Analysis
 from collector.report.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_omitted, make_figure, split_panels
-from collector.report.plots.forecast import plot_forecast
-from collector.report.plots.measurements import MAX_CIRCLES, MAX_REPEATS, plot_phases, plot_step_series, plot_step_times
+from collector.report.plots.measurements import (
+    MAX_CIRCLES,
+    MAX_REPEATS,
+    plot_durations,
+    plot_step_series,
+    plot_step_times,
+)
 from collector.report.plots.roofline import plot_roofline
 from collector.report.ratio_figures import show_comparisons
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
-from collector.tables.presentation import PHASE_TITLES
+from collector.tables.durations import DURATION_TITLES
 from collector.units import MILLISECOND, PERCENT, SECOND, format_interval, format_number
 
 
-def build_figures(
-    collection: Collection, summary: pd.DataFrame, comparisons: Mapping[str, pd.DataFrame]
-) -> tuple[FigureGroup, ...]:
-    """Return the groups that the data can fill. `summary` has labels; `comparisons` are those of `compare_all`."""
-    measured = summary[summary["num_ok"] > 0]
+def build_figures(analysis: Analysis) -> tuple[FigureGroup, ...]:
+    """Return the groups that the data can fill."""
+    measured = analysis.measured
     groups = (
-        _show_step_times(collection, measured),
-        *show_comparisons(comparisons),
+        _show_step_times(analysis.collection, measured),
+        *show_comparisons(analysis.comparisons),
         _show_roofline(measured[(measured["share_of_peak"] > 0) & (measured["share_of_roofline"] > 0)]),
-        _show_phases(measured),
-        _show_step_series(collection, measured),
+        _show_durations(measured),
+        _show_step_series(analysis.collection, measured),
     )
     return tuple(group for group in groups if group.figures)
-
-
-def draw_forecast(forecast: Forecast) -> Figure:
-    """Return the plot of a forecast with its answers in words."""
-    return make_figure(plot_forecast(forecast), " ".join(describe_forecast(forecast)))
 
 
 def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGroup:
@@ -77,13 +75,13 @@ def _draw_roofline(rows: pd.DataFrame, title: str) -> Figure:
     return make_figure(plot_roofline(rows.assign(name=rows["rest"])), description, title=title)
 
 
-def _show_phases(measured: pd.DataFrame) -> FigureGroup:
+def _show_durations(measured: pd.DataFrame) -> FigureGroup:
     shown = measured.head(MAX_ROWS)
-    description = "; ".join(f"{row['label']}: {_describe_phases(row)}" for row in list_rows(shown))
+    description = "; ".join(f"{row['label']}: {_describe_durations(row)}" for row in list_rows(shown))
     return FigureGroup(
         question="Where does the time of a repeat go?",
         caption="Medians over the repeats of each part. Only the timed window enters the step times.",
-        figures=() if shown.empty else (make_figure(plot_phases(shown), description),),
+        figures=() if shown.empty else (make_figure(plot_durations(shown), description),),
         omitted=count_omitted(len(measured), MAX_ROWS, "cells"),
     )
 
@@ -132,5 +130,5 @@ def _describe_step_time(row: Row) -> str:
     return f"{row['variant']}: median {median} ms, 95 % interval {interval} ms"
 
 
-def _describe_phases(row: Row) -> str:
-    return ", ".join(f"{title} {format_number(row[name], SECOND)} s" for name, title in PHASE_TITLES.items())
+def _describe_durations(row: Row) -> str:
+    return ", ".join(f"{title} {format_number(row[name], SECOND)} s" for name, title in DURATION_TITLES.items())

@@ -1,4 +1,4 @@
-"""Pairs of the comparisons come in, the report's figures of ratios go out, one group per comparison."""
+"""Build the report's figures of ratios, one group per comparison."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The collector's data: what `load_run` found comes in, one immutable Collection of tidy tables goes out."""
+"""The collector's data: one run with its results in tidy, immutable tables."""
 
 from dataclasses import dataclass
 

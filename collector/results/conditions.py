@@ -1,4 +1,4 @@
-"""What a Result says of the conditions it was measured under comes in: verdict, roofline, CPUs, GPUs; flat rows go out.
+"""Flatten what a Result says of its conditions into columns: verdict, roofline, CPUs, GPUs.
 
 Base units: seconds, bytes, joules, watts, FLOP/s; shares from 0 to 1. GPUs of one cell are taken together: power and
 energy are summed, of clocks the slowest GPU counts, of temperatures and memory the largest.
@@ -41,11 +41,12 @@ GPU_COLUMNS = {
     "gpu_throttle_reasons": "str",
     "num_foreign_processes": "Int64",
 }
-CONDITION_COLUMNS = VERDICT_COLUMNS | ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
+CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
+"""What of the conditions both results and their summary have; the summary counts the verdicts instead."""
 
 
 def describe_conditions(result: Result) -> Row:
-    """Return the columns CONDITION_COLUMNS of one result; what it does not say is left out."""
+    """Return the columns VERDICT_COLUMNS and CONDITION_COLUMNS of one result; what it does not say is left out."""
     row: Row = {}
     if result.validity is not None:
         messages = "; ".join(reason.message for reason in result.validity.reasons)
@@ -66,7 +67,7 @@ def describe_conditions(result: Result) -> Row:
 
 
 def _describe_cpu(use: CpuUse, num_samples: int) -> Row:
-    """`num_samples`: of the timed window, in which the CPUs were watched."""
+    """Return CPU_COLUMNS; `num_samples`: of the timed window, in which the CPUs were watched."""
     return {
         "cpu_own_cores": use.own_cores,
         "cpu_other_cores": use.other_cores,
@@ -78,7 +79,7 @@ def _describe_cpu(use: CpuUse, num_samples: int) -> Row:
 
 
 def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
-    """`batch_size`: the global one."""
+    """Return GPU_COLUMNS; `batch_size`: the global one."""
     energy_per_step = _add(_divide(gpu.energy_joules, gpu.num_steps) for gpu in gpus)
     clocks = [(float(median(gpu.sm_clock_mhz)), gpu.max_sm_clock_mhz) for gpu in gpus if gpu.sm_clock_mhz]
     return {

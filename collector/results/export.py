@@ -1,4 +1,4 @@
-"""A Collection comes in, its tables as Parquet and CSV files go out."""
+"""Write a run's results and tables of numbers as Parquet and CSV files."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pandas as pd
 from collector.comparisons import compare_all
 from collector.files import replace_file
 from collector.results.collection import Collection
-from collector.tables.summary import list_failures, list_invalid, summarize_cells
+from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 
 
 def write_collection(collection: Collection, directory: Path, *, include_invalid: bool = False) -> list[Path]:
@@ -31,11 +31,6 @@ def write_collection(collection: Collection, directory: Path, *, include_invalid
         _write_parquet(collection.samples, directory / "samples.parquet"),
         *(_write_csv(table, directory / f"{name}.csv") for name, table in tables.items()),
     ]
-
-
-def list_skipped(collection: Collection) -> pd.DataFrame:
-    """Return one row per skipped document: key, reason."""
-    return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Documents come in, tidy DataFrames go out: one row per planned repeat, one row per step. Base units only."""
+"""Tabulate documents as tidy data frames: one row per planned repeat, one row per step. Base units only."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result
-from collector.results.conditions import CONDITION_COLUMNS, describe_conditions
+from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from collector.results.identity import identify_environment, identify_hardware
 
 Row = dict[str, Any]
@@ -33,7 +33,7 @@ CELL_COLUMNS: Columns = {
     "sampling_seconds": "float64",
     "seed": "int64",
 }
-PHASE_COLUMNS: Columns = dict.fromkeys(Phases.model_fields, "float64")
+DURATION_COLUMNS: Columns = dict.fromkeys(Phases.model_fields, "float64")
 MEMORY_COLUMNS: Columns = dict.fromkeys(Memory.model_fields, "Int64")
 ENVIRONMENT_COLUMNS: Columns = {
     "environment_id": "str",
@@ -58,13 +58,14 @@ RESULT_COLUMNS: Columns = {
     "started_at": "datetime64[us, UTC]",
     "finished_at": "datetime64[us, UTC]",
     "written_by": "str",
-    **PHASE_COLUMNS,
+    **DURATION_COLUMNS,
     "num_warmup_steps_taken": "Int64",
     "num_steps_taken": "Int64",
     "reached_steady": "boolean",
     "median_step_seconds": "float64",
     "throughput_samples_per_s": "float64",
     **MEMORY_COLUMNS,
+    **VERDICT_COLUMNS,
     **CONDITION_COLUMNS,
     **ENVIRONMENT_COLUMNS,
     "error_kind": "str",

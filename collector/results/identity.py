@@ -1,4 +1,4 @@
-"""What makes results comparable: an Environment comes in, ids of what can change a time go out.
+"""Decide which results can be compared: ids of everything in an environment that can change a time.
 
 Two repeats with equal `environment_id` may be aggregated; two cells with equal `hardware_id` may be compared across
 frameworks. Host names, kernels and installed memory are in neither.

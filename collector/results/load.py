@@ -1,4 +1,4 @@
-"""A store and a run id come in, a Collection goes out. What cannot count is named and skipped, never fatal."""
+"""Load a run from a store. What cannot count is named and skipped, never fatal."""
 
 import difflib
 from collections import defaultdict
@@ -65,7 +65,7 @@ def _read_run(store: Store, run_id: str) -> Run:
     except KeyMissing:
         raise UserError(f"store {store.url}: {key} is missing, without it the plan of the run is unknown") from None
     except ValidationError as error:
-        raise UserError(f"store {store.url}: {key} cannot be read: {explain_refusal(Run, error)}") from None
+        raise UserError(f"store {store.url}: {key} cannot be read: {describe_validation_error(Run, error)}") from None
     if run.run_id != run_id:
         raise UserError(f"store {store.url}: {key} holds the run '{run.run_id}'; was its folder renamed or copied?")
     return run
@@ -103,8 +103,8 @@ def _read_results(store: Store, run: Run) -> tuple[Mapping[tuple[str, int], list
     for key, data in store.get_many(keys):
         try:
             result = read_result(data, keys[key], planned)
-        except DocumentError as refusal:
-            skipped.append(SkippedDocument(key=key, reason=str(refusal)))
+        except DocumentError as error:
+            skipped.append(SkippedDocument(key=key, reason=str(error)))
         else:
             results[result.cell_id, result.repeat].append(result)
     return results, sorted(skipped, key=lambda document: document.key)
@@ -115,7 +115,7 @@ def read_result(data: bytes, key: ResultKey, planned: Mapping[str, PlannedCell])
     try:
         result = Result.model_validate_json(data)
     except ValidationError as error:
-        raise DocumentError(explain_refusal(Result, error)) from None
+        raise DocumentError(describe_validation_error(Result, error)) from None
     for name in ("run_id", "cell_id", "repeat", "attempt"):
         held, expected = getattr(result, name), getattr(key, name)
         if held != expected:
@@ -132,17 +132,17 @@ class DocumentError(ValueError):
     """A document that does not count, with the reason in one line."""
 
 
-def explain_refusal(expected: type[Document], error: ValidationError) -> str:
-    """Return in one line why a text is no `expected` document: no JSON, another version, or its first fault."""
-    faults = error.errors(include_url=False, include_context=False)
-    first = faults[0]
+def describe_validation_error(expected: type[Document], error: ValidationError) -> str:
+    """Return in one line why a text is no `expected` document: no JSON, another version, or its first error."""
+    errors = error.errors(include_url=False, include_context=False)
+    first = errors[0]
     if first["type"] == "json_invalid":
         return _shorten(f"no JSON: {first['msg'].removeprefix('Invalid JSON: ')}")
-    for fault in faults:
-        if fault["loc"] == ("schema_version",):
-            return _shorten(f"schema_version is {fault['input']!r}, this version reads {SCHEMA_VERSION}")
+    for entry in errors:
+        if entry["loc"] == ("schema_version",):
+            return _shorten(f"schema_version is {entry['input']!r}, this version reads {SCHEMA_VERSION}")
     place = ".".join(str(part) for part in first["loc"])
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return _shorten(f"no {expected.__name__}: {place + ': ' if place else ''}{first['msg']}{more}")
 
 

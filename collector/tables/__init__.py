@@ -1,1 +1,1 @@
-"""Tables: the summary of cells, and the tables that people read."""
+"""The tables that people read, one module each; `collector.report.sections` says where each of them stands."""

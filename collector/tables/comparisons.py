@@ -1,10 +1,11 @@
-"""Pairs of `collector.comparisons` in base units come in, tables of formatted strings for people go out."""
+"""The tables of comparisons: pairs of cells with their ratios and verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
+from collector.analysis import Analysis
 from collector.comparisons import (
     DEVICES,
     FRAMEWORKS,
@@ -14,10 +15,9 @@ from collector.comparisons import (
     WEAK_SCALING,
     Comparison,
 )
-from collector.labels import label_shared
-from collector.results.frames import Row, list_rows
-from collector.tables.presentation import describe_hardware
-from collector.tables.view import TableView, fill_texts, format_column, format_intervals, make_view
+from collector.labels import label_hardware, label_shared
+from collector.tables.columns import interval_column, number_column, text_column
+from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, Unit
 
 
@@ -41,45 +41,49 @@ HEADINGS: Mapping[str, Heading] = {
     ),
     WEAK_SCALING.name: Heading(
         caption="Weak scaling, the same batch per GPU: throughput over that of as many single GPUs",
-        ratio="efficiency, %",
+        ratio="efficiency",
         unit=PERCENT,
     ),
     STRONG_SCALING.name: Heading(
         caption="Strong scaling, the same global batch: throughput over that of as many single GPUs",
-        ratio="efficiency, %",
+        ratio="efficiency",
         unit=PERCENT,
     ),
 }
 
 
-def present_comparison(pairs: pd.DataFrame, comparison: Comparison) -> TableView:
-    """Return the pairs of `compare_cells` with their verdicts; those that were left out are not among them."""
-    heading, shown = HEADINGS[comparison.name], pairs[pairs["left_out"].isna()]
-    interval = "95 % interval" if heading.unit is RATIO else f"95 % interval, {heading.unit.label}"
-    columns = {
-        "workload": label_shared(shown),
-        "sides": (shown["subject"] + " / " + shown["reference"]).to_list(),
-        "first, ms": format_column(shown["median_step_seconds_subject"], MILLISECOND),
-        "second, ms": format_column(shown["median_step_seconds_reference"], MILLISECOND),
-        heading.ratio: format_column(shown["ratio"], heading.unit),
-        interval: format_intervals(shown["ratio_low"], shown["ratio_high"], heading.unit),
-        "verdict": shown["verdict"].to_list(),
-        **_present_hardware(shown, comparison),
-        "note": fill_texts(shown["note"]),
-    }
-    return make_view(heading.caption, columns)
+def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table | None:
+    """Return the pairs of a comparison with their verdicts, without those left out; None where there is none."""
+    pairs = analysis.comparisons[comparison.name]
+    rows = pairs[pairs["left_out"].isna()]
+    if rows.empty:
+        return None
+    heading = HEADINGS[comparison.name]
+    columns = [
+        text_column("workload", "workload"),
+        Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
+        number_column("first", "median_step_seconds_subject", MILLISECOND),
+        number_column("second", "median_step_seconds_reference", MILLISECOND),
+        number_column(heading.ratio, "ratio", heading.unit),
+        interval_column("95 % interval", "ratio_low", "ratio_high", heading.unit),
+        text_column("verdict", "verdict"),
+        *_hardware_columns(comparison),
+        text_column("note", "note", is_optional=True),
+    ]
+    return make_table(heading.caption, columns, rows.assign(workload=label_shared(rows)))
 
 
-def _present_hardware(pairs: pd.DataFrame, comparison: Comparison) -> dict[str, list[str]]:
+def _hardware_columns(comparison: Comparison) -> list[Column]:
     if comparison.same_hardware:
-        return {"hardware": [_describe_device(row, "subject") for row in list_rows(pairs)]}
-    return {
-        "GPU": fill_texts(pairs["gpu_name_subject"]),
-        "CPU": [_describe_device(row, "reference") for row in list_rows(pairs)],
-    }
+        return [_device_column("hardware", "subject")]
+    return [text_column("GPU", "gpu_name_subject"), _device_column("CPU", "reference")]
 
 
-def _describe_device(pair: Row, side: str) -> str:
-    """Return the GPU of a GPU cell, CPU and threads of a CPU cell."""
-    gpu = pair[f"gpu_name_{side}"]
-    return describe_hardware(pair[f"cpu_model_{side}"], pair[f"num_threads_{side}"], None) if pd.isna(gpu) else str(gpu)
+def _device_column(title: str, side: str) -> Column:
+    """Return the column of the GPU of a GPU cell, and of CPU and threads of a CPU cell."""
+    sources = (f"cpu_model_{side}", f"num_threads_{side}", f"gpu_name_{side}")
+    return Column(title=title, sources=sources, format=_describe_device)
+
+
+def _describe_device(cpu_model: str, num_threads: int, gpu_name: str) -> str:
+    return label_hardware(cpu_model, num_threads) if pd.isna(gpu_name) else gpu_name

@@ -18,7 +18,6 @@ from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption, Outpu
 from runner.kubernetes.syntax import check_dns_label, check_option
 from runner.publication import RepeatState, describe_ending, publish_report
 from runner.runs import find_newest_run
-from runner.terminal_table import print_table
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.forecast.fit import Forecast
@@ -141,12 +140,11 @@ def finish_run(
 
     `is_published`: the report is put into the store as well.
     """
+    from collector.report.terminal import make_terminal_table, print_table
     from collector.results.export import write_collection
-    from collector.tables.presentation import summarize_for_terminal
 
     collection = _load(store, run.run_id)
-    table = summarize_for_terminal(collection)
-    print_table(console, list(table.columns), table.to_numpy().tolist())
+    print_table(console, make_terminal_table(collection))
     _print_skipped(collection, console)
     if with_report:
         directory = output or _default_output(run)

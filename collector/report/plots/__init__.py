@@ -1,4 +1,4 @@
-"""Plots: tables of the collector come in, Altair charts go out, with numbers in the units of people."""
+"""The plots of the report and the forecast, as Altair charts in the units of people."""
 
 import altair
 

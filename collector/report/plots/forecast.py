@@ -1,4 +1,4 @@
-"""Plot of a memory forecast: a Forecast comes in; a chart of observations, fitted curves and intervals goes out."""
+"""Plot a memory forecast: observations, fitted curves and intervals."""
 
 import math
 from pathlib import Path
@@ -123,7 +123,7 @@ def _draw_observations(forecast: Forecast, memory: alt.Y) -> alt.Chart:
 
 
 def _date(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Give each year the date it was predicted for; refused years stay as gaps, at which a line breaks."""
+    """Add the date that each prediction is for; refused years stay as gaps, at which a line breaks."""
     return predictions.drop(columns="refusal").assign(date=predictions["year"] + 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Plots of what was measured: tables in seconds come in, charts as wide as their container go out, readable at 360 px.
+"""Plot what was measured, in charts as wide as their container, readable at 360 px.
 
 Rows keep the order of the tables. `summary` has the columns of `summarize_cells` and `add_labels`.
 """
@@ -24,7 +24,7 @@ from collector.report.plots.style import (
     row_position,
     stack_rows,
 )
-from collector.tables.presentation import PHASE_TITLES
+from collector.tables.durations import DURATION_TITLES
 from collector.units import MILLISECOND
 
 # More than these cannot be told apart on a screen, and a report must open on a phone.
@@ -91,10 +91,10 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     return stack_rows(rows["name"], layers, row_pixels=40)
 
 
-def plot_phases(summary: pd.DataFrame) -> alt.LayerChart:
+def plot_durations(summary: pd.DataFrame) -> alt.LayerChart:
     """Draw how long each part of a repeat took, one stacked bar per row of `summary`, in seconds."""
-    titles = list(PHASE_TITLES.values())
-    rows = summary.rename(columns=PHASE_TITLES).assign(row=range(len(summary)))
+    titles = list(DURATION_TITLES.values())
+    rows = summary.rename(columns=DURATION_TITLES).assign(row=range(len(summary)))
     long = rows.melt(["row", "label"], titles, var_name="part", value_name="seconds")
     long = long.assign(order=long["part"].map(titles.index))
     colours = alt.Scale(domain=titles, range=[PURPLE, ORANGE, VERMILLION, SKY, GREEN])

@@ -1,4 +1,4 @@
-"""Plot of the roofline: rows of the summary come in, each cell's shares of peak and of its bound go out as a chart."""
+"""Plot the roofline: each cell's share of the peak and of its bound."""
 
 import altair as alt
 import numpy as np

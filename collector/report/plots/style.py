@@ -1,4 +1,4 @@
-"""The look of all plots: layers come in, a chart as wide as its container or its Vega-Lite document goes out."""
+"""The look of all plots: colours, rows with their names, and the Vega-Lite document of a chart."""
 
 from typing import Any
 

@@ -12,10 +12,10 @@ from bench.errors import UserError
 from bench.schema import Failure, Result
 from bench.store import Store, result_key, run_key
 from collector.report.html import render_report
+from collector.report.terminal import make_terminal_table
 from collector.results.collection import Collection
 from collector.results.export import write_collection
 from collector.results.load import load_run
-from collector.tables.presentation import summarize_for_terminal
 from factories import (
     RUN_ID,
     make_cell,
@@ -106,7 +106,7 @@ def check_whole(collection: Collection, directory: Any, *, num_put: int) -> None
     """Every result is used or named, and report, tables and terminal are written from those that are used."""
     render_report(collection, forecast=None, path=directory / "report.html")
     write_collection(collection, directory)
-    summarize_for_terminal(collection)
+    make_terminal_table(collection).format_rows()
     used = int((collection.results["status"] != "missing").sum())
     assert used + len(collection.skipped) == num_put
     assert all(document.reason for document in collection.skipped)

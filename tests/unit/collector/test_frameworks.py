@@ -1,11 +1,10 @@
 """Every framework of the registry in everything that the collector keeps by framework."""
 
-from collector.results.frames import FRAMEWORK_PACKAGES
-from collector.report.plots.style import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
-
 from bench.registry import FRAMEWORKS
 from collector import comparisons
 from collector.labels import FRAMEWORK_NAMES
+from collector.report.plots.style import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
+from collector.results.frames import FRAMEWORK_PACKAGES
 
 
 def test_every_framework_has_a_name_and_a_package() -> None:

@@ -56,17 +56,17 @@ def test_an_interval_from_independent_steps_would_mostly_miss_the_truth(num_repe
 
 def test_the_centre_is_the_median_of_the_medians_not_of_the_pool():
     repeats = [np.array([1.0, 1.0, 1.0, 1.0, 1.0]), np.array([2.0, 2.0, 9.0]), np.array([3.0])]
-    assert 2.0 == estimate_median(repeats).center
+    assert estimate_median(repeats).center == 2.0
 
 
 def test_one_repeat_has_a_centre_and_no_interval():
     estimate = estimate_median([np.array([0.1, 0.3, 0.2])])
-    assert 0.2 == estimate.center
+    assert estimate.center == 0.2
     assert estimate.interval is None
 
 
 def test_equal_steps_have_an_interval_of_no_width():
-    assert pytest.approx((0.5, 0.5)) == estimate_median([np.full(4, 0.5)] * 3).interval
+    assert estimate_median([np.full(4, 0.5)] * 3).interval == pytest.approx((0.5, 0.5))
 
 
 def test_the_interval_is_the_same_in_every_run():
@@ -77,7 +77,7 @@ def test_the_interval_is_the_same_in_every_run():
 def test_the_interval_scales_with_the_unit():
     repeats = draw_repeats(np.random.default_rng(1), num_repeats=3, between=0.1, within=0.1)
     low, high = estimate_median(repeats).interval
-    assert [1000 * low, 1000 * high] == pytest.approx(estimate_median([1000 * steps for steps in repeats]).interval)
+    assert estimate_median([1000 * steps for steps in repeats]).interval == pytest.approx([1000 * low, 1000 * high])
 
 
 def test_the_standard_error_of_two_constant_repeats_is_known_exactly():
@@ -85,15 +85,15 @@ def test_the_standard_error_of_two_constant_repeats_is_known_exactly():
     centers = np.array([1.0, math.exp(2), (1 + math.exp(2)) / 2, (1 + math.exp(2)) / 2])
     expected = np.log(centers).std() * math.sqrt(2)
     estimate = estimate_median([np.full(3, 1.0), np.full(3, math.exp(2))])
-    assert expected == pytest.approx(estimate.log_standard_error, rel=0.03)
-    assert 1 == estimate.degrees_of_freedom
+    assert estimate.log_standard_error == pytest.approx(expected, rel=0.03)
+    assert estimate.degrees_of_freedom == 1
 
 
 def test_the_interval_is_students_t_around_the_log_centre():
     # t at 2 degrees of freedom and 97.5 %: 4.302653 (any printed table)
     low, high = Estimate(center=2.0, log_standard_error=0.1, degrees_of_freedom=2).interval
-    assert 2.0 * math.exp(-0.4302653) == pytest.approx(low, rel=1e-6)
-    assert 2.0 * math.exp(0.4302653) == pytest.approx(high, rel=1e-6)
+    assert low == pytest.approx(2.0 * math.exp(-0.4302653), rel=1e-6)
+    assert high == pytest.approx(2.0 * math.exp(0.4302653), rel=1e-6)
 
 
 @pytest.mark.parametrize("num_steps", [1, 2, 9, 10, 31])
@@ -122,10 +122,10 @@ def test_the_ratio_of_medians_adds_variances_and_takes_welchs_degrees_of_freedom
     over = Estimate(center=3.0, log_standard_error=0.3, degrees_of_freedom=2)
     under = Estimate(center=2.0, log_standard_error=0.4, degrees_of_freedom=4)
     ratio = estimate_ratio(over, under)
-    assert 1.5 == ratio.center
-    assert 0.5 == pytest.approx(ratio.log_standard_error)
+    assert ratio.center == 1.5
+    assert ratio.log_standard_error == pytest.approx(0.5)
     # 0.25^2 / (0.09^2 / 2 + 0.16^2 / 4) by hand
-    assert 0.0625 / (0.00405 + 0.0064) == pytest.approx(ratio.degrees_of_freedom)
+    assert ratio.degrees_of_freedom == pytest.approx(0.0625 / (0.00405 + 0.0064))
 
 
 def test_welchs_degrees_of_freedom_agree_with_scipy():
@@ -136,31 +136,31 @@ def test_welchs_degrees_of_freedom_agree_with_scipy():
         Estimate(center=1.0, log_standard_error=errors[0], degrees_of_freedom=3),
         Estimate(center=1.0, log_standard_error=errors[1], degrees_of_freedom=6),
     )
-    assert stats.ttest_ind(first, second, equal_var=False).df == pytest.approx(ratio.degrees_of_freedom)
+    assert ratio.degrees_of_freedom == pytest.approx(stats.ttest_ind(first, second, equal_var=False).df)
 
 
 def test_a_ratio_with_one_single_repeat_has_no_interval():
     known = Estimate(center=3.0, log_standard_error=0.3, degrees_of_freedom=2)
     single = Estimate(center=2.0, log_standard_error=None, degrees_of_freedom=None)
     assert estimate_ratio(known, single).interval is None
-    assert 1.5 == estimate_ratio(known, single).center
+    assert estimate_ratio(known, single).center == 1.5
 
 
 def test_the_ratio_of_two_exact_medians_is_exact():
     exact = Estimate(center=3.0, log_standard_error=0.0, degrees_of_freedom=2)
-    assert (1.0, 1.0) == estimate_ratio(exact, exact).interval
+    assert estimate_ratio(exact, exact).interval == (1.0, 1.0)
 
 
 def test_quartiles_are_those_of_the_pooled_steps():
-    assert (2.0, 4.0) == compute_quartiles([np.array([1.0, 5.0]), np.array([3.0, 2.0, 4.0])])
+    assert compute_quartiles([np.array([1.0, 5.0]), np.array([3.0, 2.0, 4.0])]) == (2.0, 4.0)
 
 
 @pytest.mark.parametrize(("percent", "enough"), [(95, 20), (99, 100)])
 def test_a_percentile_needs_steps_beyond_it(percent, enough):
     assert compute_percentile([np.ones(enough - 1)], percent) is None
-    assert 1.0 == compute_percentile([np.ones(enough - 1), np.ones(1)], percent)
+    assert compute_percentile([np.ones(enough - 1), np.ones(1)], percent) == 1.0
 
 
 def test_p95_is_interpolated_over_the_pool():
     # 0..100 in two repeats: 95 % of the way from 0 to 100
-    assert 95.0 == pytest.approx(compute_percentile([np.arange(51.0), np.arange(51.0, 101.0)], 95))
+    assert compute_percentile([np.arange(51.0), np.arange(51.0, 101.0)], 95) == pytest.approx(95.0)

@@ -35,30 +35,30 @@ from collector.units import (
     ],
 )
 def test_numbers_have_three_significant_digits(value, text):
-    assert text == format_significant(value)
+    assert format_significant(value) == text
 
 
 @pytest.mark.parametrize("value", [None, float("nan")])
 def test_a_missing_number_is_a_dash(value):
-    assert "–" == format_number(value, MILLISECOND)
-    assert "–" == format_interval(1.0, value, MILLISECOND)
+    assert format_number(value, MILLISECOND) == "–"
+    assert format_interval(1.0, value, MILLISECOND) == "–"
 
 
 def test_seconds_are_shown_in_milliseconds():
-    assert "636 to 640" == format_interval(0.636, 0.64, MILLISECOND)
+    assert format_interval(0.636, 0.64, MILLISECOND) == "636 to 640"
 
 
 @pytest.mark.parametrize(("largest", "unit"), [(2**30, GIB), (2**30 - 1, MIB), (0, MIB)])
 def test_memory_is_shown_in_the_unit_of_the_largest(largest, unit):
-    assert unit == choose_memory_unit([largest, 5])
+    assert choose_memory_unit([largest, 5]) == unit
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(41.4, "41 s"), (59.6, "1 min 0 s"), (252, "4 min 12 s"), (7500, "2 h 5 min")]
 )
 def test_durations_are_in_words(seconds, text):
-    assert text == format_duration(seconds)
+    assert format_duration(seconds) == text
 
 
 def test_a_column_of_rates_is_in_tflops_from_one_on():
-    assert (GFLOPS, TFLOPS) == (choose_rate_unit([9e11, 1e9]), choose_rate_unit([1e9, 1e12]))
+    assert (choose_rate_unit([9e11, 1e9]), choose_rate_unit([1e9, 1e12])) == (GFLOPS, TFLOPS)

@@ -9,7 +9,7 @@ from collector.report.plots.measurements import (
     MAX_POINTS,
     MAX_REPEATS,
     choose_repeats,
-    plot_phases,
+    plot_durations,
     plot_ratios,
     plot_step_series,
     plot_step_times,
@@ -17,7 +17,7 @@ from collector.report.plots.measurements import (
 )
 from collector.report.plots.roofline import plot_roofline
 from collector.report.plots.style import to_spec
-from collector.tables.presentation import PHASE_TITLES
+from collector.tables.durations import DURATION_TITLES
 
 
 def make_samples(num_warmup, seconds, *, repeat=1):
@@ -33,24 +33,27 @@ def list_data(spec):
 
 def test_a_short_series_is_drawn_step_by_step_in_ms_around_the_cut():
     series = thin_series(make_samples(2, [0.1, 0.2]))
-    assert [(-2, 9000), (-1, 9000), (0, 100), (1, 200)] == list(
-        series[["step", "median"]].itertuples(index=False, name=None)
-    )
+    assert list(series[["step", "median"]].itertuples(index=False, name=None)) == [
+        (-2, 9000),
+        (-1, 9000),
+        (0, 100),
+        (1, 200),
+    ]
 
 
 def test_a_long_series_keeps_its_extremes():
     seconds = [0.001] * (3 * MAX_POINTS)
     seconds[40] = 0.5
     series = thin_series(make_samples(0, seconds))
-    assert MAX_POINTS == len(series)
-    assert (500.0, 1.0) == (series["high"].max(), series["median"].max())
-    assert [1.0, 4.0] == series["step"].head(2).to_list()  # the middles of steps 0 to 2 and 3 to 5
+    assert len(series) == MAX_POINTS
+    assert (series["high"].max(), series["median"].max()) == (500.0, 1.0)
+    assert series["step"].head(2).to_list() == [1.0, 4.0]  # the middles of steps 0 to 2 and 3 to 5
 
 
 def test_repeats_are_thinned_apart():
     samples = pd.concat([make_samples(1, [0.1]), make_samples(3, [0.2], repeat=2)])
     series = thin_series(samples)
-    assert {1: [-1, 0], 2: [-3, -2, -1, 0]} == {key: rows["step"].to_list() for key, rows in series.groupby("repeat")}
+    assert {key: rows["step"].to_list() for key, rows in series.groupby("repeat")} == {1: [-1, 0], 2: [-3, -2, -1, 0]}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +62,7 @@ def test_repeats_are_thinned_apart():
 def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low, high, finding):
     pairs = pd.DataFrame({"name": ["a"], "ratio": [(low + high) / 2], "ratio_low": [low], "ratio_high": [high]})
     spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
-    assert {finding} == {row["finding"] for row in list_data(spec) if "finding" in row}
+    assert {row["finding"] for row in list_data(spec) if "finding" in row} == {finding}
 
 
 @pytest.mark.parametrize(("low", "num_rules"), [(0.2, 1), (float("nan"), 0)])
@@ -75,8 +78,8 @@ def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low, num
     )
     repeats = rows[["variant", "framework", "median_step_seconds"]].assign(repeat=1)
     spec = to_spec(plot_step_times(rows, repeats))
-    assert {250.0} == {row["median"] for row in list_data(spec) if "median" in row}
-    assert num_rules == sum(layer["mark"]["type"] == "rule" for layer in spec["layer"])
+    assert {row["median"] for row in list_data(spec) if "median" in row} == {250.0}
+    assert sum(layer["mark"]["type"] == "rule" for layer in spec["layer"]) == num_rules
 
 
 def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them():
@@ -89,8 +92,9 @@ def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them():
         }
     )
     spec = to_spec(plot_roofline(rows))
-    assert [(50.0, 50.0, "arithmetic"), (2.0, 80.0, "memory")] == [
-        (row["peak"], row["bound"], row["by"]) for row in list_data(spec) if "by" in row
+    assert [(row["peak"], row["bound"], row["by"]) for row in list_data(spec) if "by" in row] == [
+        (50.0, 50.0, "arithmetic"),
+        (2.0, 80.0, "memory"),
     ]
 
 
@@ -119,11 +123,11 @@ def test_rows_are_split_into_panels_that_say_what_their_rows_share():
         "matmul infer, GPU, batch 1, 9 rows",
     ]
     panels = split_panels(rows, labels)
-    assert [
+    assert [(title, group["rest"].to_list()) for title, group in panels] == [
         ("conv6 infer, CPU, 32 px", ["batch 8"]),
         ("conv6 infer, GPU, 32 px", ["batch 8"]),
         ("matmul infer, GPU, 9 rows", ["batch 1"]),
-    ] == [(title, group["rest"].to_list()) for title, group in panels]
+    ]
 
 
 NUM_MANY = 6000
@@ -137,7 +141,7 @@ MANY_ROWS = pd.DataFrame(
         "share_of_roofline": 0.5,
         "bound": "memory",
         "label": [f"row {number}" for number in range(NUM_MANY)],
-        **dict.fromkeys(PHASE_TITLES, 1.0),
+        **dict.fromkeys(DURATION_TITLES, 1.0),
         "variant": [f"row {number}" for number in range(NUM_MANY)],
         "framework": "pytorch",
         "median_step_seconds": 0.1,
@@ -153,7 +157,7 @@ MANY_ROWS = pd.DataFrame(
     [
         lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True),
         plot_roofline,
-        plot_phases,
+        plot_durations,
         lambda rows: plot_step_times(rows, rows),
     ],
     ids=["ratios", "roofline", "phases", "step times"],

@@ -1,6 +1,6 @@
 import pytest
 
-from collector.results.conditions import CONDITION_COLUMNS, describe_conditions
+from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_roofline, make_validity
 
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
@@ -11,20 +11,20 @@ def describe(**overrides):
 
 
 def test_every_condition_has_a_column():
-    assert set(CONDITION_COLUMNS) == set(describe(validity=make_validity("noisy")))
+    assert set(describe(validity=make_validity("noisy"))) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
 
 
 def test_power_and_energy_of_the_gpus_of_a_cell_are_summed():
     row = describe(gpu_use=(make_gpu_use(energy_joules=180.0), make_gpu_use(energy_joules=240.0)))
-    assert 20.0 == row["gpu_idle_power_watts"]
-    assert 140.0 == pytest.approx(row["gpu_mean_power_watts"])  # 180 / 3 s + 240 / 3 s
-    assert 14.0 == pytest.approx(row["gpu_energy_per_step_joules"])  # 420 J, 30 steps
-    assert 14 / 64 == pytest.approx(row["gpu_energy_per_sample_joules"])
+    assert row["gpu_idle_power_watts"] == 20.0
+    assert row["gpu_mean_power_watts"] == pytest.approx(140.0)  # 180 / 3 s + 240 / 3 s
+    assert row["gpu_energy_per_step_joules"] == pytest.approx(14.0)  # 420 J, 30 steps
+    assert row["gpu_energy_per_sample_joules"] == pytest.approx(14 / 64)
 
 
 def test_energy_is_not_known_where_one_of_the_gpus_does_not_tell_it():
     row = describe(gpu_use=(make_gpu_use(), make_gpu_use(energy_joules=None, energy_source=None)))
-    assert (None, None) == (row["gpu_mean_power_watts"], row["gpu_energy_per_sample_joules"])
+    assert (row["gpu_mean_power_watts"], row["gpu_energy_per_sample_joules"]) == (None, None)
 
 
 def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count():
@@ -36,25 +36,25 @@ def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count(
         throttle_reasons={"power cap": 0.5, "idle": 0.0},
     )
     row = describe(gpu_use=(make_gpu_use(throttle_reasons={"power cap": 0.2, "heat": 0.6}), other))
-    assert (795, 0.5, 80) == (
+    assert (
         row["gpu_sm_clock_mhz"],
         row["gpu_sm_clock_share"],
         row["gpu_max_temperature_celsius"],
-    )
-    assert (2**20, 2**31) == (row["gpu_memory_before_bytes"], row["gpu_memory_peak_bytes"])
-    assert "heat 60 %, power cap 50 %" == row["gpu_throttle_reasons"]
+    ) == (795, 0.5, 80)
+    assert (row["gpu_memory_before_bytes"], row["gpu_memory_peak_bytes"]) == (2**20, 2**31)
+    assert row["gpu_throttle_reasons"] == "heat 60 %, power cap 50 %"
 
 
 def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods():
     use = make_cpu_use(energy_joules=96.0, num_periods=40, num_throttled_periods=10)
     row = describe_conditions(make_result(make_cell(batch_size=8), cpu_use=use))
-    assert 96 / (3 * 8) == row["cpu_energy_per_sample_joules"]
-    assert 0.25 == row["cpu_throttled_share"]
+    assert row["cpu_energy_per_sample_joules"] == 96 / (3 * 8)
+    assert row["cpu_throttled_share"] == 0.25
 
 
 def test_what_a_result_does_not_say_is_left_out():
     row = describe_conditions(make_result(roofline=None, cpu_use=None))
-    assert {"verdict": "valid", "verdict_reasons": None, "unchecked": None} == row
+    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None}
 
 
 def test_the_roofline_is_taken_as_it_is():

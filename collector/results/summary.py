@@ -1,4 +1,4 @@
-"""A Collection comes in, tables in base units go out: one row per cell, per failure, per comparison.
+"""Summarise the repeats of a run: one row per cell, per invalid repeat, per failure. Base units only.
 
 Only repeats with status ok enter a figure, and of these the valid ones only, where there are any. Repeats are grouped
 by cell and environment: a cell that ran in two environments has two rows, never one.
@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from collector.results.collection import Collection
-from collector.results.conditions import CPU_COLUMNS, GPU_COLUMNS, ROOFLINE_COLUMNS
+from collector.results.conditions import CONDITION_COLUMNS
 from collector.results.frames import (
     CELL_COLUMNS,
+    DURATION_COLUMNS,
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,
-    PHASE_COLUMNS,
     Columns,
     Row,
     list_rows,
@@ -25,9 +25,8 @@ from collector.statistics import SEED, Estimate, FloatArray, compute_percentile,
 
 # Of the repeats that count, the largest; of the other numbers, the median.
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
-CONDITION_COLUMNS: Columns = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
 MEDIANS = (
-    *PHASE_COLUMNS,
+    *DURATION_COLUMNS,
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
 )
 SUMMARY_COLUMNS: Columns = {
@@ -56,7 +55,7 @@ SUMMARY_COLUMNS: Columns = {
     "p99_step_seconds": "float64",
     "throughput_samples_per_s": "float64",
     **MEMORY_COLUMNS,
-    **PHASE_COLUMNS,
+    **DURATION_COLUMNS,
     **CONDITION_COLUMNS,
     "note": "str",
 }
@@ -86,9 +85,9 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
     """Return one row per cell and environment with the columns SUMMARY_COLUMNS, in the order of the plan.
 
     The `num_counted` repeats that figures come from are the valid ones, or all ok ones where none is valid; `faults`
-    says how many of the ok repeats have which verdict but `valid`. Times, throughput, phases and conditions are medians
-    over them, quartiles and percentiles are those of all their timed steps pooled, memory and temperature are the
-    largest. A cell without any ok repeat has one row without figures.
+    says how many of the ok repeats have which verdict but `valid`. Times, throughput, durations and conditions are
+    medians over them, quartiles and percentiles are those of all their timed steps pooled, memory and temperature are
+    the largest. A cell without any ok repeat has one row without figures.
     """
     timed = _group_timed_steps(collection.samples)
     rows = []
@@ -125,6 +124,11 @@ def list_failures(collection: Collection) -> pd.DataFrame:
     return results.loc[results["status"] != "ok", list(FAILURE_COLUMNS)].reset_index(drop=True)
 
 
+def list_skipped(collection: Collection) -> pd.DataFrame:
+    """Return one row per skipped document: key, reason."""
+    return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
+
+
 def read_estimate(row: Row, suffix: str = "") -> Estimate:
     """Return the median step time of a row of `summarize_cells`, whose columns may carry `suffix`."""
     error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
@@ -150,11 +154,11 @@ def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
 
 def _count_verdicts(ok: pd.DataFrame) -> Row:
     verdicts = ok["verdict"]
-    faults = verdicts[verdicts != "valid"].value_counts(sort=False)
+    others = verdicts[verdicts != "valid"].value_counts(sort=False)
     return {
         "num_ok": len(ok),
         "num_valid": int((verdicts == "valid").sum()),
-        "faults": ", ".join(f"{count} {verdict}" for verdict, count in faults.items()),
+        "faults": ", ".join(f"{count} {verdict}" for verdict, count in others.items()),
     }
 
 

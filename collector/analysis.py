@@ -1,0 +1,43 @@
+"""Everything that is known of one run: what was loaded, and what was computed from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from collector.comparisons import compare_all
+from collector.forecast.fit import Forecast
+from collector.labels import add_labels
+from collector.results.collection import Collection
+from collector.results.summary import summarize_cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """One run with its summary and its comparisons. Base units only."""
+
+    collection: Collection
+    summary: pd.DataFrame
+    """The rows of `summarize_cells` with the labels of `add_labels`."""
+    comparisons: Mapping[str, pd.DataFrame]
+    """The pairs of `compare_all`, by the name of the comparison."""
+    include_invalid: bool
+    """Whether cells without a valid repeat are compared too."""
+    forecast: Forecast | None
+
+    @property
+    def measured(self) -> pd.DataFrame:
+        """The rows of the summary that have figures."""
+        return self.summary[self.summary["num_ok"] > 0]
+
+
+def analyze_run(collection: Collection, *, forecast: Forecast | None = None, include_invalid: bool = False) -> Analysis:
+    """Summarise the cells of a run and compare them; `forecast` is carried along for the report."""
+    summary = add_labels(summarize_cells(collection))
+    return Analysis(
+        collection=collection,
+        summary=summary,
+        comparisons=compare_all(summary, include_invalid=include_invalid),
+        include_invalid=include_invalid,
+        forecast=forecast,
+    )

@@ -1,0 +1,137 @@
+"""The sections of the report in their order: which tables stand in which section, and what else does.
+
+To add a table: write a module in collector/tables/, and name its function in the `tables` of a section here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from collector.analysis import Analysis
+from collector.claims.page import find_claim_results, introduce_study
+from collector.comparisons import COMPARISONS, count_left_out
+from collector.forecast.fit import describe_forecast
+from collector.report.failures import describe_failures
+from collector.report.figure import make_figure
+from collector.report.figures import build_figures
+from collector.report.plots.forecast import plot_forecast
+from collector.results.summary import list_failures
+from collector.statistics import NUM_RESAMPLES
+from collector.tables.comparisons import make_comparison_table
+from collector.tables.devices import make_devices_table
+from collector.tables.durations import make_durations_table
+from collector.tables.energy import make_energy_table
+from collector.tables.environments import make_environments_table
+from collector.tables.invalid import make_invalid_table
+from collector.tables.left_out import make_left_out_table
+from collector.tables.memory import make_memory_table
+from collector.tables.roofline import make_roofline_table
+from collector.tables.skipped import make_skipped_table
+from collector.tables.step_times import make_inference_table, make_training_table
+from collector.tables.table import Table, shorten_rows
+
+MakeTable = Callable[[Analysis], Table | None]
+Content = Mapping[str, Any]
+"""What the template of a section shows, by the names that it uses; empty where there is nothing to show."""
+
+
+def _collect_nothing(_: Analysis) -> Content:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A section of the report. It is there where it has a table or content."""
+
+    anchor: str
+    title: str
+    tables: tuple[MakeTable, ...] = ()
+    template: str = ""
+    """The file in templates/sections/ that shows `collect_content`, above the tables."""
+    collect_content: Callable[[Analysis], Content] = _collect_nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionView:
+    """What a section shows of one run."""
+
+    section: Section
+    content: Content = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+
+
+def build_sections(analysis: Analysis) -> list[SectionView]:
+    """Return the sections that have something to show of the run."""
+    views = [
+        SectionView(
+            section=section,
+            content=section.collect_content(analysis),
+            tables=tuple(table for make in section.tables if (table := make(analysis)) is not None),
+        )
+        for section in SECTIONS
+    ]
+    return [view for view in views if view.content or view.tables]
+
+
+def _collect_plots(analysis: Analysis) -> Content:
+    groups = build_figures(analysis)
+    return {"groups": groups} if groups else {}
+
+
+def _collect_comparisons(analysis: Analysis) -> Content:
+    if not any(len(pairs) for pairs in analysis.comparisons.values()):
+        return {}
+    return {"left_out_pairs": count_left_out(analysis.comparisons.values())}
+
+
+def _collect_claims(analysis: Analysis) -> Content:
+    results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
+    return {"study": introduce_study(), "results": results} if results else {}
+
+
+def _collect_failures(analysis: Analysis) -> Content:
+    failures = list_failures(analysis.collection)
+    if failures.empty:
+        return {}
+    rows, remark = shorten_rows(failures, "failures.csv")
+    return {"failures": describe_failures(rows), "remark": remark}
+
+
+def _collect_forecast(analysis: Analysis) -> Content:
+    if analysis.forecast is None:
+        return {}
+    subject, *answers = describe_forecast(analysis.forecast)
+    figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
+    return {"subject": subject, "figure": figure, "answers": answers}
+
+
+def _collect_method(analysis: Analysis) -> Content:
+    return {"num_resamples": f"{NUM_RESAMPLES:,}", "tool_version": analysis.collection.run.tool_version}
+
+
+SECTIONS = (
+    Section(anchor="step-times", title="Step times", tables=(make_training_table, make_inference_table)),
+    Section(anchor="plots", title="Plots", template="plots.html.j2", collect_content=_collect_plots),
+    Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
+    Section(
+        anchor="comparisons",
+        title="Comparisons",
+        template="comparisons.html.j2",
+        collect_content=_collect_comparisons,
+        tables=tuple(partial(make_comparison_table, comparison) for comparison in COMPARISONS),
+    ),
+    Section(
+        anchor="conditions",
+        title="Roofline, energy, devices",
+        tables=(make_roofline_table, make_energy_table, make_devices_table),
+    ),
+    Section(anchor="claims", title="The study's claims", template="claims.html.j2", collect_content=_collect_claims),
+    Section(anchor="invalid", title="Not valid", tables=(make_invalid_table,)),
+    Section(anchor="failures", title="Failures", template="failures.html.j2", collect_content=_collect_failures),
+    Section(anchor="left-out", title="Left out", tables=(make_left_out_table,)),
+    Section(anchor="forecast", title="Forecast", template="forecast.html.j2", collect_content=_collect_forecast),
+    Section(anchor="environments", title="Environments", tables=(make_environments_table,)),
+    Section(anchor="skipped", title="Skipped documents", tables=(make_skipped_table,)),
+    Section(anchor="method", title="How it was measured", template="method.html.j2", collect_content=_collect_method),
+)

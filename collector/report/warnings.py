@@ -1,0 +1,36 @@
+"""Warn of what a reader must know before trusting the figures."""
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.results.collection import Collection
+from collector.results.facts import count_things
+from collector.tables.environments import describe_environment
+
+
+def list_warnings(analysis: Analysis) -> list[str]:
+    """Return a sentence for each thing to beware of."""
+    collection, measured = analysis.collection, analysis.measured
+    unsteady = int((measured["num_counted"] - measured["num_steady"]).sum())
+    single = int((measured["num_counted"] == 1).sum())
+    unproven = int((measured["num_valid"] == 0).sum())
+    retried = int((collection.results["num_attempts"] > 1).sum())
+    warnings = [
+        (unproven, "row", "without a valid repeat: its figures are from all ok ones"),
+        (unsteady, "repeat", "timed although the warm-up had not become steady"),
+        (single, "row", "without an interval, as only one repeat is there"),
+        (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
+    ]
+    counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]
+    return [*_list_mixed_cells(collection, measured), *counted]
+
+
+def _list_mixed_cells(collection: Collection, measured: pd.DataFrame) -> list[str]:
+    """Name each cell that ran in several environments, and in what they differ."""
+    warnings = []
+    for _, rows in measured[measured["num_environments"] > 1].groupby("cell_id", sort=False):
+        described = [describe_environment(collection.environments[name]) for name in rows["environment_id"]]
+        differing = [name for name in described[0] if len({texts[name] for texts in described}) > 1]
+        name = f"{rows['workload'].iloc[0]}, {rows['variant'].iloc[0].partition(' [')[0]}"
+        warnings.append(f"{name} ran in {len(rows)} environments, one row each; they differ in {', '.join(differing)}.")
+    return warnings

@@ -1,0 +1,69 @@
+"""State in words what was run where and when, and how it ended."""
+
+from datetime import UTC, datetime
+
+import pandas as pd
+
+from collector.labels import FRAMEWORK_NAMES, label_hardware
+from collector.results.collection import Collection
+from collector.units import format_duration
+
+
+def state_outcome(collection: Collection) -> str:
+    """Return in one or two sentences how many repeats ended ok, and how the others ended."""
+    results = collection.results
+    num_ok = int((results["status"] == "ok").sum())
+    planned = count_things(len(results), "planned repeat")
+    outcome = f"{num_ok:,} of {planned} ended ok, in {count_things(len(collection.run.cells), 'cell')}."
+    counts = results.loc[results["status"] != "ok", "status"].value_counts()
+    others = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"{outcome} The others: {others}." if others else outcome
+
+
+def list_facts(collection: Collection) -> list[tuple[str, str]]:
+    """Return (name, text) of what was run where and when."""
+    run, results = collection.run, collection.results
+    ok = results[results["status"] == "ok"]
+    commit, dirty, _ = (run.git_revision or "").partition("-dirty")
+    revision = f", revision {commit[:12]}{dirty}" if commit else ""
+    facts = [
+        ("matrix", run.matrix),
+        ("run", run.run_id),
+        ("measured", _describe_span(results)),
+        ("host", ", ".join(sorted(results["hostname"].dropna().unique())) or run.hostname),
+        ("CPU", _list_hardware(ok)),
+        ("GPU", ", ".join(sorted(ok["gpu_name"].dropna().unique())) or "none was used"),
+        ("frameworks", _list_frameworks(ok)),
+        ("left out", count_things(len(run.left_out), "cell") if run.left_out else ""),
+        ("skipped", count_things(len(collection.skipped), "document") if collection.skipped else ""),
+        ("planned", f"{_format_time(run.created_at)} by {run.user} on {run.hostname}"),
+        ("tool", f"benchmatrix {run.tool_version}{revision}"),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def count_things(count: int, singular: str) -> str:
+    """Return `1 cell`, `2 cells`."""
+    return f"{count:,} {singular}{'' if count == 1 else 's'}"
+
+
+def _describe_span(results: pd.DataFrame) -> str:
+    if results["started_at"].isna().all():
+        return ""
+    start, end = results["started_at"].min(), results["finished_at"].max()
+    return f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
+
+
+def _format_time(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _list_hardware(ok: pd.DataFrame) -> str:
+    machines = ok[["cpu_model", "num_threads"]].drop_duplicates().itertuples(index=False, name=None)
+    return "; ".join(sorted(label_hardware(cpu, threads) for cpu, threads in machines))
+
+
+def _list_frameworks(ok: pd.DataFrame) -> str:
+    found = ok[["framework", "framework_version"]].fillna("(version not known)").drop_duplicates()
+    names = found["framework"].map(FRAMEWORK_NAMES) + " " + found["framework_version"]
+    return ", ".join(sorted(names))

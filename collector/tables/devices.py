@@ -1,0 +1,26 @@
+"""The table of devices: how CPUs and GPUs were used while a cell was measured."""
+
+from collector.analysis import Analysis
+from collector.tables.columns import CELL, number_column, text_column
+from collector.tables.table import Table, make_table, select_known
+from collector.units import CELSIUS, CORES, MEGAHERTZ, PERCENT
+
+COLUMNS = [
+    number_column("own use", "cpu_own_cores", CORES, is_optional=True),
+    number_column("others' use", "cpu_other_cores", CORES, is_optional=True),
+    number_column("machine", "num_machine_cores", CORES, is_optional=True),
+    number_column("quota used up", "cpu_throttled_share", PERCENT, is_optional=True),
+    number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
+    number_column("of its maximum", "gpu_sm_clock_share", PERCENT, is_optional=True),
+    number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
+]
+THROTTLING = text_column("throttled by", "gpu_throttle_reasons", is_optional=True)
+
+
+def make_devices_table(analysis: Analysis) -> Table | None:
+    """Return how the devices of each cell were used; None where no cell says."""
+    rows = select_known(analysis.summary, COLUMNS)
+    if rows.empty:
+        return None
+    caption = "Use of CPUs and GPUs while it was measured, medians of the repeats"
+    return make_table(caption, [CELL, *COLUMNS, THROTTLING], rows)

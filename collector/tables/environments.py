@@ -1,0 +1,60 @@
+"""The table of environments: what each of them was, and how many repeats ran in it on which hosts."""
+
+import pandas as pd
+
+from bench.schema import Environment
+from collector.analysis import Analysis
+from collector.results.collection import Collection
+from collector.tables.columns import text_column
+from collector.tables.table import Table, make_table
+from collector.units import GIB, NOT_THERE, format_number
+
+REMARK = (
+    "Repeats are summarised together only where all of this is equal; hosts, kernel, memory and revision may differ."
+)
+
+
+def make_environments_table(analysis: Analysis) -> Table | None:
+    """Return one column per environment, one row per property; None where no result names its environment."""
+    collection = analysis.collection
+    if not collection.environments:
+        return None
+    counts = collection.results["environment_id"].value_counts()
+    texts = {
+        name: describe_environment(environment) | {"repeats": str(counts[name]), "hosts": _list_hosts(collection, name)}
+        for name, environment in collection.environments.items()
+    }
+    frame = pd.DataFrame(texts, dtype="str")
+    frame = frame[(frame != NOT_THERE).any(axis="columns")].rename_axis("property").reset_index()
+    columns = [text_column(str(name), str(name)) for name in frame.columns]
+    return make_table("Environments, by their id", columns, frame, remark=REMARK)
+
+
+def describe_environment(environment: Environment) -> dict[str, str]:
+    """Return property to text, for people."""
+    gpu = environment.gpu
+    quota = environment.cpu_quota_cores
+    return {
+        "CPU": environment.cpu_model,
+        "visible cores": str(environment.num_visible_cores),
+        "CPU quota (cores)": f"{quota:g}" if quota else "no quota",
+        "threads": str(environment.num_threads),
+        "CPU governor": environment.cpu_governor or NOT_THERE,
+        "memory (GiB)": format_number(environment.memory_total_bytes, GIB),
+        "GPU": gpu.name if gpu else NOT_THERE,
+        "GPU memory (GiB)": format_number(gpu.memory_total_bytes, GIB) if gpu else NOT_THERE,
+        "GPU driver": gpu.driver_version if gpu else NOT_THERE,
+        "CUDA": (gpu and gpu.cuda_version) or NOT_THERE,
+        "cuDNN": (gpu and gpu.cudnn_version) or NOT_THERE,
+        "Python": environment.python_version,
+        "packages": ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items())),
+        "settings": ", ".join(f"{name}: {value}" for name, value in sorted(environment.settings.items())),
+        "image": environment.image or NOT_THERE,
+        "kernel": environment.kernel,
+        "revision": environment.git_revision or NOT_THERE,
+    }
+
+
+def _list_hosts(collection: Collection, environment_id: str) -> str:
+    results = collection.results
+    return ", ".join(sorted(results.loc[results["environment_id"] == environment_id, "hostname"].unique()))

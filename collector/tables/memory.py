@@ -1,0 +1,25 @@
+"""The table of peak memory."""
+
+from collector.analysis import Analysis
+from collector.tables.columns import CELL, number_column
+from collector.tables.table import Table, make_table
+from collector.units import choose_memory_unit
+
+TITLES = {
+    "peak_rss_bytes": "process, peak resident",
+    "peak_cgroup_bytes": "cgroup, peak",
+    "peak_memory_allocated_bytes": "GPU, peak allocated",
+    "peak_memory_reserved_bytes": "GPU, peak reserved",
+    "gpu_memory_before_bytes": "device, before",
+    "gpu_memory_peak_bytes": "device, peak in use",
+}
+
+
+def make_memory_table(analysis: Analysis) -> Table | None:
+    """Return the peaks of memory, the largest of the repeats; None where nothing was measured."""
+    rows = analysis.measured
+    if rows.empty:
+        return None
+    unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
+    peaks = [number_column(title, name, unit, is_optional=True) for name, title in TITLES.items()]
+    return make_table("Peak memory, the largest of the repeats", [CELL, *peaks], rows)

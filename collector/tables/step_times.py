@@ -1,0 +1,67 @@
+"""The tables of step times: of training, and of inference with its percentiles."""
+
+import pandas as pd
+
+from bench.schema import Phase
+from collector.analysis import Analysis
+from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
+from collector.tables.table import Column, Table, make_table
+from collector.units import MILLISECOND, NOT_THERE, THROUGHPUT
+
+
+def describe_validity(num_ok: int, num_valid: int, verdicts: str) -> str:
+    """Return `valid`, or `1 of 3 valid; 2 noisy` with the `verdicts` that are not; a dash without an ok repeat."""
+    if not num_ok:
+        return NOT_THERE
+    return "valid" if num_valid == num_ok else f"{num_valid} of {num_ok} valid; {verdicts}"
+
+
+THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
+REPEATS = Column(
+    title="repeats ok",
+    sources=("num_ok", "num_planned"),
+    format=lambda num_ok, num_planned: f"{num_ok} of {num_planned}",
+    align="right",
+)
+VERDICT = Column(title="verdict", sources=("num_ok", "num_valid", "faults"), format=describe_validity)
+NOTE = text_column("note", "note", priority=2, is_optional=True)
+
+
+def make_training_table(analysis: Analysis) -> Table | None:
+    """Return the step times of the cells that train; None where no cell does."""
+    return _make_phase_table(analysis, "train", "Training: time of one step", time_columns("step time"))
+
+
+def make_inference_table(analysis: Analysis) -> Table | None:
+    """Return the latencies of the cells that infer; None where no cell does."""
+    percentiles = [
+        number_column("p95", "p95_step_seconds", MILLISECOND),
+        number_column("p99", "p99_step_seconds", MILLISECOND),
+    ]
+    columns = [*time_columns("latency p50"), *percentiles]
+    return _make_phase_table(analysis, "infer", "Inference: latency of one batch", columns)
+
+
+def time_columns(title: str) -> list[Column]:
+    """Return the columns of the median step time, called `title`, its interval and the quartiles of the steps."""
+    return [
+        number_column(title, "median_step_seconds", MILLISECOND),
+        interval_column("95 % interval", "interval_low_seconds", "interval_high_seconds", MILLISECOND),
+        interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", MILLISECOND, priority=1),
+    ]
+
+
+def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: list[Column]) -> Table | None:
+    rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
+    if rows.empty:
+        return None
+    columns = [
+        CELL,
+        *times,
+        THROUGHPUT_COLUMN,
+        count_column("timed steps", "num_steps_taken"),
+        REPEATS,
+        VERDICT,
+        NOTE,
+    ]
+    return make_table(caption, columns, rows)

@@ -1,0 +1,91 @@
+"""Tables for people: columns that know how to show the values of a data frame, whatever they are written to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pandas as pd
+
+from collector.units import Unit
+
+Align = Literal["left", "right"]
+
+MAX_LISTED = 100
+"""How many rows a page lists where there can be any number of them."""
+ESSENTIAL = 100
+"""The priority of a column that is never dropped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a table: which values of a row it shows, and how."""
+
+    title: str
+    sources: tuple[str, ...]
+    """The columns of the data frame that `format` gets the values of, in this order."""
+    format: Callable[..., str]
+    unit: Unit | None = None
+    align: Align = "left"
+    priority: int = ESSENTIAL
+    """Where a table is too wide, the columns of the lowest priority are dropped first, and ESSENTIAL ones never."""
+    is_optional: bool = False
+    """Whether the column is dropped where no row has a value for it."""
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit: `step time, ms`, `samples/s`."""
+        return ", ".join(part for part in (self.title, self.unit.label if self.unit else "") if part)
+
+    def has_value(self, rows: pd.DataFrame) -> bool:
+        """Return whether any row has a value, an empty text being none."""
+        values = rows[list(self.sources)]
+        return bool((values.notna() & (values != "")).any(axis=None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns over the rows of a data frame. The first column names the row."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: pd.DataFrame
+    remark: str = ""
+    """What a reader must know before reading the table."""
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the columns."""
+        return [column.heading for column in self.columns]
+
+    def drop_column(self, column: Column) -> "Table":
+        """Return the table without one of its columns."""
+        return replace(self, columns=tuple(kept for kept in self.columns if kept is not column))
+
+    def format_rows(self) -> list[tuple[str, ...]]:
+        """Return the texts of each row, one per column."""
+        texts = [_format_column(column, self.rows) for column in self.columns]
+        return list(zip(*texts, strict=True))
+
+
+def make_table(caption: str, columns: list[Column], rows: pd.DataFrame, *, remark: str = "") -> Table:
+    """Return the table of `columns` over `rows`, without the optional columns that have no value."""
+    shown = tuple(column for column in columns if not column.is_optional or column.has_value(rows))
+    return Table(caption=caption, columns=shown, rows=rows, remark=remark)
+
+
+def shorten_rows(rows: pd.DataFrame, file_name: str) -> tuple[pd.DataFrame, str]:
+    """Return the first MAX_LISTED rows, and a remark that names the file that has all; empty where these are all."""
+    if len(rows) <= MAX_LISTED:
+        return rows, ""
+    return rows.head(MAX_LISTED), f"The first {MAX_LISTED} of {len(rows)}; {file_name} has all."
+
+
+def select_known(rows: pd.DataFrame, columns: list[Column]) -> pd.DataFrame:
+    """Return the rows that have a value for any of `columns`."""
+    sources = [source for column in columns for source in column.sources]
+    return rows[rows[sources].notna().any(axis="columns")]
+
+
+def _format_column(column: Column, rows: pd.DataFrame) -> list[str]:
+    values = (rows[source].to_list() for source in column.sources)
+    return [column.format(*row) for row in zip(*values, strict=True)]

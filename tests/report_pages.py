@@ -1,0 +1,92 @@
+"""Reports of made-up runs, and what tests ask of their pages."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+from bench.store import Store
+from collector.report.html import render_report
+from collector.results.load import load_run
+from factories import (
+    make_cell,
+    make_failed_result,
+    make_result,
+    make_run,
+    make_validity,
+    put_documents,
+)
+
+
+class Page(HTMLParser):
+    """What tests ask of a page: its headings, the attributes that can load something, and its scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.headings, self.links, self.texts, self.tags = [], [], {"script": [], "style": []}, []
+        self._open = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self._open = tag
+        self.tags.append((tag, dict(attrs)))
+        self.links += [value for name, value in attrs if name in ("src", "href", "srcset", "data", "action", "poster")]
+        if tag in self.texts:
+            self.texts[tag].append("")
+
+    def handle_endtag(self, tag):
+        self._open = None
+
+    def handle_data(self, data):
+        if self._open == "h2":
+            self.headings.append(data)
+        elif self._open in self.texts:
+            self.texts[self._open][-1] += data
+
+    @property
+    def specs(self):
+        scripts = [attrs for tag, attrs in self.tags if tag == "script"]
+        return [
+            json.loads(text)
+            for attrs, text in zip(scripts, self.texts["script"], strict=True)
+            if attrs.get("type") == "application/json"
+        ]
+
+
+def put_and_render(directory, *results, cells=None, repeats=3, strange_keys=(), forecast=None, **run_fields):
+    """Store documents, load and render them; return the path of the report. Planned are the cells of the results."""
+    cells = cells or list({result.cell_id: result.cell for result in results}.values())
+    run = make_run(cells, repeats=repeats, **run_fields)
+    store = Store.open(f"file://{directory}/store")
+    put_documents(store, run, results)
+    for key in strange_keys:
+        store.put(key, b"{")
+    path = directory / "out" / "report.html"
+    render_report(load_run(store, run.run_id), forecast=forecast, path=path)
+    return path
+
+
+def make_full_run():
+    """Return repeats of two frameworks on two devices, of which some did not end well."""
+    cells = [
+        make_cell(framework=framework, device=device, phase=phase)
+        for device in ("cpu", "gpu")
+        for framework in ("pytorch", "tensorflow")
+        for phase in ("train", "infer")
+    ]
+    seconds = {"cpu": 0.5, "gpu": 0.01}
+    results = [
+        make_result(cell, repeat=repeat, step_seconds=[seconds[cell.device] * (1 + repeat / 100)] * 30)
+        for cell in cells
+        for repeat in (1, 2, 3)
+    ]
+    results[1] = make_failed_result(
+        cells[0], repeat=2, message="ValueError: wrong shape", stderr_tail="line 31, in main"
+    )
+    results[4] = make_result(cells[1], repeat=2, step_seconds=[0.5] * 30, validity=make_validity("throttled"))
+    results[5] = make_failed_result(cells[1], repeat=3, status="oom", message="3 GiB asked for")
+    return [result for number, result in enumerate(results) if number != 7]
+
+
+def read_words(path):
+    """Return the visible text and attributes of a report, without its scripts."""
+    return re.sub(r"\s+", " ", re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.DOTALL))

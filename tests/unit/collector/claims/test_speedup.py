@@ -1,0 +1,96 @@
+"""The claims of GPU over CPU."""
+
+import pytest
+
+from factories import make_cell, make_environment, make_validity
+from measured_runs import make_repeats
+from study_runs import IMPLAUSIBLE, IMPOSSIBLE, T4, VGG16, VGG16_FLOPS, XEON, evaluate, make_devices
+
+
+def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path):
+    eager = make_devices(8.0, 0.1, framework="pytorch", mode="eager")
+    result = evaluate(tmp_path, *eager, *make_devices(9.0, 0.1))["speedup-conv6"]
+    assert result.verdict == "not tested here"
+    assert "the figure is of a Tesla T4 over a Xeon with 2 vCPUs; measured here is other hardware" in result.reason
+    assert "on NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads" in result.reason
+    assert "TensorFlow graph at 32 px 90.0 times (95 % interval 90.0 to 90.0) as fast" in result.reason
+    assert "PyTorch eager at 32 px 80.0 times (95 % interval 80.0 to 80.0) as fast" in result.reason
+    first, second = result.measured
+    assert "NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads: 90.0 times" in first
+    assert first.endswith("the peaks are 120 times apart")  # 6e12 over 5e10
+    assert "PyTorch eager" in second
+
+
+def test_the_nearest_speedup_stands_beside_what_arithmetic_says(tmp_path):
+    result = evaluate(tmp_path, *make_devices(9.0, 0.1, flops_per_step=VGG16_FLOPS, **VGG16))["speedup-vgg16"]
+    assert result.verdict == IMPLAUSIBLE
+    assert "TensorFlow graph at 224 px 90.0 times" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict", "words"),
+    [
+        (24.0, "reproduced", "240 to 240 times (inside the band)"),  # of 221.4 to 270.6
+        (9.0, "not reproduced", "90.0 to 90.0 times (outside the band)"),
+        # 246x in the middle, and ends that no band of 10 % holds.
+        ((20.0, 24.6, 30.0), "not decided", "times (too wide to decide, across an edge of the band)"),
+    ],
+)
+def test_a_speedup_on_the_stated_hardware_is_decided_by_its_whole_interval(tmp_path, seconds, verdict, words):
+    result = evaluate(tmp_path, *make_devices(seconds, 0.1, T4, XEON))["speedup-conv6"]
+    assert result.verdict == verdict
+    assert words in result.reason
+    assert "the band 221 to 271 times" in result.reason
+
+
+def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithmetic(tmp_path):
+    results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=VGG16_FLOPS, **VGG16)
+    assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == "reproduced"
+
+
+def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path):
+    results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=2 * VGG16_FLOPS, **VGG16)
+    assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 2.44 times the T4's peak
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        make_environment(num_threads=4, versions=T4.versions),
+        make_environment(cpu_model="AMD EPYC 7B12", versions=T4.versions),
+    ],
+)
+def test_the_stated_cpu_is_a_xeon_with_two_threads(tmp_path, host):
+    result = evaluate(tmp_path, *make_devices(24.0, 0.1, T4, host))["speedup-conv6"]
+    assert result.verdict == "not tested here"
+    assert "measured here is other hardware" in result.reason
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"batch_size": 8},
+        {"input_size": 64},
+        {"data_dir": "/data/cifar"},
+        {"mode": "compiled"},
+        {"framework": "pytorch", "mode": "eager"},
+    ],
+)
+def test_only_the_studys_own_configuration_decides(tmp_path, fields):
+    result = evaluate(tmp_path, *make_devices(24.6, 0.1, T4, XEON, **fields))["speedup-conv6"]
+    assert result.verdict == "not tested here"
+    assert "measured here is other work than the study's" in result.reason
+    assert len(result.measured) == 1
+
+
+def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path):
+    single = evaluate(tmp_path / "single", *make_devices((24.6,), 0.1, T4, XEON))["speedup-conv6"]
+    invalid = [
+        result.model_copy(update={"validity": make_validity("noisy")}) for result in make_devices(24.6, 0.1, T4, XEON)
+    ]
+    left_out = evaluate(tmp_path / "left-out", *invalid)["speedup-conv6"]
+    nothing = evaluate(tmp_path / "nothing", *make_repeats(make_cell(), 0.1))["speedup-conv6"]
+    assert [result.verdict for result in (single, left_out, nothing)] == ["not tested here"] * 3
+    assert "but no interval for 1 of 1 pairs, as a side has one repeat" in single.reason
+    assert "but 1 of 1 pairs are left out: 1 as no repeat of Tesla T4 and of CPU is valid" in left_out.reason
+    assert nothing.reason == "no cell of this model's training was measured on both a GPU and a CPU"

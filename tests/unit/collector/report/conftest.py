@@ -1,0 +1,29 @@
+"""Reports that several modules of tests read."""
+
+from functools import partial
+
+import pytest
+
+from bench.schema import LeftOutCell
+from collector.forecast.fit import fit_forecast
+from collector.forecast.gpu_table import load_gpu_table
+from factories import RUN_ID, make_cell
+from report_pages import make_full_run, put_and_render
+
+
+@pytest.fixture
+def render(tmp_path):
+    return partial(put_and_render, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def full_report(tmp_path_factory):
+    """The report of a run that has something for every section."""
+    left_out = LeftOutCell(cell=make_cell(model="resnet18", device="gpu"), reason="no NVIDIA GPU is visible")
+    return put_and_render(
+        tmp_path_factory.mktemp("full"),
+        *make_full_run(),
+        left_out=[left_out],
+        strange_keys=[f"runs/{RUN_ID}/results/notes.txt"],
+        forecast=fit_forecast(load_gpu_table(None), year=2030),
+    )

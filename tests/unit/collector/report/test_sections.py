@@ -1,0 +1,54 @@
+"""Every table has a place in the report."""
+
+import importlib
+import inspect
+import pkgutil
+from functools import partial
+from typing import get_type_hints
+
+import collector.tables
+from collector.comparisons import COMPARISONS
+from collector.report.sections import SECTIONS
+from collector.tables.comparisons import make_comparison_table
+from collector.tables.table import Table
+
+
+def list_table_makers():
+    """The public functions of collector.tables that return a table of a run, or None where it has none."""
+    modules = [
+        importlib.import_module(f"collector.tables.{info.name}")
+        for info in pkgutil.iter_modules(collector.tables.__path__)
+    ]
+    return {
+        function
+        for module in modules
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+        if get_type_hints(function).get("return") == Table | None
+    }
+
+
+def list_placed():
+    """The functions that the sections of the report make their tables with."""
+    return [make for section in SECTIONS for make in section.tables]
+
+
+def test_every_table_stands_in_a_section():
+    makers = list_table_makers()
+    placed = {make.func if isinstance(make, partial) else make for make in list_placed()}
+    assert len(makers) >= 11
+    assert makers - placed == set()
+
+
+def test_every_comparison_stands_in_a_section():
+    compared = [
+        make.args[0] for make in list_placed() if isinstance(make, partial) and make.func is make_comparison_table
+    ]
+    assert compared == list(COMPARISONS)
+
+
+def test_no_table_stands_in_two_sections_and_no_anchor_is_used_twice():
+    functions = [make for make in list_placed() if not isinstance(make, partial)]
+    assert len(functions) == len(set(functions))
+    anchors = [section.anchor for section in SECTIONS]
+    assert len(anchors) == len(set(anchors))

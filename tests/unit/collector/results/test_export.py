@@ -1,0 +1,25 @@
+"""Tables written to files."""
+
+import pandas as pd
+
+from collector.results.export import write_collection
+from factories import (
+    make_failed_result,
+    make_result,
+)
+from measured_runs import collect_results
+
+
+def test_written_tables_read_back_as_they_were(tmp_path):
+    results = [make_result(), make_failed_result(repeat=2, stderr_tail='a,"b"\nc')]
+    collection = collect_results(tmp_path / "store", *results)
+    paths = write_collection(collection, tmp_path / "new" / "tables")
+    by_name = {path.name: path for path in paths}
+    pd.testing.assert_frame_equal(collection.results, pd.read_parquet(by_name["results.parquet"]))
+    pd.testing.assert_frame_equal(collection.samples, pd.read_parquet(by_name["samples.parquet"]))
+    rows = pd.read_csv(by_name["results.csv"])
+    assert rows["status"].to_list() == ["ok", "failed", "missing"]
+    assert rows["stderr_tail"][1] == 'a,"b"\nc'
+    assert pd.read_csv(by_name["cells.csv"])["median_step_seconds"].to_list() == [0.1]
+    assert pd.read_csv(by_name["failures.csv"])["status"].to_list() == ["failed", "missing"]
+    assert pd.read_csv(by_name["skipped.csv"]).columns.to_list() == ["key", "reason"]

@@ -1,0 +1,160 @@
+"""Summaries of cells, and the lists of repeats that are invalid or failed."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from collector.results.identity import identify_environment
+from collector.results.summary import list_failures, list_invalid, summarize_cells
+from factories import (
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_gpu_use,
+    make_memory,
+    make_phases,
+    make_result,
+    make_roofline,
+    make_validity,
+)
+from measured_runs import collect_results, make_repeats
+
+
+@pytest.fixture
+def collect(tmp_path):
+    return partial(collect_results, tmp_path)
+
+
+def test_a_cell_is_summarised_over_its_ok_repeats(collect):
+    cell = make_cell(batch_size=10)
+    collection = collect(
+        make_result(cell, repeat=1, step_seconds=(1.0, 2.0, 3.0), memory=make_memory(peak_rss_bytes=5)),
+        make_result(cell, repeat=2, step_seconds=(4.0, 5.0, 9.0), memory=make_memory(peak_rss_bytes=7)),
+        make_failed_result(cell, repeat=3),
+    )
+    (row,) = summarize_cells(collection).to_dict("records")
+    assert row["median_step_seconds"] == 3.5  # of the medians 2 and 5
+    assert (row["q1_step_seconds"], row["q3_step_seconds"]) == (2.25, 4.75)  # of 1 2 3 4 5 9
+    assert row["throughput_samples_per_s"] == pytest.approx((10 * 3 / 6 + 10 * 3 / 18) / 2)
+    assert row["peak_rss_bytes"] == 7
+    assert row["steady_seconds"] == 12.0  # of the windows 6 and 18
+    assert tuple(row[name] for name in ("num_planned", "num_ok", "num_steady", "num_steps_taken")) == (3, 2, 2, 6)
+    assert row["interval_low_seconds"] < 3.5 < row["interval_high_seconds"]
+
+
+def test_phases_are_medians_of_the_repeats(collect):
+    results = [
+        make_result(repeat=number, phases=make_phases((0.1,) * 3, (0.2, 0.1), import_seconds=seconds))
+        for number, seconds in enumerate((1.0, 9.0, 2.0), start=1)
+    ]
+    assert summarize_cells(collect(*results))["import_seconds"].to_list() == [2.0]
+
+
+def test_a_cell_without_an_ok_repeat_keeps_its_row_without_figures(collect):
+    summary = summarize_cells(collect(make_failed_result(status="oom"), repeats=2))
+    assert list(summary[["num_ok", "num_planned"]].itertuples(index=False, name=None)) == [(0, 2)]
+    assert summary["median_step_seconds"].isna().all()
+
+
+def test_one_repeat_has_no_interval_and_says_why(collect):
+    (row,) = summarize_cells(collect(make_result(), repeats=1)).to_dict("records")
+    assert pd.isna(row["interval_low_seconds"])
+    assert row["interval_reason"] == "one repeat says nothing about the spread between repeats"
+    assert row["note"] == "one repeat: no interval"
+
+
+def test_different_environments_are_not_summarised_together(collect):
+    other = make_environment(num_threads=1)
+    results = [*make_repeats(make_cell(), 1.0, 1.0), make_result(repeat=3, step_seconds=(9.0,), environment=other)]
+    summary = summarize_cells(collect(*results))
+    assert summary["median_step_seconds"].to_list() == [1.0, 9.0]
+    assert summary["num_ok"].to_list() == [2, 1]
+    assert summary["environment_id"].to_list() == [
+        identify_environment(make_environment()),
+        identify_environment(other),
+    ]
+    assert all("one of 2" in note for note in summary["note"])
+
+
+def test_another_host_of_the_same_kind_is_summarised_together(collect):
+    results = [
+        make_result(repeat=number, environment=make_environment(hostname=f"bench-{number}")) for number in (1, 2, 3)
+    ]
+    assert summarize_cells(collect(*results))["num_ok"].to_list() == [3]
+
+
+def test_a_cells_interval_does_not_depend_on_the_other_cells(collect):
+    rng = np.random.default_rng(0)
+    results = [make_result(repeat=number, step_seconds=rng.lognormal(size=9)) for number in (1, 2, 3)]
+    others = make_repeats(make_cell(batch_size=2), 1.0, 2.0, 3.0)
+    alone = summarize_cells(collect(*results))
+    among = summarize_cells(collect(*others, *results))
+    columns = ["interval_low_seconds", "interval_high_seconds"]
+    assert alone.loc[0, columns].to_list() == among.loc[1, columns].to_list()
+
+
+def test_percentiles_appear_when_there_are_steps_enough(collect):
+    cell = make_cell(phase="infer")
+    few = summarize_cells(collect(make_result(cell, step_seconds=np.arange(1, 20)), repeats=1))
+    many = summarize_cells(collect(make_result(cell, step_seconds=np.arange(1.0, 102.0), attempt="a0"), repeats=1))
+    assert few[["p95_step_seconds", "p99_step_seconds"]].isna().all(axis=None)
+    assert many[["p95_step_seconds", "p99_step_seconds"]].iloc[0].to_list() == pytest.approx([96.0, 100.0])
+
+
+def test_a_warmup_that_did_not_become_steady_is_noted(collect):
+    results = [make_result(repeat=1, reached_steady=False), make_result(repeat=2)]
+    (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
+    assert (row["num_steady"], row["note"]) == (1, "warm-up of 1 of 2 did not become steady")
+
+
+def test_failures_list_every_repeat_that_is_not_ok(collect):
+    failures = list_failures(collect(make_result(), make_failed_result(repeat=2, status="timeout", message="too long")))
+    assert list(failures[["repeat", "status", "error_message"]].itertuples(index=False, name=None)) == [
+        (2, "timeout", "too long"),
+        (3, "missing", "no result was found"),
+    ]
+
+
+def test_figures_come_from_the_valid_repeats_where_there_are_any(collect):
+    results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
+    results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity("noisy"))[2]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert row["median_step_seconds"] == 2.0
+    assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 2, "1 noisy")
+    assert row["note"] == "figures from 2 valid of 3 ok"
+
+
+def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_so(collect):
+    verdicts = ("throttled", "noisy", "noisy")
+    results = [
+        make_result(repeat=number, step_seconds=(seconds,) * 3, validity=make_validity(verdict))
+        for number, seconds, verdict in zip((1, 2, 3), (1.0, 3.0, 9.0), verdicts, strict=True)
+    ]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert (row["median_step_seconds"], row["num_valid"], row["faults"]) == (3.0, 0, "1 throttled, 2 noisy")
+    assert row["note"] == "no valid repeat: figures from all 3 ok"
+
+
+def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect):
+    results = [make_result(repeat=1), make_result(repeat=2, validity=make_validity("throttled", "noisy"))]
+    rows = list_invalid(collect(*results))
+    assert list(rows[["repeat", "verdict", "verdict_reasons"]].itertuples(index=False, name=None)) == [
+        (2, "throttled", "made up to be throttled; made up to be noisy")
+    ]
+
+
+def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect):
+    cell = make_cell(device="gpu")
+    results = [
+        make_result(
+            cell,
+            repeat=number,
+            roofline=make_roofline(share_of_peak=share),
+            gpu_use=(make_gpu_use(energy_joules=joules, temperature_celsius=(50, heat, 55)),),
+        )
+        for number, share, joules, heat in ((1, 0.1, 90.0, 70), (2, 0.4, 180.0, 60), (3, 0.2, 150.0, 65))
+    ]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert (row["share_of_peak"], row["gpu_mean_power_watts"], row["gpu_max_temperature_celsius"]) == (0.2, 50.0, 70)

@@ -1,0 +1,40 @@
+"""The tables of comparisons."""
+
+import pytest
+
+from collector.analysis import analyze_run
+from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS
+from collector.tables.comparisons import HEADINGS, make_comparison_table
+from factories import make_cell, make_validity
+from measured_runs import collect_results, make_repeats
+
+
+def read_first_row(table):
+    return dict(zip(table.headings, table.format_rows()[0], strict=True))
+
+
+def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path):
+    results = [
+        *make_repeats(make_cell(), 0.4, 0.4),
+        *make_repeats(make_cell(framework="tensorflow"), 0.5, 0.5),
+        *make_repeats(make_cell(device="gpu"), 0.01, 0.01),
+    ]
+    analysis = analyze_run(collect_results(tmp_path, *results, repeats=2))
+    frameworks = read_first_row(make_comparison_table(FRAMEWORKS, analysis))
+    devices = read_first_row(make_comparison_table(DEVICES, analysis))
+    assert frameworks["hardware"] == "Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads"
+    assert [frameworks[name] for name in ("time ratio", "second, ms", "first, ms")] == ["1.25", "400", "500"]
+    assert (devices["speedup"], devices["GPU"]) == ("40.0", "Tesla T4")
+
+
+def test_pairs_that_are_left_out_have_no_row(tmp_path):
+    noisy = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity("noisy"))
+    collection = collect_results(tmp_path, *make_repeats(make_cell(), 0.1, 0.1), *noisy, repeats=2)
+    assert make_comparison_table(FRAMEWORKS, analyze_run(collection)) is None
+    included = make_comparison_table(FRAMEWORKS, analyze_run(collection, include_invalid=True))
+    assert read_first_row(included)["time ratio"] == "2.00"
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
+def test_every_comparison_has_a_heading(comparison):
+    assert HEADINGS[comparison.name].caption

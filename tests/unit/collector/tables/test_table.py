@@ -1,0 +1,76 @@
+"""Columns, what they show and when they are dropped."""
+
+import pandas as pd
+import pytest
+
+from collector.tables.columns import count_column, interval_column, number_column, text_column
+from collector.tables.table import MAX_LISTED, Column, make_table, shorten_rows
+from collector.units import MILLISECOND, RATIO, THROUGHPUT
+
+ROWS = pd.DataFrame(
+    {
+        "label": ["conv6", "vgg16"],
+        "seconds": pd.array([0.25, None], dtype="float64"),
+        "low": [0.2, None],
+        "high": [0.3, None],
+        "count": pd.array([1234, 5], dtype="Int64"),
+        "note": ["", ""],
+        "reason": pd.array([None, "broken"], dtype="str"),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "heading", "texts", "align"),
+    [
+        (text_column("cell", "label"), "cell", ["conv6", "vgg16"], "left"),
+        (text_column("why", "reason"), "why", ["", "broken"], "left"),
+        (number_column("time", "seconds", MILLISECOND), "time, ms", ["250", "–"], "right"),
+        (number_column("ratio", "seconds", RATIO), "ratio", ["0.250", "–"], "right"),
+        (number_column("", "count", THROUGHPUT), "samples/s", ["1,230", "5.00"], "right"),
+        (interval_column("between", "low", "high", MILLISECOND), "between, ms", ["200 to 300", "–"], "right"),
+        (count_column("steps", "count"), "steps", ["1,234", "5"], "right"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_column_shows_its_values_in_its_unit(column, heading, texts, align):
+    table = make_table("", [column], ROWS)
+    assert (table.headings, column.align) == ([heading], align)
+    assert table.format_rows() == [(text,) for text in texts]
+
+
+def test_a_column_may_be_made_of_several():
+    column = Column(title="both", sources=("label", "count"), format="{} {}".format)
+    assert make_table("", [column], ROWS).format_rows() == [("conv6 1234",), ("vgg16 5",)]
+
+
+@pytest.mark.parametrize(("source", "is_kept"), [("note", False), ("reason", True), ("seconds", True)])
+def test_an_optional_column_is_dropped_where_no_row_has_a_value(source, is_kept):
+    columns = [text_column("cell", "label"), text_column("other", source, is_optional=True)]
+    assert ("other" in make_table("", columns, ROWS).headings) == is_kept
+
+
+def test_a_column_that_is_not_optional_stays_without_values():
+    assert make_table("", [text_column("note", "note")], ROWS).headings == ["note"]
+
+
+def test_a_table_without_rows_has_headings():
+    table = make_table("", [text_column("cell", "label"), number_column("time", "seconds", MILLISECOND)], ROWS.head(0))
+    assert (table.headings, table.format_rows()) == (["cell", "time, ms"], [])
+
+
+def test_a_dropped_column_leaves_the_others_in_their_order():
+    cell, time, count = (
+        text_column("cell", "label"),
+        number_column("time", "seconds", MILLISECOND),
+        count_column("n", "count"),
+    )
+    table = make_table("", [cell, time, count], ROWS).drop_column(time)
+    assert table.format_rows() == [("conv6", "1,234"), ("vgg16", "5")]
+
+
+def test_a_long_list_is_cut_and_says_where_the_rest_is():
+    rows = pd.DataFrame({"number": range(MAX_LISTED + 1)})
+    shown, remark = shorten_rows(rows, "invalid.csv")
+    assert (len(shown), remark) == (MAX_LISTED, f"The first {MAX_LISTED} of {MAX_LISTED + 1}; invalid.csv has all.")
+    assert shorten_rows(shown, "invalid.csv")[1] == ""
