@@ -1,6 +1,6 @@
 """One Python environment per image on this machine: a framework in, the interpreter that has it out.
 
-An environment holds exactly what the image's Dockerfile installs: the locked requirements and the package `bench`. A
+An environment holds exactly what the image of the framework installs: the locked requirements and the package `bench`. A
 stamp, written last, says what was installed; an environment without it (a killed installation) is made anew.
 """
 
