@@ -1,4 +1,4 @@
-"""Live progress of a run: what the executor tells comes in, a live line or, in a pipe, plain lines go out."""
+"""Show the progress of a run and of installations: one live line in a terminal, plain lines in a pipe."""
 
 import time
 from collections import defaultdict
@@ -17,8 +17,7 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.matrix.plan import Repeat
-
-STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
+from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -137,16 +136,3 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
         elif any(word in line for word in ("Collecting", "new environment", "waiting")):
             short = line.partition(" (from ")[0]
             self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
-
-
-def format_wait(seconds: float) -> str:
-    """Return a time to wait as people say it: `40 s`, `3 min`, `2 h 5 min`."""
-    if round(seconds) < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def join_printable(message: str) -> str:
-    """Return a message on one line, without what would move a terminal's cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in message)

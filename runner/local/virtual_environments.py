@@ -1,7 +1,7 @@
-"""One Python environment per image on this machine: a framework in, the interpreter that has it out.
+"""Make one virtual environment per framework on this machine, with exactly what the framework's image installs.
 
-An environment holds exactly what the image of the framework installs: the locked requirements and the package `bench`. A
-stamp, written last, says what was installed; an environment without it (a killed installation) is made anew.
+That is the locked requirements and the package `bench`. A stamp, written last, says what was installed; an environment
+without it (a killed installation) is made again.
 """
 
 import fcntl

@@ -13,7 +13,7 @@ from allpairspy import AllPairs
 
 from chart import CHART, NAMESPACE, RELEASE, find, find_pod, make_values, parse, read_config, render, render_texts
 from factories import make_cell
-from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
+from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_USER_ERROR
 from runner.kubernetes.permissions import RUN_PERMISSIONS
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer

@@ -39,11 +39,11 @@ def name_all() -> dict[str, str]:
 
 def test_the_same_sources_have_the_same_tag_wherever_they_lie(checkout: Path) -> None:
     here = name_all()
-    assert 7 == len(set(here.values()))
+    assert len(set(here.values())) == 7
     (checkout / "images" / "bench" / "src" / "bench" / "__pycache__").mkdir(exist_ok=True)
     (checkout / "images" / "bench" / "src" / "bench" / "__pycache__" / "x.pyc").write_bytes(b"x")
     (checkout / "docs").mkdir()
-    assert here == name_all()
+    assert name_all() == here
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_source_that_changes_changes_the_tags_of_what_it_goes_into(
     before = name_all()
     (checkout / path).write_text((checkout / path).read_text() + "\n")
     after = name_all()
-    assert changed == {name for name in before if before[name] != after[name]}
+    assert {name for name in before if before[name] != after[name]} == changed
 
 
 def test_a_file_of_bench_is_in_every_image(checkout: Path) -> None:
@@ -78,8 +78,8 @@ def test_another_base_changes_the_tag_and_the_default_given_explicitly_does_not(
     image = find_image("pytorch", "cpu")
     plain = name_image("r", image, make_arguments(images.DEFAULT_BASE, ""))
     assert name_image("r", image) == plain
-    assert plain != name_image("r", image, make_arguments("python@sha256:00", ""))
-    assert plain != name_image("r", image, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu"))
+    assert name_image("r", image, make_arguments("python@sha256:00", "")) != plain
+    assert name_image("r", image, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu")) != plain
     jax = find_image("jax", "cpu")  # has no PyTorch
     assert name_image("r", jax) == name_image(
         "r", jax, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu")
@@ -90,9 +90,9 @@ def test_names_choose_images_with_or_without_flavour() -> None:
     def name(*words: str) -> list[str]:
         return [f"{image.name}:{image.flavour}" for image in choose_images(words)]
 
-    assert ["pytorch:cpu", "tensorflow:cpu", "jax:cpu", "control:None"] == name()
-    assert ["jax:cpu", "jax:cuda"] == name("jax")
-    assert ["jax:cuda", "control:None"] == name("jax:cuda", "control")
+    assert name() == ["pytorch:cpu", "tensorflow:cpu", "jax:cpu", "control:None"]
+    assert name("jax") == ["jax:cpu", "jax:cuda"]
+    assert name("jax:cuda", "control") == ["jax:cuda", "control:None"]
     with pytest.raises(UserError, match="image 'jaxx': .* pytorch, tensorflow, jax, control"):
         name("jaxx")
 

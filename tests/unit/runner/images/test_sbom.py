@@ -11,11 +11,11 @@ def test_the_bill_of_materials_names_every_package() -> None:
 
     document = json.loads(format_bom("benchmatrix/jax:cpu-00", "sha256:ab", python, debian))
 
-    assert "CycloneDX" == document["bomFormat"]
-    assert ("benchmatrix/jax", "cpu-00") == tuple(document["metadata"]["component"][key] for key in ("name", "version"))
-    assert {
+    assert document["bomFormat"] == "CycloneDX"
+    assert tuple(document["metadata"]["component"][key] for key in ("name", "version")) == ("benchmatrix/jax", "cpu-00")
+    assert {component["purl"] for component in document["components"]} == {
         "pkg:pypi/typing-extensions@4.1",
         "pkg:pypi/numpy@2.0",
         "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64&distro=debian-12",
         "pkg:deb/debian/base-files@12.4?arch=all&distro=debian-12",
-    } == {component["purl"] for component in document["components"]}
+    }

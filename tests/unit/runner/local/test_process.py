@@ -80,7 +80,7 @@ def test_an_exit_code_and_both_streams_come_back() -> None:
 def test_a_signal_comes_back_as_a_negative_code(number: int) -> None:
     end = run_shell(f"kill -{int(number)} $$")
 
-    assert (-number, False, False) == (end.returncode, end.timed_out, end.oom_killed)
+    assert (end.returncode, end.timed_out, end.oom_killed) == (-number, False, False)
 
 
 def test_of_much_output_the_very_end_is_kept() -> None:
@@ -88,13 +88,13 @@ def test_of_much_output_the_very_end_is_kept() -> None:
 
     end = run_command(sys.executable, "-c", program)
 
-    assert -signal.SIGABRT == end.returncode
-    assert process.TAIL_BYTES == len(end.tail)
+    assert end.returncode == -signal.SIGABRT
+    assert len(end.tail) == process.TAIL_BYTES
     assert end.tail.endswith("299998\n299999\nlast words\n")
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    assert "\ufffdA" == run_shell(r"printf '\377A'").tail
+    assert run_shell(r"printf '\377A'").tail == "\ufffdA"
 
 
 def test_a_process_that_hangs_is_killed_with_all_its_children(tmp_path: Path) -> None:
@@ -104,15 +104,15 @@ def test_a_process_that_hangs_is_killed_with_all_its_children(tmp_path: Path) ->
 
     end = run_shell(script, timeout_seconds=0.5)
 
-    assert (-signal.SIGKILL, True, False, "still here\n") == (end.returncode, end.timed_out, end.oom_killed, end.tail)
-    assert 4 == len(read_pids(pids))
+    assert (end.returncode, end.timed_out, end.oom_killed, end.tail) == (-signal.SIGKILL, True, False, "still here\n")
+    assert len(read_pids(pids)) == 4
     await_death(read_pids(pids))
 
 
 def test_children_that_outlive_their_parent_are_killed(tmp_path: Path) -> None:
     end = run_shell(f"sleep 60 & echo $! > {tmp_path}/pids; exit 4")
 
-    assert 4 == end.returncode
+    assert end.returncode == 4
     await_death(read_pids(tmp_path / "pids"))
 
 
@@ -121,14 +121,14 @@ def test_a_daemon_that_holds_the_output_open_is_not_waited_for(tmp_path: Path) -
 
     daemon = read_pids(tmp_path / "pids")[0]
     try:
-        assert (5, False, "done\n") == (end.returncode, end.timed_out, end.tail)
+        assert (end.returncode, end.timed_out, end.tail) == (5, False, "done\n")
         assert is_running(daemon)
     finally:
         os.kill(daemon, signal.SIGKILL)
 
 
 def test_a_process_that_closes_its_output_is_waited_for() -> None:
-    assert 6 == run_shell("exec >&- 2>&-; sleep 0.2; exit 6").returncode
+    assert run_shell("exec >&- 2>&-; sleep 0.2; exit 6").returncode == 6
 
 
 def test_a_process_that_closed_its_output_is_timed_out_too() -> None:
@@ -139,7 +139,7 @@ def test_a_flood_of_output_does_not_keep_the_clock_from_striking() -> None:
     end = run_command("/usr/bin/yes", "x" * 1000, timeout_seconds=0.5)
 
     assert end.timed_out
-    assert process.TAIL_BYTES == len(end.tail)
+    assert len(end.tail) == process.TAIL_BYTES
 
 
 def test_ticks_come_by_the_clock_not_by_the_line() -> None:
@@ -164,8 +164,8 @@ def test_no_zombie_and_no_file_is_left() -> None:
     with suppress(ProcessNotStarted):
         run_command("/no/such/program")
 
-    assert before == os.listdir("/proc/self/fd")
-    assert children == list_children()  # servers of other tests' may be among them
+    assert os.listdir("/proc/self/fd") == before
+    assert list_children() == children  # servers of other tests' may be among them
 
 
 def test_of_the_open_files_only_those_asked_for_are_inherited(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_of_the_open_files_only_those_asked_for_are_inherited(tmp_path: Path) ->
         os.close(other)
 
     listing = 3 if kept != 3 else 4  # the descriptor that os.listdir itself opens
-    assert {0, 1, 2, listing, kept} == {int(word) for word in end.tail.split()}
+    assert {int(word) for word in end.tail.split()} == {0, 1, 2, listing, kept}
 
 
 @pytest.mark.parametrize("content", [None, "#!/no/such/interpreter\n", "not a program"])
@@ -225,10 +225,10 @@ def test_an_interrupt_at_the_start_waits_until_the_process_is_known(number: int)
     try:
         with delay_interrupts():
             os.kill(os.getpid(), number)
-            assert [] == heard
-        assert [number] == heard
+            assert heard == []
+        assert heard == [number]
         os.kill(os.getpid(), number)
-        assert [number, number] == heard
+        assert heard == [number, number]
     finally:
         signal.signal(number, previous)
 
@@ -241,7 +241,7 @@ def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
     finally:
         signal.signal(signal.SIGHUP, previous)
 
-    assert "alive\n" == ignored
+    assert ignored == "alive\n"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_kills_for_memory_are_counted_wherever_the_kernel_writes_them(
         path.write_text(content)
     monkeypatch.setattr(process, "OOM_COUNTERS", paths)
 
-    assert expected == count_oom_kills()
+    assert count_oom_kills() == expected
 
 
 def test_this_kernel_counts_kills_for_memory() -> None:
@@ -278,14 +278,14 @@ def test_a_process_killed_for_memory_is_told_from_a_killed_one(
 
     end = run_shell(f'{memory_cgroup.join_command}; {before} {sys.executable} -S -c "{program}"{after}')
 
-    assert (code, True) == (end.returncode, end.oom_killed)
+    assert (end.returncode, end.oom_killed) == (code, True)
     assert end.tail.startswith("filling\n")
 
 
 def test_a_process_killed_by_somebody_in_the_same_cgroup_is_not_out_of_memory(memory_cgroup: MemoryCgroup) -> None:
     end = run_shell(f"{memory_cgroup.join_command}; kill -9 $$")
 
-    assert (-9, False) == (end.returncode, end.oom_killed)
+    assert (end.returncode, end.oom_killed) == (-9, False)
 
 
 def test_a_process_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_process_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) 
 
     end = run_shell(script, memory_limit_bytes=2**27)
 
-    assert (True, False, False) == (end.over_limit, end.timed_out, end.oom_killed)
+    assert (end.over_limit, end.timed_out, end.oom_killed) == (True, False, False)
     if (tmp_path / "pid").exists():
         await_death(read_pids(tmp_path / "pid"))
 
@@ -303,4 +303,4 @@ def test_a_process_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) 
 def test_a_process_within_its_memory_limit_ends_as_it_likes() -> None:
     end = run_shell("echo well; exit 3", memory_limit_bytes=2**27)
 
-    assert (3, False, "well\n") == (end.returncode, end.over_limit, end.tail)
+    assert (end.returncode, end.over_limit, end.tail) == (3, False, "well\n")
