@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from bench.schema import Framework
-from runner.local.virtual_environments import prepare_environments
+from runner.local.virtual_environments import prepare_virtual_environments
 from s3_server import S3Server
 
 
 @pytest.fixture(scope="session")
 def interpreters() -> dict[Framework, Path]:
     """The interpreters of the images' CPU environments, by framework; what is missing is installed first."""
-    return prepare_environments(("pytorch", "tensorflow", "jax"), "cpu", print)
+    return prepare_virtual_environments(("pytorch", "tensorflow", "jax"), "cpu", print)
 
 
 @pytest.fixture

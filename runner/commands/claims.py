@@ -10,7 +10,9 @@ from runner.reporting.stored_runs import open_existing_store, print_skipped
 
 
 def claims(
-    run_ids: Annotated[list[str], typer.Argument(help="Ids of runs; GPU and CPU may be in different ones.")],
+    run_ids: Annotated[
+        list[str], typer.Argument(metavar="RUN_ID", help="Ids of runs; GPU and CPU may be in different ones.")
+    ],
     output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The page: a Markdown file.")],
     store: StoreOption = DEFAULT_STORE,
     include_invalid: IncludeInvalidOption = False,

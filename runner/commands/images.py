@@ -18,15 +18,19 @@ OnlyArgument = Annotated[
     list[str] | None,
     typer.Argument(help="Names, with or without flavour: `jax`, `jax:cpu`; default: all CPU images.", metavar="IMAGE"),
 ]
-BaseOption = Annotated[str, typer.Option(help="The base image: a Python 3.11 on Debian 12, by tag or digest.")]
-IndexOption = Annotated[str, typer.Option(help="A package index with PyTorch without CUDA, for the CPU image.")]
-NetworkOption = Annotated[str, typer.Option(help="Docker's network for the build, `host` for example.")]
+BaseOption = Annotated[
+    str, typer.Option(metavar="IMAGE", help="The base image: a Python 3.11 on Debian 12, by tag or digest.")
+]
+IndexOption = Annotated[
+    str, typer.Option(metavar="URL", help="A package index with PyTorch without CUDA, for the CPU image.")
+]
+NetworkOption = Annotated[str, typer.Option(metavar="NAME", help="Docker's network for the build, `host` for example.")]
 
 
 @app.command("list")
 def list_names(
     only: OnlyArgument = None,
-    registry: Annotated[str, typer.Option(help="What the names begin with.")] = LOCAL_REGISTRY,
+    registry: Annotated[str, typer.Option(metavar="NAME", help="What the names begin with.")] = LOCAL_REGISTRY,
     base: BaseOption = DEFAULT_BASE,
     cpu_index: IndexOption = "",
 ) -> None:
@@ -56,7 +60,9 @@ def build(
 
 @app.command()
 def push(
-    registry: Annotated[str, typer.Argument(help="Where a cluster can pull them: HOST/PROJECT/REPOSITORY.")],
+    registry: Annotated[
+        str, typer.Argument(metavar="REGISTRY", help="Where a cluster can pull them: HOST/PROJECT/REPOSITORY.")
+    ],
     only: OnlyArgument = None,
     base: BaseOption = DEFAULT_BASE,
     cpu_index: IndexOption = "",
@@ -76,7 +82,7 @@ def sbom(
     only: OnlyArgument = None,
     base: BaseOption = DEFAULT_BASE,
     cpu_index: IndexOption = "",
-    output: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("sbom"),
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the files.")] = Path("sbom"),
 ) -> None:
     """Write a software bill of materials (CycloneDX) of each built image."""
     from runner.images.sbom import describe_image

@@ -29,10 +29,15 @@ def make_error_console() -> Console:
 
 
 MatrixArgument = Annotated[
-    str, typer.Argument(help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file.")
+    str,
+    typer.Argument(
+        metavar="MATRIX", help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file."
+    ),
 ]
-StoredRunArgument = Annotated[str, typer.Argument(help="Id of a run; default: the newest one in the store.")]
-RunArgument = Annotated[str, typer.Argument(help="Id of a run.", show_default=False)]
+StoredRunArgument = Annotated[
+    str, typer.Argument(metavar="RUN_ID", help="Id of a run; default: the newest one in the store.")
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of a run.", show_default=False)]
 
 PythonOption = Annotated[
     list[str] | None,

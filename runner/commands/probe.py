@@ -17,7 +17,7 @@ from runner.probe.cell import make_cell
 from runner.probe.display import show_search
 from runner.probe.search import Probe, ProbeReport
 
-ModelArgument = Annotated[str, typer.Argument(help=f"One of {', '.join(MODELS)}.")]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.")]
 FrameworkOption = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(MODES)}.")]
 DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cpu or gpu; default: gpu if one is visible.")]
 PhaseOption = Annotated[

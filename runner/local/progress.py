@@ -51,12 +51,12 @@ class Progress(AbstractContextManager["Progress"]):
         self.tick()
 
     def tick(self) -> None:
-        """Bring the live line up to date."""
+        """Update the live line."""
         if self._live:
             self._live.update(self._render(), refresh=True)
 
     def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        """Count the repeat, print its line and estimate the time left anew."""
+        """Count the repeat, print its line and update the estimate of the time left."""
         seconds = time.monotonic() - self._started
         self._seconds[repeat.planned.cell.cell_id].append(seconds)
         self._left.remove(repeat)
@@ -69,9 +69,9 @@ class Progress(AbstractContextManager["Progress"]):
         self.tick()
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the sum of each left repeat's time: its cell's mean, or the mean of all; None before the first.
+        """Return the sum over the repeats that are left of their cell's mean time, or of the mean of all cells.
 
-        What the present repeat has taken already is taken off its own time.
+        The time that the current repeat has taken already is subtracted. None before the first repeat has ended.
         """
         if not self._seconds:
             return None
@@ -111,7 +111,7 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows what an installation prints: one changing line in a terminal, the packages' names elsewhere."""
+    """Shows the output of an installation: one changing line in a terminal, the names of the packages elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -2,30 +2,26 @@
 
 import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.schema import Framework, PlannedCell, Result
+from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
 from factories import RUN_ID, make_cell, make_result
-from fake_interpreters import is_running, make_interpreter, make_measuring_interpreter, read_log
+from fake_interpreters import await_end, make_interpreter, make_measuring_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor
 from runner.matrix.plan import Repeat
+from workspace import HANG_GUARD_SECONDS
 
-HANG_GUARD_SECONDS = 30.0
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"
 
 
 class Notes:
-    """Writes down what the executor tells."""
+    """Writes down what the executor reports."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -96,12 +92,12 @@ def test_a_process_that_dies_leaves_one_record_with_its_last_words(
 def test_a_process_that_hangs_leaves_a_record_that_says_so(executor: LocalExecutor, tmp_path: Path) -> None:
     make_interpreter(tmp_path / "python", f"trap '' TERM\necho stuck\nsleep 60 &\necho $! > {tmp_path}/pid\nwait")
 
-    result = executor.measure_repeat(make_repeat(timeout_seconds=0.5))
+    result = executor.measure_repeat(make_repeat(timeout_seconds=2.0))
 
     assert read_records(executor) == [result]
     assert result.error is not None
     assert (result.status, result.error.kind, result.error.signal) == ("timeout", "timeout", "SIGKILL")
-    assert result.error.message == "still running after timeout_seconds = 0.5; killed with all it had started"
+    assert "timeout_seconds = 2" in result.error.message
     assert result.error.stderr_tail == "stuck\n"
     await_end(int((tmp_path / "pid").read_text()))
 
@@ -132,7 +128,7 @@ def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
     assert read_records(executor) == [result]
     assert result.error is not None
     assert (result.status, result.error.kind) == ("oom", "out-of-memory")
-    assert result.error.message == "took more memory than it was allowed to; killed with all it had started"
+    assert "more memory" in result.error.message
     assert result.error.stderr_tail == "filling\n"
 
 
@@ -163,7 +159,7 @@ def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
 
 
 @pytest.mark.parametrize("command", ['exec {python} "$@"', '{python} "$@"'])
-def test_a_missing_framework_is_said_by_bench_itself(command: str, executor: LocalExecutor, tmp_path: Path) -> None:
+def test_a_missing_framework_is_recorded_by_bench_itself(command: str, executor: LocalExecutor, tmp_path: Path) -> None:
     """The tool's own Python has `bench` and no PyTorch. Without `exec` the parent of `bench` is a shell."""
     make_interpreter(tmp_path / "python", command.format(python=sys.executable))
 
@@ -195,13 +191,15 @@ def test_a_record_that_is_there_counts_however_the_process_ends(
     put = f'sed "s/placeholder/$BENCH_ATTEMPT/" {tmp_path}/record > "{results}/1-$BENCH_ATTEMPT.json"'
     make_interpreter(tmp_path / "python", f"mkdir -p {results}\n{put}\n{end}")
 
-    result = executor.measure_repeat(make_repeat(timeout_seconds=1.0))
+    result = executor.measure_repeat(
+        make_repeat(timeout_seconds=5.0 if end.startswith("sleep") else HANG_GUARD_SECONDS)
+    )
 
     assert result.status == "ok"
     assert read_records(executor) == [result]
 
 
-def test_repeats_are_measured_in_turn_and_told_to_the_observer(executor: LocalExecutor, tmp_path: Path) -> None:
+def test_repeats_are_measured_in_turn_and_reported_to_the_observer(executor: LocalExecutor, tmp_path: Path) -> None:
     make_interpreter(tmp_path / "python", 'test "$BENCH_REPEAT" = 2')
 
     executor.measure_repeats([make_repeat(1), make_repeat(2)])
@@ -250,70 +248,3 @@ def test_attempts_at_a_repeat_have_keys_of_their_own(executor: LocalExecutor, tm
     executor.measure_repeats([make_repeat(1), make_repeat(1)])
 
     assert [record.repeat for record in read_records(executor)] == [1, 1]
-
-
-def test_bench_dies_with_a_killed_runner(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
-    """A real cell that would take minutes; its parent is killed while PyTorch is being imported."""
-    order = {
-        "BENCH_CELL": make_cell(min_seconds=600.0).model_dump_json(),
-        "BENCH_RUN_ID": "run-1",
-        "BENCH_REPEAT": "1",
-        "BENCH_ATTEMPT": "a1",
-        "BENCH_STORE": f"file://{tmp_path}/store",
-        "PYTHONPATH": str(BENCH),
-    }
-    runner = start_parent([str(interpreters["pytorch"]), "-m", "bench"], order)
-    child = int(read_line(runner))
-    try:
-        await_mapping(child, "libtorch")
-        runner.kill()
-        runner.communicate()
-        await_end(child)
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-
-
-def test_bench_dies_where_its_runner_was_dead_before_it_looked(tmp_path: Path) -> None:
-    finished = subprocess.Popen(["true"])
-    finished.wait()
-    program = f"from bench.parent import die_with_parent; die_with_parent({finished.pid}); print('alive')"
-
-    late = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-
-    assert (late.returncode, late.stdout) == (-signal.SIGKILL, "")
-
-
-def start_parent(command: list[str], variables: dict[str, str]) -> "subprocess.Popen[str]":
-    """Start a process that starts `command`, prints its pid and waits: a runner reduced to what matters here."""
-    program = (
-        "import os, subprocess, sys, time\n"
-        "os.environ['BENCH_PARENT_PID'] = str(os.getpid())\n"
-        "child = subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=subprocess.DEVNULL)\n"
-        "print(child.pid, flush=True)\n"
-        "time.sleep(600)\n"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *command], env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
-    )
-
-
-def read_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
-
-
-def await_mapping(pid: int, word: str) -> None:
-    """Return when the process has loaded a library with `word` in its path."""
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while word not in Path(f"/proc/{pid}/maps").read_text():
-        assert is_running(pid), "bench ended by itself"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def await_end(pid: int) -> None:
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} lives on"
-        time.sleep(0.01)

@@ -1,9 +1,7 @@
-"""runner.local.run: which run is begun or taken up, and what is measured of it; with quick stand-ins for bench."""
+"""runner.local.run: which run is begun or resumed, and what of it is measured; with quick stand-ins for bench."""
 
 import io
-import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from bench.schema import Run
 from bench.store import Store, results_prefix, run_key
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
-from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
+from runner.local.run import LocalRun
 from runner.matrix.plan import list_missing_repeats
 
 MATRIX = """
@@ -92,7 +90,7 @@ def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
     assert re.search(r"repeat 2/2 .*\[4 done, 0 failed, 0 to go\]$", printed.splitlines()[-1])
 
 
-def test_a_run_that_lacks_results_is_taken_up_and_only_they_are_measured(setup: Setup) -> None:
+def test_a_run_that_lacks_results_is_resumed_and_only_they_are_measured(setup: Setup) -> None:
     run = setup.begin()
     (first, *_) = list_missing_repeats(setup.store, run)
     make_interpreter(setup.folder / "fails", "exit 1")
@@ -105,7 +103,7 @@ def test_a_run_that_lacks_results_is_taken_up_and_only_they_are_measured(setup: 
     assert run == again
     assert (first.planned.cell.cell_id, 1) not in read_log(setup.log)
     assert len(read_log(setup.log)) == 3
-    assert f"run {run.run_id} is taken up again (--new starts another)\n" in printed
+    assert f"run {run.run_id} is resumed (--new" in printed
     assert "plan: 2 cells, 4 repeats in all; 1 there, 3 to measure\n" in printed
     assert printed.endswith("[3 done, 1 failed, 0 to go]\n")
 
@@ -170,7 +168,7 @@ def test_new_with_the_name_of_a_run_that_is_there_is_refused(setup: Setup) -> No
         setup.measure(start_new=True, run_id=run.run_id)
 
 
-def test_a_name_makes_a_run_of_that_name_and_takes_it_up_again(setup: Setup) -> None:
+def test_a_name_makes_a_run_of_that_name_and_resumes_it(setup: Setup) -> None:
     with pytest.raises(KeyboardInterrupt):
         setup.measure(run_id="mine", interpreters=dict.fromkeys(FRAMEWORKS, interrupt_caller(setup.folder)))
     assert setup.store.list_run_ids() == ["mine"]
@@ -178,7 +176,7 @@ def test_a_name_makes_a_run_of_that_name_and_takes_it_up_again(setup: Setup) -> 
     run, printed = setup.measure(run_id="mine")
 
     assert run.run_id == "mine"
-    assert printed.startswith("run mine is taken up again")
+    assert printed.startswith("run mine is resumed")
     assert len(read_log(setup.log)) == 4
 
 
@@ -259,55 +257,3 @@ def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeyp
 
     assert len(run.cells) == 4
     assert "left out" not in printed
-
-
-def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> None:
-    one, two = (make_interpreter(tmp_path / name, "") for name in ("one", "two"))
-
-    assert dict.fromkeys(FRAMEWORKS, one) == parse_interpreters([str(one)], FRAMEWORKS)
-    assert parse_interpreters([f"tensorflow={two}"], FRAMEWORKS) == {"tensorflow": two}
-    assert parse_interpreters([str(one), f"tensorflow={two}"], FRAMEWORKS) == {"pytorch": one, "tensorflow": two}
-    assert parse_interpreters([], FRAMEWORKS) == {}
-
-
-def test_a_relative_interpreter_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_interpreter(tmp_path / "python", "")
-    monkeypatch.chdir(tmp_path)
-
-    assert parse_interpreters(["pytorch=./python"], FRAMEWORKS) == {"pytorch": tmp_path / "python"}
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("/no/such/python", "--python /no/such/python: "),
-        ("pytorch=/no/such/python", "--python pytorch=/no/such/python: "),
-        ("torch=/bin/sh", "--python torch=/bin/sh: 'torch' is no framework; it takes PATH or pytorch=PATH or tensorf"),
-        ("pytorch=", "--python pytorch=: "),
-        ("", "--python : "),
-        ("/etc/passwd", "--python /etc/passwd: "),  # no program
-        ("/tmp", "--python /tmp: "),
-    ],
-)
-def test_what_is_no_interpreter_is_refused(value: str, message: str) -> None:
-    with pytest.raises(UserError, match=re.escape(message)):
-        parse_interpreters([value], FRAMEWORKS)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_request_to_end_is_an_interrupt_within_the_block_alone(number: int) -> None:
-    before = signal.getsignal(number)
-
-    with pytest.raises(KeyboardInterrupt), end_like_interrupt():
-        os.kill(os.getpid(), number)
-
-    assert signal.getsignal(number) == before
-
-
-def test_a_run_under_nohup_outlives_its_terminal() -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with end_like_interrupt():
-            os.kill(os.getpid(), signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, previous)

@@ -12,7 +12,7 @@ import pytest
 from bench.errors import UserError
 from fake_interpreters import is_running, make_interpreter
 from runner import checkout
-from runner.local.virtual_environments import prepare_environments
+from runner.local.virtual_environments import prepare_virtual_environments
 from tiny_checkout import PROJECT, make_checkout, write_requirements
 
 HANG_GUARD_SECONDS = 60.0
@@ -24,7 +24,7 @@ from pathlib import Path
 from runner import checkout
 from runner.local import virtual_environments as environments
 checkout.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
-environments.prepare_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
+environments.prepare_virtual_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
 """
 
 
@@ -48,7 +48,7 @@ def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepare() -> tuple[Path, list[str]]:
     """Return the interpreter for PyTorch and what was reported meanwhile."""
     lines: list[str] = []
-    return prepare_environments(["pytorch"], "cpu", lines.append)["pytorch"], lines
+    return prepare_virtual_environments(["pytorch"], "cpu", lines.append)["pytorch"], lines
 
 
 def start_installation(root: Path, python: Path) -> "subprocess.Popen[str]":

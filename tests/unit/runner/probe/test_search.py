@@ -100,7 +100,7 @@ def test_a_trial_that_hangs_ends_with_the_time(call_probe: CallProbe, workspace:
     hangs = 'case "$BENCH_CELL" in *\'"batch_size":2,\'*) sleep 60;; esac'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=hangs)
 
-    code, out, _ = call_probe("--time-limit", "3")
+    code, out, _ = call_probe("--time-limit", "10")
 
     assert code == 1
     assert "time-limit" in out.splitlines()[-2]
