@@ -5,9 +5,10 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 
+from bench.capabilities import GpuKind
 from bench.catalog import MODELS
 from bench.errors import UserError
-from bench.schema import MODES, Framework
+from bench.schema import MODES, Cell, Framework
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.options import CONSOLE, PythonOption, make_error_console
 from runner.local.hardware import explain_unsupported, find_gpu
@@ -67,9 +68,7 @@ def probe(
         num_classes=num_classes,
         num_gpus=num_gpus,
     )
-    _check_bounds(max_batch_size, num_gpus, time_limit)
-    if reason := explain_unsupported(cell, gpu):
-        raise UserError(f"this cannot be probed here: {reason}")
+    _check_search(cell, gpu, max_batch_size, time_limit)
     search = Probe(
         cell=cell,
         gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
@@ -82,11 +81,14 @@ def probe(
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
 
 
-def _check_bounds(max_batch_size: int, num_gpus: int, time_limit: float) -> None:
-    if max_batch_size < num_gpus:
-        raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {num_gpus}; give more")
+def _check_search(cell: Cell, gpu: GpuKind | None, max_batch_size: int, time_limit: float) -> None:
+    """Raise UserError if nothing can be searched within these bounds, or this machine cannot run the cell."""
+    if max_batch_size < cell.num_gpus:
+        raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {cell.num_gpus}; give more")
     if time_limit <= 0:
         raise UserError(f"--time-limit {time_limit:g}: is no time to search in; give seconds above 0")
+    if reason := explain_unsupported(cell, gpu):
+        raise UserError(f"this cannot be probed here: {reason}")
 
 
 def _search(search: Probe, python: list[str], console: Console) -> ProbeReport:
