@@ -1,4 +1,4 @@
-"""Matrix YAML in, measured cells in the store out: planning, executing and the command line."""
+"""The runner: it plans the runs of a matrix, measures them on this machine or a cluster, and has the command line."""
 
 from importlib.metadata import version
 

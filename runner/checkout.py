@@ -1,4 +1,4 @@
-"""The checkout that the tool runs from: nothing in, its root folder and git revision out."""
+"""Find the checkout that the tool runs from, and its git revision."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def has_checkout() -> bool:
-    """Tell whether the tool runs from a checkout, or was installed without it, as in its image."""
+    """Tell whether the tool runs from a checkout; in its image it does not."""
     return (ROOT / "images" / "bench" / "pyproject.toml").is_file()
 
 
 def require_checkout() -> Path:
-    """Return the root of the checkout; UserError where the tool was installed without it."""
+    """Return the root of the checkout; raise UserError if the tool was installed without one."""
     if not has_checkout():
         raise UserError(f"{ROOT}: no images/ here; run benchmatrix from a git checkout, or use --python")
     return ROOT
@@ -26,9 +26,9 @@ def require_checkout() -> Path:
 
 @cache
 def read_git_revision() -> str | None:
-    """Return the checkout's commit, with `-dirty` behind it where tracked files differ from it; None outside git.
+    """Return the checkout's commit, with the suffix `-dirty` if tracked files differ from it; None outside git.
 
-    In the image, which has no checkout: the commit that it was built from.
+    In the image, which has no checkout, it is the commit that the image was built from.
     """
     if built_from := os.environ.get(REVISION_VARIABLE):
         return built_from

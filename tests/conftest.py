@@ -8,7 +8,7 @@ from hypothesis import settings
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
-from runner.local.virtual_environments import prepare_environments
+from runner.local.virtual_environments import prepare_virtual_environments
 from s3_server import S3Server
 
 # A busy machine is no fault of the code: no example of any test has a deadline.
@@ -19,7 +19,7 @@ settings.load_profile("benchmatrix")
 @pytest.fixture(scope="session")
 def interpreters() -> dict[Framework, Path]:
     """The interpreters of the images' CPU environments, by framework; what is missing is installed first."""
-    return prepare_environments(tuple(FRAMEWORKS), "cpu", print)
+    return prepare_virtual_environments(tuple(FRAMEWORKS), "cpu", print)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Stand-ins for a Python that has the frameworks: what shall happen comes in, an executable for `--python` goes out.
+"""Executables for `--python` that stand in for a Python with the frameworks.
 
 They are called as the runner calls a real one, `INTERPRETER -m bench` with an order in the environment.
 """
@@ -6,6 +6,7 @@ They are called as the runner calls a real one, `INTERPRETER -m bench` with an o
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 
 from bench.order import Order
@@ -14,6 +15,7 @@ from bench.store import Store, result_key
 from factories import make_failed_result, make_result
 
 BYTES_PER_SAMPLE = 2**30
+END_GUARD_SECONDS = 300.0
 
 
 def make_interpreter(path: Path, body: str) -> Path:
@@ -38,11 +40,19 @@ def make_measuring_interpreter(
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process is there and no zombie (which only waits for somebody to ask how it ended)."""
+    """Tell whether the process exists and is no zombie (which only waits for its parent to read how it ended)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def await_end(pid: int) -> None:
+    """Return when the process has ended."""
+    deadline = time.monotonic() + END_GUARD_SECONDS
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} has not ended"
+        time.sleep(0.01)
 
 
 def read_log(log: Path) -> list[tuple[str, int]]:

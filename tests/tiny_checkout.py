@@ -1,4 +1,4 @@
-"""A folder in, a checkout out whose images need one tiny package from a local folder: installs in a second, offline."""
+"""A checkout whose image needs one tiny package from a local folder, so that it installs in a second, offline."""
 
 import hashlib
 import zipfile

@@ -1,4 +1,4 @@
-"""A folder in, a place to work in out: a matrix of two cells, a quick interpreter, and the tool as a real process."""
+"""A folder to work in, with a matrix of two cells and a quick interpreter, where the tool runs as a real process."""
 
 import os
 import pty
@@ -16,7 +16,8 @@ from bench.schema import Result
 from bench.store import Store, results_prefix
 from fake_interpreters import make_measuring_interpreter
 
-HANG_GUARD_SECONDS = 60.0
+HANG_GUARD_SECONDS = 300.0
+"""After which a test gives up waiting for what takes moments; far more than a busy machine needs."""
 PROGRAM = (sys.executable, "-m", "runner.cli")
 MATRIX = """
 name: quick
@@ -43,21 +44,21 @@ class Workspace:
 
     @property
     def log(self) -> Path:
-        """Where each measurement that begins is written down; see `fake_interpreters.read_log`."""
+        """The file with a line for each measurement that began; see `fake_interpreters.read_log`."""
         return self.folder / "log"
 
     def make_python(self, *, before: str = "", after: str = "") -> None:
-        """Have the interpreter do something before or after it measures."""
+        """Make the interpreter run shell commands before or after it measures."""
         make_measuring_interpreter(self.folder / "python", log=self.log, before=before, after=after)
 
     def make_hanging_python(self) -> None:
-        """Have second repeats hang, with a child, as long as there is no file `go`; `hanging` holds their pids."""
+        """Make second repeats hang, with a child, while there is no file `go`; the file `hanging` gets their pids."""
         self.make_python(
             before='if test "$BENCH_REPEAT" = 2 && ! test -e go; then sleep 60 & echo $$ $! > hanging; wait; fi'
         )
 
     def start(self, *command: str) -> "subprocess.Popen[str]":
-        """Start a command (left out: the run) in a session of its own, as from a shell in another terminal."""
+        """Start a command (default: the run) in a session of its own, as from a shell in another terminal."""
         return subprocess.Popen(
             command or self.command,
             cwd=self.folder,
@@ -68,7 +69,7 @@ class Workspace:
         )
 
     def call(self, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Let a command (left out: the run) run to its end."""
+        """Run a command (default: the run) to its end."""
         return subprocess.run(
             command or self.command, cwd=self.folder, capture_output=True, text=True, timeout=HANG_GUARD_SECONDS
         )
@@ -86,7 +87,7 @@ class Workspace:
         deadline = time.monotonic() + HANG_GUARD_SECONDS
         path = self.folder / name
         while not path.exists() or not path.read_text().endswith("\n"):
-            assert time.monotonic() < deadline, f"{path} does not come"
+            assert time.monotonic() < deadline, f"{path} was not written"
             time.sleep(0.01)
         return path.read_text()
 

@@ -1,4 +1,4 @@
-"""What the commands have in common: options, exit codes and where they print."""
+"""What several commands share: their options and arguments, and the console they print to."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,37 +9,75 @@ from rich.console import Console
 from runner.matrix.expansion import list_builtin_matrices
 from runner.profiles.loading import BUILTIN_PROFILES
 
-EXIT_NOT_OK = 1
-EXIT_USER_ERROR = 2
-EXIT_TEMPORARY_FAILURE = 75
-"""EX_TEMPFAIL of sysexits.h: store or API server are away; the same command may go well later."""
-EXIT_FAULT = 70
-"""EX_SOFTWARE of sysexits.h: an internal error."""
-EXIT_INTERRUPTED = 130
+LOCAL = "local"
+"""The value of --on for runs on this machine."""
+DEFAULT_STORE = "file://results"
+
+PROFILE_HELP = (
+    f"What the cluster is like: {', '.join(BUILTIN_PROFILES)}, or the path of a YAML file; "
+    "default: as the context's name says."
+)
+NAMESPACE_HELP = "Namespace of the Jobs; default: the profile's."
+QUEUE_HELP = "Kueue's LocalQueue for the Jobs."
 
 CONSOLE = Console(markup=False, emoji=False, highlight=False)
 
+
+def make_error_console() -> Console:
+    """Return a console for stderr, for what is printed while stdout gets JSON documents."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
+MatrixArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MATRIX", help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file."
+    ),
+]
+StoredRunArgument = Annotated[
+    str, typer.Argument(metavar="RUN_ID", help="Id of a run; default: the newest one in the store.")
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of a run.", show_default=False)]
+
 PythonOption = Annotated[
     list[str] | None,
-    typer.Option("--python", help="An interpreter that has the frameworks, or FRAMEWORK=PATH; makes no environment."),
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="A Python interpreter that has the frameworks, or FRAMEWORK=PATH for one of them; "
+        "no virtual environment is made.",
+    ),
 ]
-StoreOption = Annotated[str, typer.Option("--store", help="Where results are: file://DIRECTORY or s3://BUCKET/PREFIX.")]
-OutputOption = Annotated[Path | None, typer.Option("--output", help="Folder for the files; default reports/RUN_ID.")]
-MatrixArgument = Annotated[
-    str, typer.Argument(help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file.")
+StoreOption = Annotated[
+    str, typer.Option("--store", metavar="URL", help="Where results are: file://DIRECTORY or s3://BUCKET/PREFIX.")
 ]
-OnOption = Annotated[
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
+]
+ContextOption = Annotated[
     str,
     typer.Option(
-        "--on", help="Where the cells run: `local`, this machine, or a context of your kubeconfig (`current`)."
+        "--on", metavar="CONTEXT", help="A context of your kubeconfig, `current`, or `in-cluster`.", show_default=False
     ),
 ]
-ProfileOption = Annotated[
+ProfileOption = Annotated[str | None, typer.Option(metavar="PROFILE", help=PROFILE_HELP)]
+NamespaceOption = Annotated[str | None, typer.Option(metavar="NAME", help=NAMESPACE_HELP)]
+QueueOption = Annotated[str | None, typer.Option(metavar="NAME", help=QUEUE_HELP)]
+CancellationStoreOption = Annotated[
     str | None,
     typer.Option(
-        help=f"What the cluster is like: {', '.join(BUILTIN_PROFILES)} or your YAML file; else told by the context."
+        "--store",
+        metavar="URL",
+        help="Where the results of the run go. A record of the cancellation is put there, which stops the runner even "
+        "if it cannot reach the cluster at present; without it, such a runner creates the deleted Jobs again.",
     ),
 ]
-NamespaceOption = Annotated[str | None, typer.Option(help="Where the Jobs are made; default: the profile's.")]
-QueueOption = Annotated[str | None, typer.Option(help="Kueue's LocalQueue that the Jobs are handed to.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document per line on stdout, words on stderr.")]
+IncludeInvalidOption = Annotated[
+    bool, typer.Option("--include-invalid", help="Also compare cells that have no valid repeat.")
+]
+YearOption = Annotated[
+    int | None, typer.Option("--year", metavar="YEAR", help="Forecast up to this year; default: four years from now.")
+]
+GpuTableOption = Annotated[
+    Path | None, typer.Option("--table", metavar="FILE", help="Your own table of GPUs (CSV, see docs/forecast.md).")
+]

@@ -1,6 +1,7 @@
-"""The sources of the images in, their names out, whose tags are the content.
+"""The container images of this checkout and their names.
 
-Same sources, same tag: it is a hash of the Dockerfile, the locks, the packages that go in, and the build's arguments.
+A tag is a hash of the image's content: the Dockerfile, the locks, the packages that go in, and the build's arguments.
+The same sources have the same tag everywhere.
 """
 
 import hashlib
@@ -9,71 +10,100 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Device, Framework
 from runner.checkout import require_checkout
 
 Flavour = Literal["cpu", "cuda"]
 FLAVOURS: dict[Device, Flavour] = {"cpu": "cpu", "gpu": "cuda"}
+DEVICES: dict[Flavour, Device] = {flavour: device for device, flavour in FLAVOURS.items()}
 LOCAL_REGISTRY = "benchmatrix"
 CONTROL = "control"
 """Name of the image of runner and collector."""
 TAG_DIGITS = 12
 DEFAULT_BASE = "python:3.11-slim-bookworm"
 
+FRAMEWORK_DOCKERFILE = "images/framework.Dockerfile"
+CONTROL_DOCKERFILE = "images/benchmatrix/Dockerfile"
+# What every image contains, and what decides which files reach the build.
+_SHARED = ("images/bench/src", "images/bench/pyproject.toml", "images/bench/requirements-build.txt", ".dockerignore")
+_TOOL = ("requirements.lock", "pyproject.toml", "README.md", "runner", "collector", "manifests")
+
 
 @dataclass(frozen=True, kw_only=True)
-class Image:
+class ImageSpec:
     """One image that this project builds."""
 
     name: str
     flavour: Flavour | None
-    folder: str
+    """None for the image of runner and collector."""
+    dockerfile: str
+    """Path below the checkout, as are the paths in `sources`."""
     sources: tuple[str, ...]
-    """Files and folders below the checkout that decide what is in it."""
+    """Files and folders that decide what is in the image."""
 
-    def name_arguments(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        """Return the build's arguments that this image heeds."""
-        heeded = dict(arguments) | ({"FLAVOUR": self.flavour} if self.flavour else {})
-        if self.name != "pytorch" or self.flavour != "cpu":
-            heeded.pop("CPU_INDEX", None)
-        return heeded
+    def select_arguments(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        """Return those of the build's arguments that this image depends on, with its own added."""
+        selected = dict(arguments)
+        if (self.name, self.flavour) != ("pytorch", "cpu"):
+            selected.pop("CPU_INDEX", None)
+        if self.flavour is not None:
+            selected |= {"FRAMEWORK": self.name, "FLAVOUR": self.flavour}
+        return selected
 
 
-def list_images() -> Iterator[Image]:
-    """Yield every image: one per framework and flavour, and that of the runner."""
-    shared = ("images/bench/src", "images/bench/pyproject.toml", "images/bench/requirements-build.txt", ".dockerignore")
+def list_images() -> Iterator[ImageSpec]:
+    """Yield every image: one per framework and flavour, then that of runner and collector."""
     for name, framework in FRAMEWORKS.items():
-        folder = framework.image_folder
         for flavour in (FLAVOURS[device] for device in framework.devices):
-            files = (f"{folder}/Dockerfile", f"{folder}/requirements-{flavour}.txt")
-            yield Image(name=name, flavour=flavour, folder=folder, sources=(*files, *shared))
-    control = ("images/benchmatrix/Dockerfile", "requirements.lock", "pyproject.toml", "README.md")
-    packages = ("runner", "collector", "manifests")
-    yield Image(name=CONTROL, flavour=None, folder="images/benchmatrix", sources=(*control, *packages, *shared))
+            requirements = f"{framework.image_folder}/requirements-{flavour}.txt"
+            own = (FRAMEWORK_DOCKERFILE, "images/install_requirements.sh", requirements)
+            yield ImageSpec(name=name, flavour=flavour, dockerfile=FRAMEWORK_DOCKERFILE, sources=(*own, *_SHARED))
+    yield ImageSpec(
+        name=CONTROL, flavour=None, dockerfile=CONTROL_DOCKERFILE, sources=(CONTROL_DOCKERFILE, *_TOOL, *_SHARED)
+    )
 
 
-def find_image(framework: Framework, device: Device) -> Image:
+def choose_images(names: Sequence[str] | None) -> list[ImageSpec]:
+    """Return the images named, with or without flavour; without names, all but those for CUDA.
+
+    Raise UserError if a name is unknown.
+    """
+    if not names:
+        return [image for image in list_images() if image.flavour != "cuda"]
+    chosen = []
+    for given in names:
+        name, _, flavour = given.partition(":")
+        found = [image for image in list_images() if image.name == name and flavour in ("", image.flavour)]
+        if not found:
+            known = ", ".join(dict.fromkeys(image.name for image in list_images()))
+            raise UserError(f"image '{given}': unknown; there are {known}, the frameworks' each with :cpu or :cuda")
+        chosen += found
+    return chosen
+
+
+def find_image(framework: Framework, device: Device) -> ImageSpec:
     """Return the image for a framework's cells on a device."""
     flavour = FLAVOURS[device]
     return next(image for image in list_images() if (image.name, image.flavour) == (framework, flavour))
 
 
-def name_image(registry: str, image: Image, arguments: Mapping[str, str] | None = None) -> str:
-    """Return `REGISTRY/NAME:FLAVOUR-HASH` of an image built from this checkout; UserError without a checkout."""
+def name_image(registry: str, image: ImageSpec, arguments: Mapping[str, str] | None = None) -> str:
+    """Return `REGISTRY/NAME:FLAVOUR-HASH` of an image built from this checkout. Raise UserError without a checkout."""
     digest = hashlib.sha256()
     root = require_checkout()
     for path in _list_files(root, image.sources):
         digest.update(f"{path.relative_to(root)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    for name, value in sorted(image.name_arguments(arguments or {}).items()):
+    for name, value in sorted(image.select_arguments(arguments or {}).items()):
         digest.update(f"{name}={value}\0".encode())
     tag = "-".join(filter(None, (image.flavour, digest.hexdigest()[:TAG_DIGITS])))
     return f"{registry}/{image.name}:{tag}"
 
 
 def make_arguments(base: str | None, cpu_index: str | None) -> dict[str, str]:
-    """Return the arguments of a build; those that are as in the Dockerfile change no tag."""
+    """Return the arguments of a build that differ from the Dockerfile's defaults; only these change a tag."""
     given = {"BASE": "" if base == DEFAULT_BASE else base, "CPU_INDEX": cpu_index}
     return {name: value for name, value in given.items() if value}
 

@@ -1,4 +1,4 @@
-"""An image in, its software bill of materials out: CycloneDX JSON of the Python and Debian packages that are in it."""
+"""Write an image's software bill of materials: CycloneDX JSON of the Python and Debian packages that it contains."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,9 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-# Asked of the image itself: what is there counts, not what a lock says should be.
+from runner.images.docker import read_image_id, run_docker
+
+# Run in the image itself: what is installed counts, not what a lock says should be.
 LIST_PYTHON = (
     "python",
     "-c",
@@ -20,10 +22,19 @@ LIST_DEBIAN = ("dpkg-query", "--show", "--showformat", "${Package} ${Version} ${
 DISTRIBUTION = "debian-12"
 
 
-def write_bom(image: str, digest: str, python_packages: str, debian_packages: str) -> str:
-    """Return the bill of materials of `image` as JSON.
+def describe_image(name: str) -> str:
+    """Return the bill of materials of a built image as JSON, from what the image itself lists."""
+    python_packages, debian_packages = (
+        run_docker("run", "--rm", "--network", "none", "--entrypoint", words[0], name, *words[1:])
+        for words in (LIST_PYTHON, LIST_DEBIAN)
+    )
+    return format_bom(name, read_image_id(name), python_packages, debian_packages)
 
-    `digest`: the image's id. `python_packages`, `debian_packages`: what LIST_PYTHON and LIST_DEBIAN print in it.
+
+def format_bom(image: str, digest: str, python_packages: str, debian_packages: str) -> str:
+    """Return the bill of materials of an image as JSON.
+
+    `digest`: the image's id. `python_packages`, `debian_packages`: what LIST_PYTHON and LIST_DEBIAN print in the image.
     """
     name, _, tag = image.rpartition(":")
     bom = Bom(components=[*_read_python(python_packages), *_read_debian(debian_packages)])

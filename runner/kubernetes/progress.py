@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.kubernetes.tasks import Task, Tasks
-from runner.local.progress import STATUS_STYLES, format_wait, join_printable
+from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 PLAIN_SECONDS = 30.0
 """Between two lines of progress where there is no terminal."""

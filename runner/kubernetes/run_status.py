@@ -11,7 +11,7 @@ from runner.kubernetes.executor import POD_FIELDS, explain_refusal
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
-from runner.local.progress import format_wait, join_printable
+from runner.terminal_text import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)
 """The rate is that of the Jobs that finished last."""

@@ -1,4 +1,4 @@
-"""The local executor: missing repeats of a Run in, one terminal record each in the store out; one process at a time."""
+"""Measure the missing repeats of a run on this machine, one process at a time, so that each leaves one record."""
 
 import os
 import secrets
@@ -16,26 +16,26 @@ from runner.checkout import ROOT, read_git_revision
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
 from runner.matrix.plan import Repeat
 
-# The last word of a process in which nobody caught what C++ throws where memory cannot be had.
+# In the last line of a process that did not catch what C++ throws when an allocation fails.
 BAD_ALLOC = "std::bad_alloc"
 
 
 class Observer(Protocol):
-    """Who is told how the run goes on."""
+    """Receives the progress of a run."""
 
     def start_repeat(self, repeat: Repeat) -> None:
-        """A repeat is being measured from now on."""
+        """Handle that the measurement of a repeat begins."""
 
     def tick(self) -> None:
-        """About a second has passed."""
+        """Handle that about a second has passed."""
 
     def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        """A repeat has its terminal record."""
+        """Handle that a repeat has its terminal record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalExecutor:
-    """This machine: an interpreter per framework, one measuring process at a time, for one run."""
+    """Measures the repeats of one run on this machine, with one interpreter per framework."""
 
     run_id: str
     store: Store
@@ -44,10 +44,10 @@ class LocalExecutor:
     """File descriptor of the lock on this machine, which every measuring process inherits."""
     observer: Observer
     memory_limit_bytes: int | None = None
-    """What each measuring process may take of the machine's memory before it is killed; None: all there is."""
+    """Memory that each measuring process may take before it is killed; None for no limit."""
 
     def measure_repeats(self, repeats: Sequence[Repeat]) -> None:
-        """Measure each repeat in turn. Each leaves one terminal record; an interrupted one leaves none."""
+        """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted."""
         for repeat in repeats:
             self.observer.start_repeat(repeat)
             result = self.measure_repeat(repeat)
@@ -61,7 +61,7 @@ class LocalExecutor:
             repeat=repeat.number,
             attempt=secrets.token_hex(5),
             store_url=self.store.url,
-            git_revision=read_git_revision(),  # not the run's: it may be taken up after a change
+            git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
             parent_pid=os.getpid(),
         )
         started_at = datetime.now(UTC)
@@ -81,7 +81,7 @@ class LocalExecutor:
     def _read_or_write_record(
         self, order: Order, end: ProcessEnd | ProcessNotStarted, started_at: datetime, timeout_seconds: float
     ) -> Result:
-        """Return the record that the process wrote, or write the one of a process that died before it could."""
+        """Return the record that the process wrote; write one if the process died before it could."""
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
         try:
             return Result.model_validate_json(self.store.get(key))
@@ -127,7 +127,7 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
 
 
 def name_signal(number: int) -> str:
-    """Return `SIGSEGV` for 11; most real-time signals have no name of their own."""
+    """Return `SIGSEGV` for 11; most real-time signals have only a number."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -135,7 +135,7 @@ def name_signal(number: int) -> str:
 
 
 def _make_variables(order: Order) -> dict[str, str]:
-    """Return the environment of the measuring process: this one's, the order, and `bench` first on the path."""
+    """Return the variables of the measuring process: this process's, the order, and `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = [str(ROOT / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     python = {

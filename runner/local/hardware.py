@@ -1,4 +1,4 @@
-"""What this machine has to run cells on: NVML and the environment's variables in, its GPUs and what it lacks out."""
+"""Find the GPUs and compilers that this machine has for cells, and say why a cell cannot run here."""
 
 import os
 import shutil
@@ -15,16 +15,16 @@ CXX_COMPILERS = ("g++",)
 C_COMPILERS = ("gcc", "clang")
 
 
-def find_obstacle(cell: Cell, gpu: GpuKind | None) -> str | None:
-    """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None where it can."""
+def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
+    """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None if it can."""
     return explain_refusal(cell, gpu) or explain_missing_compiler(cell)
 
 
 def find_gpu() -> GpuKind | None:
-    """Return the GPUs that a cell's framework would see and take; None where there is no driver or no such GPU.
+    """Return the GPUs that a cell's framework would see and use; None if there is no driver or no such GPU.
 
-    A cell takes them in their order, and all of one cell have to be of one kind: those up to the first of another kind
-    are counted. Heeds CUDA_VISIBLE_DEVICES.
+    A cell uses them in their order, and all GPUs of a cell have to be of one kind: those before the first of another
+    kind are counted. CUDA_VISIBLE_DEVICES is respected.
     """
     try:
         pynvml.nvmlInit()
@@ -42,9 +42,10 @@ def find_gpu() -> GpuKind | None:
 
 
 def explain_missing_compiler(cell: Cell) -> str | None:
-    """Return what torch.compile would miss on this machine to compile the cell; None where it would miss nothing.
+    """Return which compiler torch.compile needs for the cell and this machine lacks; None if it lacks none.
 
-    TorchInductor makes a CPU's kernels with a C++ compiler; Triton needs a C compiler for what calls a GPU's kernels.
+    TorchInductor builds a CPU's kernels with a C++ compiler; Triton builds the launchers of GPU kernels with a C
+    compiler.
     """
     if (cell.framework, cell.mode) != ("pytorch", "compiled"):
         return None
@@ -64,7 +65,7 @@ def explain_missing_compiler(cell: Cell) -> str | None:
 def _list_visible(chosen: str | None) -> list[Any]:
     """Return NVML's handles of the devices chosen, by index or start of the UUID, as CUDA reads the list; None: all.
 
-    CUDA counts no device from the first one on that is not there.
+    CUDA ignores the list from the first device on that does not exist.
     """
     handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
     if chosen is None:

@@ -1,7 +1,7 @@
-"""One measurement at a time on this machine: a run id in, a lock held for as long as anything of that run lives.
+"""Allow one measurement at a time on this machine, with a lock that is held as long as any process of a run lives.
 
 Every process that a run starts inherits the lock and a mark in its environment. So a second runner is refused, whoever
-started it; and where a killed runner left processes behind, those with its mark are ended before the next one starts.
+started it; and if a killed runner left processes behind, those with its mark are killed before the next run starts.
 """
 
 import fcntl
@@ -18,12 +18,12 @@ from pathlib import Path
 from bench.errors import UserError
 
 LOCK_DIR = "BENCHMATRIX_LOCK_DIR"
-"""Environment variable: the folder of the lock, where none of FOLDERS will do. All runners must have the same."""
+"""Environment variable: the folder of the lock, if none of FOLDERS is usable. All runners must have the same."""
 FOLDERS = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
-"""The first that every user can write to has the lock: the same for all, whatever TMPDIR says."""
+"""The lock is in the first that every user can write to: the same for all users, whatever TMPDIR says."""
 LOCK_NAME = "benchmatrix.lock"
 MARK = "BENCHMATRIX_RUNNER"
-"""Environment variable of what a runner starts: the runner's `PID:START`, its start in clock ticks after boot."""
+"""Environment variable of the processes of a runner: its `PID:START`, the start in clock ticks after boot."""
 # How long a killed runner's last process may take to die before the machine counts as busy.
 GRACE_SECONDS = 10.0
 POLL_SECONDS = 0.1
@@ -32,7 +32,7 @@ MAX_NOTE_BYTES = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Holders:
-    """Who has the lock, as the kernel tells: `owner` took it and may be dead, `alive` hold it now."""
+    """The processes that have the lock, as the kernel shows: `owner` took it and may be dead, `alive` hold it now."""
 
     owner: int | None
     alive: frozenset[int]
@@ -40,9 +40,9 @@ class Holders:
 
 @contextmanager
 def hold_host_lock(run_id: str) -> Iterator[int]:
-    """Hold the lock of this machine; UserError where another run measures here.
+    """Hold the lock of this machine; raise UserError if another run measures here.
 
-    Yields the file descriptor that every process started meanwhile is to inherit; the mark is in the environment.
+    Yields the file descriptor that every process started meanwhile has to inherit; the mark is in the environment.
     """
     path = find_lock_path()
     descriptor = _open_lock(path)
@@ -61,7 +61,7 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
 
 
 def find_lock_path(folders: Sequence[Path] = FOLDERS) -> Path:
-    """Return where the lock of this machine is; UserError where no folder will do."""
+    """Return the path of this machine's lock; raise UserError if no folder is usable."""
     named = os.environ.get(LOCK_DIR)
     if named:
         if not os.path.isdir(named):
@@ -84,7 +84,7 @@ def find_holders(descriptor: int) -> Holders:
 
 
 def _is_for_all(folder: Path) -> bool:
-    """Whether every user can write to the folder and none can remove another's files: a matter of the machine alone."""
+    """Tell whether every user can write to the folder and none can remove another's files, whoever asks."""
     try:
         status = folder.lstat()
         is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
@@ -94,7 +94,7 @@ def _is_for_all(folder: Path) -> bool:
 
 
 def _open_lock(path: Path) -> int:
-    """Open the lock, made if absent; UserError where there is something else, such as a link to a file of value."""
+    """Open the lock file, created if absent; raise UserError if it is anything else, such as a link."""
     try:
         descriptor = _open_or_make(path)
     except OSError as error:
@@ -121,7 +121,7 @@ def _open_or_make(path: Path) -> int:
 
 
 def _list_open_files() -> Iterator[tuple[int, str]]:
-    """Yield process and descriptor of every open file of the processes that this user may look into."""
+    """Yield process and descriptor of every open file of the processes that this user may inspect."""
     for pid in _list_processes():
         with suppress(OSError):  # it has ended meanwhile, or is another user's
             yield from ((pid, number) for number in os.listdir(f"/proc/{pid}/fd"))
@@ -132,7 +132,7 @@ def _list_processes() -> Iterator[int]:
 
 
 def _read_owner(pid: int, number: str, file: str) -> int | None:
-    """Return who took the lock that a process holds with this descriptor; None where that is no lock on `file`."""
+    """Return the process that took the lock behind this descriptor; None if that is no lock on `file`."""
     with suppress(OSError):  # closed meanwhile
         if os.readlink(f"/proc/{pid}/fd/{number}") == file:
             info = Path(f"/proc/{pid}/fdinfo/{number}").read_text()
@@ -150,7 +150,7 @@ def _acquire(descriptor: int, path: Path) -> None:
             holders = find_holders(descriptor)
             if holders.owner in holders.alive or time.monotonic() > deadline:
                 raise _explain_busy(descriptor, path, holders) from None
-            _end_orphans(holders)
+            _kill_orphans(holders)
             time.sleep(POLL_SECONDS)
 
 
@@ -162,7 +162,7 @@ def _make_mark() -> str:
 
 
 def _read_start(pid: int) -> str | None:
-    """Return when a process started, in clock ticks after boot; None where there is none, or only its remains."""
+    """Return when a process started, in clock ticks after boot; None if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -171,7 +171,7 @@ def _read_start(pid: int) -> str | None:
 
 
 def _read_mark(pid: int) -> str | None:
-    """Return the mark that a process was started with; None where it has none or may not be looked into."""
+    """Return the mark that a process was started with; None if it has none or may not be inspected."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -182,15 +182,15 @@ def _read_mark(pid: int) -> str | None:
     )
 
 
-def _end_orphans(holders: Holders) -> None:
-    """End what a dead runner left: every process with its mark, where one of them holds the lock.
+def _kill_orphans(holders: Holders) -> None:
+    """Kill what a dead runner left: every process with its mark, if one of them holds the lock.
 
-    A process without a mark, or with that of a runner that lives, is left alone, whatever it holds.
+    A process without a mark, or with that of a living runner, is left alone, whatever it holds.
     """
     dead = {mark for mark in map(_read_mark, holders.alive) if mark is not None and not _is_runner_alive(mark)}
     for pid in _list_processes() if dead else ():
         if pid != os.getpid():
-            _end_marked(pid, dead)
+            _kill_marked(pid, dead)
 
 
 def _is_runner_alive(mark: str) -> bool:
@@ -198,8 +198,8 @@ def _is_runner_alive(mark: str) -> bool:
     return not pid.isdecimal() or _read_start(int(pid)) == start
 
 
-def _end_marked(pid: int, marks: set[str]) -> None:
-    """Kill the process if it has one of the marks; never another that has got its number meanwhile."""
+def _kill_marked(pid: int, marks: set[str]) -> None:
+    """Kill the process if it has one of the marks; never another process that got its number meanwhile."""
     with suppress(OSError):  # it has ended, or is another user's
         process = os.pidfd_open(pid)
         try:

@@ -1,11 +1,11 @@
-"""Memory that a process takes, and what it could still take here: /proc and the cgroup's files in, bytes out."""
+"""Read from /proc and cgroups how much memory processes take, and how much is available on this machine."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-# By the cgroup's version: files with the limit, the use, and the line of memory.stat that says what of the use are
-# pages of files that the kernel takes back before it kills anybody.
+# By the cgroup's version: files with the limit and the usage, and the line of memory.stat that says how much of the
+# usage is pages of files, which the kernel reclaims before it kills a process.
 _FILES = {
     2: ("memory.max", "memory.current", "inactive_file"),
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -13,21 +13,21 @@ _FILES = {
 
 
 def read_available_bytes(root: Path = Path("/")) -> int:
-    """Return what a process can take without making the machine swap or its cgroup's limit strike.
+    """Return how many bytes a process can take before the machine swaps or a limit of its cgroup kills it.
 
-    The least of the machine's MemAvailable and the room below the limit of each cgroup around this process.
+    The minimum of the machine's MemAvailable and of what is left below the limit of each cgroup around this process.
     """
-    rooms = [_read_mem_available(root / "proc" / "meminfo")]
+    available = [_read_mem_available(root / "proc" / "meminfo")]
     for version, folder in _list_cgroups(root):
         with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
-            rooms.append(_read_room(folder, *_FILES[version]))
-    return max(0, min(rooms))
+            available.append(_read_unused_bytes(folder, *_FILES[version]))
+    return max(0, min(available))
 
 
 def read_tree_bytes(pid: int) -> int:
-    """Return what a process and its descendants hold of memory and swap, pages of files (libraries) not counted.
+    """Return the bytes of memory and swap of a process and its descendants, without pages of files (libraries).
 
-    What has ended meanwhile holds nothing. Memory that two of them share counts twice.
+    A process that has ended counts 0. Memory that two of them share counts twice.
     """
     try:
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
@@ -62,7 +62,7 @@ def _list_cgroups(root: Path) -> Iterator[tuple[int, Path]]:
         yield version, top  # in a container the path can be the host's and lead nowhere: the top is its own cgroup
 
 
-def _read_room(folder: Path, limit: str, use: str, reclaimable: str) -> int:
+def _read_unused_bytes(folder: Path, limit: str, use: str, reclaimable: str) -> int:
     limit_bytes = int((folder / limit).read_text())
     statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
     return limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable])

@@ -1,4 +1,4 @@
-"""Processes that may misbehave: a command in, how it ended and what it last printed out. Kills all that it started."""
+"""Run a process that may hang, crash or take too much memory; report how it ended, and kill everything it started."""
 
 import os
 import selectors
@@ -24,12 +24,12 @@ OOM_COUNTERS = (
     Path("/sys/fs/cgroup/memory.events"),
     Path("/sys/fs/cgroup/memory/memory.oom_control"),
 )
-# By itself, or as the exit code of a shell that had started what was killed.
+# Of the process itself, or of a shell whose child was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class ProcessNotStarted(Exception):  # noqa: N818  (an end of the process like the others, not a fault)
+class ProcessNotStarted(Exception):  # noqa: N818  (one of the ways in which a process ends, not an error)
     """The command cannot be executed; the message says why."""
 
 
@@ -57,10 +57,10 @@ def run_process(
 ) -> ProcessEnd:
     """Run `command` in a process group of its own until it ends or its time is up, then kill what is left of the group.
 
-    `on_tick` is called about once a second, the file descriptors `keep_open` are inherited. A process that takes, with
-    those that it has started, more than `memory_limit_bytes` is killed: it is looked at every POLL_SECONDS. An
-    exception (Ctrl-C for one) kills the group at once and goes on. ProcessNotStarted where the command cannot be
-    executed.
+    `on_tick` is called about once a second; the file descriptors `keep_open` are inherited. A process that takes more
+    than `memory_limit_bytes`, together with its descendants, is killed; this is checked every POLL_SECONDS. An
+    exception (such as Ctrl-C) kills the group at once and is passed on. Raise ProcessNotStarted if the command cannot
+    be executed.
     """
     kills_before = count_oom_kills()
     tail = bytearray()
@@ -84,7 +84,7 @@ def run_process(
 
 
 def count_oom_kills() -> int:
-    """Return how often the kernel's OOM killer has struck here, summed over the counters that this system has."""
+    """Return how many processes the kernel's OOM killer has killed, summed over the counters that this system has."""
     count = 0
     for path in OOM_COUNTERS:
         with suppress(OSError):
@@ -96,14 +96,14 @@ def count_oom_kills() -> int:
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Have Ctrl-C and the like wait for the end of the block, so that no process is started and then forgotten."""
+    """Delay Ctrl-C and similar signals to the end of the block, so that no process is started and then forgotten."""
     waiting: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         waiting.append(number)
 
-    heeded = [number for number in INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, note) for number in heeded}
+    handled = [number for number in INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, note) for number in handled}
     try:
         yield
     finally:
@@ -116,7 +116,7 @@ def delay_interrupts() -> Iterator[None]:
 def start_group(
     command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as leader of a group of its own, its output in one pipe. ProcessNotStarted where it cannot be."""
+    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure."""
     try:
         return subprocess.Popen(
             command,
@@ -132,7 +132,7 @@ def start_group(
 
 
 def end_group(process: "subprocess.Popen[bytes]") -> bytes:
-    """Kill the process, if it still runs, and its group; return when it is dead, with output that nobody has read."""
+    """Kill the process, if it still runs, and its group; wait for its end and return output that was not read yet."""
     # Nobody has waited for the process yet, so its number cannot be another group's.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -145,7 +145,7 @@ def end_group(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether the process has ended. It is left as a zombie: its number stays taken until its group is killed."""
+    """Tell whether the process has ended. It stays a zombie, which keeps its number until its group is killed."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -157,7 +157,7 @@ def _wait(
     memory_limit_bytes: int | None,
     on_tick: Callable[[], None],
 ) -> Literal["ended", "timed-out", "over-limit"]:
-    """Collect output until the process ends, the deadline passes or its memory is too much. Sleeps between outputs."""
+    """Collect output until the process ends, the deadline passes or it takes too much memory; sleep between outputs."""
     assert process.stdout is not None
     output = process.stdout.fileno()
     next_tick = time.monotonic()
@@ -172,10 +172,10 @@ def _wait(
             if now >= next_tick:
                 on_tick()
                 next_tick = now + TICK_SECONDS
-            # Once its output is closed, nothing tells that it has ended; nothing ever tells how its memory grows.
-            wakes_us = selector.get_map() and memory_limit_bytes is None
-            if selector.select(min(TICK_SECONDS if wakes_us else POLL_SECONDS, deadline - now)):
-                # Read once: in a loop, a process that prints faster than this reads would keep the clock from striking.
+            # Once its output is closed, no event says that the process has ended; none ever says that its memory grows.
+            is_woken = selector.get_map() and memory_limit_bytes is None
+            if selector.select(min(TICK_SECONDS if is_woken else POLL_SECONDS, deadline - now)):
+                # Read once: in a loop, a process that prints faster than this reads would never be timed out.
                 chunk = os.read(output, PIPE_BYTES)
                 tail += chunk
                 del tail[:-TAIL_BYTES]
@@ -185,6 +185,6 @@ def _wait(
 
 
 def _prefer_for_oom_kill(pid: int) -> None:
-    """Have the kernel kill this process rather than the runner when memory runs out."""
+    """Make the kernel kill this process rather than the runner when memory runs out."""
     with suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000")

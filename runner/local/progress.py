@@ -1,4 +1,4 @@
-"""Live progress of a run: what the executor tells comes in, a live line or, in a pipe, plain lines go out."""
+"""Show the progress of a run and of installations: one live line in a terminal, plain lines in a pipe."""
 
 import time
 from collections import defaultdict
@@ -17,8 +17,7 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.matrix.plan import Repeat
-
-STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
+from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -52,12 +51,12 @@ class Progress(AbstractContextManager["Progress"]):
         self.tick()
 
     def tick(self) -> None:
-        """Bring the live line up to date."""
+        """Update the live line."""
         if self._live:
             self._live.update(self._render(), refresh=True)
 
     def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        """Count the repeat, print its line and estimate the time left anew."""
+        """Count the repeat, print its line and update the estimate of the time left."""
         seconds = time.monotonic() - self._started
         self._seconds[repeat.planned.cell.cell_id].append(seconds)
         self._left.remove(repeat)
@@ -70,9 +69,9 @@ class Progress(AbstractContextManager["Progress"]):
         self.tick()
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the sum of each left repeat's time: its cell's mean, or the mean of all; None before the first.
+        """Return the sum over the repeats that are left of their cell's mean time, or of the mean of all cells.
 
-        What the present repeat has taken already is taken off its own time.
+        The time that the current repeat has taken already is subtracted. None before the first repeat has ended.
         """
         if not self._seconds:
             return None
@@ -112,7 +111,7 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows what an installation prints: one changing line in a terminal, the packages' names elsewhere."""
+    """Shows the output of an installation: one changing line in a terminal, the names of the packages elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -137,16 +136,3 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
         elif any(word in line for word in ("Collecting", "new environment", "waiting")):
             short = line.partition(" (from ")[0]
             self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
-
-
-def format_wait(seconds: float) -> str:
-    """Return a time to wait as people say it: `40 s`, `3 min`, `2 h 5 min`."""
-    if round(seconds) < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def join_printable(message: str) -> str:
-    """Return a message on one line, without what would move a terminal's cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in message)

@@ -1,4 +1,4 @@
-"""A whole run on this machine: a matrix and a store in, every missing repeat measured; the finished Run out."""
+"""Choose which run of a matrix to measure on this machine, and measure what it lacks."""
 
 import shutil
 import signal
@@ -18,19 +18,19 @@ from runner.local.executor import LocalExecutor
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.progress import InstallProgress, Progress
-from runner.local.virtual_environments import prepare_environments
+from runner.local.virtual_environments import prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat, plan_local_run
 from runner.records import Look, Records
 from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
 
-# Ended like Ctrl-C: what is finished stays, the process that measures is killed.
+# Handled like Ctrl-C: what is finished stays, the measuring process is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRun:
-    """What to run here, and how. `interpreters`: used instead of the images' environments, which are then not made."""
+    """What to run on this machine, and how."""
 
     matrix: str
     store: Store
@@ -38,11 +38,12 @@ class LocalRun:
     start_new: bool
     retry_failed: bool
     interpreters: Mapping[Framework, Path]
+    """Used instead of virtual environments, which are not made for these frameworks."""
 
     def choose_run(self) -> Run:
-        """Return the run to go on with (the one named, or this plan's newest unfinished one), or a new one.
+        """Return the run to resume (the one named, or this plan's newest unfinished one), or a new one.
 
-        A new one is not stored: whether this machine is free to measure it is not known yet.
+        A new one is not stored: it is not known yet whether this machine is free to measure it.
         """
         if self.run_id is not None:
             check_run_id(self.run_id)
@@ -59,7 +60,7 @@ class LocalRun:
         )
 
     def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
-        """Measure every repeat of the run that is missing. UserError where another run measures here."""
+        """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine."""
         records = Records.of(self.store, run)
         if not self._select_missing(run, records.look()):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
@@ -82,7 +83,7 @@ class LocalRun:
 
     def _store_plan(self, run: Run, console: Console) -> None:
         if read_run(self.store, run.run_id):
-            console.print(f"run {run.run_id} is taken up again (--new starts another)")
+            console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
@@ -94,13 +95,13 @@ class LocalRun:
 def find_interpreters(
     frameworks: Set[Framework], given: Mapping[Framework, Path], console: Console, lock: int
 ) -> Mapping[Framework, Path]:
-    """Return the frameworks' interpreters: those given, else those of the images' environments, made where missing."""
+    """Return each framework's interpreter: the one given, else that of its virtual environment, made if missing."""
     wanted = sorted(frameworks - given.keys())
     if not wanted:
         return given
     flavour: Flavour = "cpu" if find_gpu() is None else "cuda"
     with InstallProgress(console) as progress:
-        made = prepare_environments(wanted, flavour, progress.report, keep_open=[lock])
+        made = prepare_virtual_environments(wanted, flavour, progress.report, keep_open=[lock])
     return {**made, **given}
 
 
@@ -122,13 +123,13 @@ def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> 
 
 @contextmanager
 def end_like_interrupt() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the block as Ctrl-C does, with KeyboardInterrupt. One that is ignored stays so."""
+    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, with KeyboardInterrupt. An ignored signal stays ignored."""
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    heeded = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, interrupt) for number in heeded}
+    handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in handled}
     try:
         yield
     finally:

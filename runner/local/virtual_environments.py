@@ -1,7 +1,7 @@
-"""One Python environment per image on this machine: a framework in, the interpreter that has it out.
+"""Make one virtual environment per framework on this machine, with exactly what the framework's image installs.
 
-An environment holds exactly what the image's Dockerfile installs: the locked requirements and the package `bench`. A
-stamp, written last, says what was installed; an environment without it (a killed installation) is made anew.
+That is the locked requirements and the package `bench`. A stamp, written last, says what was installed; an environment
+without it (a killed installation) is made again.
 """
 
 import fcntl
@@ -27,8 +27,8 @@ TAIL_LINES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class PythonEnvironment:
-    """Where an environment is, or is to be, and what it is made of."""
+class VirtualEnvironment:
+    """The folder of a virtual environment, which may be missing, and what is installed into it."""
 
     directory: Path
     requirements: Path
@@ -37,7 +37,7 @@ class PythonEnvironment:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The interpreter."""
         return self.directory / "bin" / "python"
 
     @property
@@ -53,22 +53,22 @@ class PythonEnvironment:
         return digest.hexdigest()
 
     def is_up_to_date(self) -> bool:
-        """Whether it was installed to its end, from the requirements as they are now."""
+        """Tell whether the installation was completed, from the requirements as they are now."""
         return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
 
 
-def prepare_environments(
+def prepare_virtual_environments(
     frameworks: Iterable[Framework], flavour: Flavour, report: Report, *, keep_open: Sequence[int] = ()
 ) -> dict[Framework, Path]:
-    """Return the interpreter of each framework's environment, installing what is missing or out of date.
+    """Return the interpreter of each framework's virtual environment; install what is missing or out of date.
 
-    `report` is told in one line what is being installed; the processes that install inherit the file descriptors
-    `keep_open`. UserError where an installation fails.
+    `report` gets each line that an installation prints; the processes that install inherit the file descriptors
+    `keep_open`. Raise UserError if an installation fails.
     """
     root = require_checkout()
     interpreters = {}
     for framework in frameworks:
-        environment = PythonEnvironment(
+        environment = VirtualEnvironment(
             directory=root / ".environments" / f"{framework}-{flavour}",
             requirements=root / "images" / framework / f"requirements-{flavour}.txt",
             project=root / "images" / "bench",
@@ -83,7 +83,7 @@ def prepare_environments(
 
 @contextmanager
 def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
-    """Hold the lock on a directory that is about to be made, waiting for it; yields its file descriptor.
+    """Wait for the lock on a directory and hold it; yields its file descriptor.
 
     The processes that install inherit it: one that outlives its killed parent has to end before the next installation.
     """
@@ -97,7 +97,7 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
         yield file.fileno()
 
 
-def _install(environment: PythonEnvironment, report: Report, keep_open: Sequence[int]) -> None:
+def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequence[int]) -> None:
     name = environment.directory.name
     fingerprint = environment.compute_fingerprint()
     report(f"{name}: new environment")
@@ -113,7 +113,7 @@ def _install(environment: PythonEnvironment, report: Report, keep_open: Sequence
 
 
 def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
-    """Run a command, reporting what it prints; UserError with its last lines where it fails."""
+    """Run a command and report what it prints; raise UserError with its last lines if it fails."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     process = None
     try:

@@ -14,7 +14,7 @@ from bench.errors import UserError
 from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run
 from runner import __version__
 from runner.checkout import read_git_revision
-from runner.local.hardware import find_obstacle
+from runner.local.hardware import explain_unsupported
 from runner.matrix.expansion import Matrix
 from runner.records import RepeatKey
 
@@ -40,7 +40,7 @@ def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -
 
     UserError if none is left.
     """
-    return plan_run(matrix, lambda cell: find_obstacle(cell, gpu), run_id=run_id)
+    return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu), run_id=run_id)
 
 
 def plan_run(

@@ -15,7 +15,7 @@ from runs import make_cells, make_profile, wait_for
 from bench.schema import PlannedCell
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
-from runner.commands import cluster as cluster_commands
+from runner.commands import doctor as doctor_command
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.doctor.checks import judge_clock
 from runner.kubernetes.doctor.node_fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
@@ -52,7 +52,7 @@ def examine(
 ) -> Examine:
     """Calls doctor for two CPU and two GPU kinds of cell; returns its exit code and the findings by their checks."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cluster_commands, "DOCTOR_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(doctor_command, "PATIENCE_SECONDS", 0.1)
     (tmp_path / "matrix.yaml").write_text(MATRIX)
 
     def call(*words: str, on: str = "current", profile: str = PROFILE) -> tuple[int, dict[str, Finding]]:

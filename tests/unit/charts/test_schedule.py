@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chart import find, find_pod, make_values, read_config, render
-from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
+from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_USER_ERROR
 
 
 @pytest.mark.parametrize(

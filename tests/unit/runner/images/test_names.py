@@ -1,25 +1,21 @@
-"""runner.images.names, runner.images.sbom: the tag is the content, and the bill of materials names all of it."""
+"""runner.images.names: a tag is a hash of the content, and which names choose which images."""
 
-import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from bench.errors import UserError
 from factories import make_cell
-from runner.commands.images import app, choose_images
 from runner.images import names as images
-from runner.images.names import find_image, list_images, make_arguments, name_image
-from runner.images.sbom import write_bom
+from runner.images.names import choose_images, find_image, list_images, make_arguments, name_image
 from runner.kubernetes.doctor.context import CellKind
 from runner.kubernetes.doctor.node_checks import judge_image
 from runner.kubernetes.doctor.node_fit import read_node_status
 from runner.profiles.loading import load_profile
 
 ROOT = Path(__file__).parents[4]
+FRAMEWORK_IMAGES = {f"{name}:{flavour}" for name in ("pytorch", "tensorflow", "jax") for flavour in ("cpu", "cuda")}
 
 
 @pytest.fixture
@@ -43,18 +39,21 @@ def name_all() -> dict[str, str]:
 
 def test_the_same_sources_have_the_same_tag_wherever_they_lie(checkout: Path) -> None:
     here = name_all()
-    assert 7 == len(set(here.values()))
+    assert len(set(here.values())) == 7
     (checkout / "images" / "bench" / "src" / "bench" / "__pycache__").mkdir(exist_ok=True)
     (checkout / "images" / "bench" / "src" / "bench" / "__pycache__" / "x.pyc").write_bytes(b"x")
     (checkout / "docs").mkdir()
-    assert here == name_all()
+    assert name_all() == here
 
 
 @pytest.mark.parametrize(
     ("path", "changed"),
     [
         ("images/jax/requirements-cpu.txt", {"jax:cpu"}),
-        ("images/jax/Dockerfile", {"jax:cpu", "jax:cuda"}),
+        ("images/framework.Dockerfile", FRAMEWORK_IMAGES),
+        ("images/install_requirements.sh", FRAMEWORK_IMAGES),
+        ("images/benchmatrix/Dockerfile", {"control:None"}),
+        (".dockerignore", FRAMEWORK_IMAGES | {"control:None"}),
         ("runner/cli.py", {"control:None"}),
         ("manifests/job.yaml.j2", {"control:None"}),
     ],
@@ -65,7 +64,7 @@ def test_a_source_that_changes_changes_the_tags_of_what_it_goes_into(
     before = name_all()
     (checkout / path).write_text((checkout / path).read_text() + "\n")
     after = name_all()
-    assert changed == {name for name in before if before[name] != after[name]}
+    assert {name for name in before if before[name] != after[name]} == changed
 
 
 def test_a_file_of_bench_is_in_every_image(checkout: Path) -> None:
@@ -75,55 +74,27 @@ def test_a_file_of_bench_is_in_every_image(checkout: Path) -> None:
     assert not set(before.values()) & set(after.values())
 
 
-def test_another_base_is_another_image_and_the_default_said_aloud_is_not(checkout: Path) -> None:
+def test_another_base_changes_the_tag_and_the_default_given_explicitly_does_not(checkout: Path) -> None:
     image = find_image("pytorch", "cpu")
     plain = name_image("r", image, make_arguments(images.DEFAULT_BASE, ""))
     assert name_image("r", image) == plain
-    assert plain != name_image("r", image, make_arguments("python@sha256:00", ""))
-    assert plain != name_image("r", image, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu"))
+    assert name_image("r", image, make_arguments("python@sha256:00", "")) != plain
+    assert name_image("r", image, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu")) != plain
     jax = find_image("jax", "cpu")  # has no PyTorch
     assert name_image("r", jax) == name_image(
         "r", jax, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu")
     )
 
 
-def test_words_choose_images() -> None:
+def test_names_choose_images_with_or_without_flavour() -> None:
     def name(*words: str) -> list[str]:
         return [f"{image.name}:{image.flavour}" for image in choose_images(words)]
 
-    assert ["pytorch:cpu", "tensorflow:cpu", "jax:cpu", "control:None"] == name()
-    assert ["jax:cpu", "jax:cuda"] == name("jax")
-    assert ["jax:cuda", "control:None"] == name("jax:cuda", "control")
-    with pytest.raises(UserError, match="image 'jaxx': is none; there are pytorch, tensorflow, jax, control"):
+    assert name() == ["pytorch:cpu", "tensorflow:cpu", "jax:cpu", "control:None"]
+    assert name("jax") == ["jax:cpu", "jax:cuda"]
+    assert name("jax:cuda", "control") == ["jax:cuda", "control:None"]
+    with pytest.raises(UserError, match="image 'jaxx': .* pytorch, tensorflow, jax, control"):
         name("jaxx")
-
-
-def test_every_lock_has_hashes_and_no_dockerfile_has_a_moving_tag() -> None:
-    for image in list_images():
-        for source in image.sources:
-            if source.endswith((".txt", ".lock")):
-                lines = (ROOT / source).read_text().splitlines()
-                assert any("--hash=sha256:" in line for line in lines), source
-        dockerfile = (ROOT / image.folder / "Dockerfile").read_text()
-        assert ":latest" not in dockerfile
-        assert "USER 65532:65532" in dockerfile
-        assert 1 == dockerfile.count("ENTRYPOINT")
-
-
-def test_the_bill_of_materials_names_every_package() -> None:
-    python = json.dumps([["Typing_Extensions", "4.1"], ["numpy", "2.0"]])
-    debian = "libc6 2.36-9+deb12u10 amd64\nbase-files 12.4 all\n"
-
-    document = json.loads(write_bom("benchmatrix/jax:cpu-00", "sha256:ab", python, debian))
-
-    assert "CycloneDX" == document["bomFormat"]
-    assert ("benchmatrix/jax", "cpu-00") == tuple(document["metadata"]["component"][key] for key in ("name", "version"))
-    assert {
-        "pkg:pypi/typing-extensions@4.1",
-        "pkg:pypi/numpy@2.0",
-        "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64&distro=debian-12",
-        "pkg:deb/debian/base-files@12.4?arch=all&distro=debian-12",
-    } == {component["purl"] for component in document["components"]}
 
 
 def test_a_profile_names_the_image_that_a_build_with_its_options_makes(checkout: Path, tmp_path: Path) -> None:
@@ -136,24 +107,6 @@ def test_a_profile_names_the_image_that_a_build_with_its_options_makes(checkout:
     assert load_profile("kind").find_image(cell) == name_image("benchmatrix", find_image("pytorch", "cpu"))
     path.write_text(f"extends: kind\nimage_base: {images.DEFAULT_BASE}\n")
     assert load_profile(str(path)).find_image(cell) == load_profile("kind").find_image(cell)
-
-
-def test_the_list_and_the_end_of_a_build_tell_tag_and_keys_of_its_options(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    docker = tmp_path / "docker"
-    docker.write_text("#!/bin/sh\necho is-there\n")
-    docker.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    options = ["pytorch:cpu", "--base", "python@sha256:00"]
-    name = name_image("benchmatrix", find_image("pytorch", "cpu"), make_arguments("python@sha256:00", ""))
-    monkeypatch.setattr("runner.commands.images.require_checkout", lambda: checkout)
-    listed = CliRunner().invoke(app, ["list", *options])
-    assert listed.stdout == f"{name}\n"
-    built = CliRunner().invoke(app, ["build", *options])
-    assert (name in built.stdout, "image_base: python@sha256:00" in built.stdout) == (True, True)
-    plain = CliRunner().invoke(app, ["build", "pytorch:cpu"])
-    assert "image_base" not in plain.stdout
 
 
 def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:

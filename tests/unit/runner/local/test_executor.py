@@ -2,30 +2,26 @@
 
 import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.schema import Framework, PlannedCell, Result
+from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
 from factories import RUN_ID, make_cell, make_result
-from fake_interpreters import is_running, make_interpreter, make_measuring_interpreter, read_log
+from fake_interpreters import await_end, make_interpreter, make_measuring_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor
 from runner.matrix.plan import Repeat
+from workspace import HANG_GUARD_SECONDS
 
-HANG_GUARD_SECONDS = 30.0
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"
 
 
 class Notes:
-    """Writes down what the executor tells."""
+    """Writes down what the executor reports."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -85,8 +81,8 @@ def test_a_process_that_dies_leaves_one_record_with_its_last_words(
 
     result = executor.measure_repeat(make_repeat(2))
 
-    assert [result] == read_records(executor)
-    assert (status, "runner", 2) == (result.status, result.written_by, result.repeat)
+    assert read_records(executor) == [result]
+    assert (result.status, result.written_by, result.repeat) == (status, "runner", 2)
     assert result.error is not None
     assert (kind, exit_code, signal_name) == (result.error.kind, result.error.exit_code, result.error.signal)
     assert result.error.message.startswith(message)
@@ -96,13 +92,13 @@ def test_a_process_that_dies_leaves_one_record_with_its_last_words(
 def test_a_process_that_hangs_leaves_a_record_that_says_so(executor: LocalExecutor, tmp_path: Path) -> None:
     make_interpreter(tmp_path / "python", f"trap '' TERM\necho stuck\nsleep 60 &\necho $! > {tmp_path}/pid\nwait")
 
-    result = executor.measure_repeat(make_repeat(timeout_seconds=0.5))
+    result = executor.measure_repeat(make_repeat(timeout_seconds=2.0))
 
-    assert [result] == read_records(executor)
+    assert read_records(executor) == [result]
     assert result.error is not None
-    assert ("timeout", "timeout", "SIGKILL") == (result.status, result.error.kind, result.error.signal)
-    assert "still running after timeout_seconds = 0.5; killed with all it had started" == result.error.message
-    assert "stuck\n" == result.error.stderr_tail
+    assert (result.status, result.error.kind, result.error.signal) == ("timeout", "timeout", "SIGKILL")
+    assert "timeout_seconds = 2" in result.error.message
+    assert result.error.stderr_tail == "stuck\n"
     await_end(int((tmp_path / "pid").read_text()))
 
 
@@ -115,10 +111,10 @@ def test_a_process_that_the_kernel_kills_for_memory_leaves_an_oom_record(
 
     result = executor.measure_repeat(make_repeat())
 
-    assert [result] == read_records(executor)
+    assert read_records(executor) == [result]
     assert result.error is not None
-    assert ("oom", "out-of-memory", "SIGKILL") == (result.status, result.error.kind, result.error.signal)
-    assert "filling\n" == result.error.stderr_tail
+    assert (result.status, result.error.kind, result.error.signal) == ("oom", "out-of-memory", "SIGKILL")
+    assert result.error.stderr_tail == "filling\n"
 
 
 def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
@@ -129,11 +125,11 @@ def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
 
     result = replace(executor, memory_limit_bytes=2**27).measure_repeat(make_repeat())
 
-    assert [result] == read_records(executor)
+    assert read_records(executor) == [result]
     assert result.error is not None
-    assert ("oom", "out-of-memory") == (result.status, result.error.kind)
-    assert "took more memory than it was allowed to; killed with all it had started" == result.error.message
-    assert "filling\n" == result.error.stderr_tail
+    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
+    assert "more memory" in result.error.message
+    assert result.error.stderr_tail == "filling\n"
 
 
 def test_a_process_that_cpp_got_no_memory_in_leaves_an_oom_record(executor: LocalExecutor, tmp_path: Path) -> None:
@@ -143,7 +139,7 @@ def test_a_process_that_cpp_got_no_memory_in_leaves_an_oom_record(executor: Loca
     result = executor.measure_repeat(make_repeat())
 
     assert result.error is not None
-    assert ("oom", "out-of-memory") == (result.status, result.error.kind)
+    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
     assert "std::bad_alloc" in result.error.message
 
 
@@ -156,23 +152,23 @@ def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
 
     result = executor.measure_repeat(make_repeat())
 
-    assert [result] == read_records(executor)
+    assert read_records(executor) == [result]
     assert result.error is not None
-    assert ("failed", "exit") == (result.status, result.error.kind)
+    assert (result.status, result.error.kind) == ("failed", "exit")
     assert result.error.message.startswith("the process could not be started: [Errno ")
 
 
 @pytest.mark.parametrize("command", ['exec {python} "$@"', '{python} "$@"'])
-def test_a_missing_framework_is_said_by_bench_itself(command: str, executor: LocalExecutor, tmp_path: Path) -> None:
+def test_a_missing_framework_is_recorded_by_bench_itself(command: str, executor: LocalExecutor, tmp_path: Path) -> None:
     """The tool's own Python has `bench` and no PyTorch. Without `exec` the parent of `bench` is a shell."""
     make_interpreter(tmp_path / "python", command.format(python=sys.executable))
 
     result = executor.measure_repeat(make_repeat())
 
-    assert [result] == read_records(executor)
+    assert read_records(executor) == [result]
     assert result.error is not None
-    assert ("failed", "bench", "missing-framework") == (result.status, result.written_by, result.error.kind)
-    assert "ModuleNotFoundError: No module named 'torch'" == result.error.message
+    assert (result.status, result.written_by, result.error.kind) == ("failed", "bench", "missing-framework")
+    assert result.error.message == "ModuleNotFoundError: No module named 'torch'"
 
 
 def test_an_ok_record_counts_as_it_was_written(executor: LocalExecutor, tmp_path: Path) -> None:
@@ -180,9 +176,9 @@ def test_an_ok_record_counts_as_it_was_written(executor: LocalExecutor, tmp_path
 
     result = executor.measure_repeat(make_repeat(3))
 
-    assert [result] == read_records(executor)
-    assert ("ok", "bench", 3) == (result.status, result.written_by, result.repeat)
-    assert [(result.cell_id, 3)] == read_log(tmp_path / "log")
+    assert read_records(executor) == [result]
+    assert (result.status, result.written_by, result.repeat) == ("ok", "bench", 3)
+    assert read_log(tmp_path / "log") == [(result.cell_id, 3)]
 
 
 @pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 60"])
@@ -195,20 +191,22 @@ def test_a_record_that_is_there_counts_however_the_process_ends(
     put = f'sed "s/placeholder/$BENCH_ATTEMPT/" {tmp_path}/record > "{results}/1-$BENCH_ATTEMPT.json"'
     make_interpreter(tmp_path / "python", f"mkdir -p {results}\n{put}\n{end}")
 
-    result = executor.measure_repeat(make_repeat(timeout_seconds=1.0))
+    result = executor.measure_repeat(
+        make_repeat(timeout_seconds=5.0 if end.startswith("sleep") else HANG_GUARD_SECONDS)
+    )
 
-    assert "ok" == result.status
-    assert [result] == read_records(executor)
+    assert result.status == "ok"
+    assert read_records(executor) == [result]
 
 
-def test_repeats_are_measured_in_turn_and_told_to_the_observer(executor: LocalExecutor, tmp_path: Path) -> None:
+def test_repeats_are_measured_in_turn_and_reported_to_the_observer(executor: LocalExecutor, tmp_path: Path) -> None:
     make_interpreter(tmp_path / "python", 'test "$BENCH_REPEAT" = 2')
 
     executor.measure_repeats([make_repeat(1), make_repeat(2)])
 
     assert isinstance(executor.observer, Notes)
-    assert ["start 1", "finish 1 failed", "start 2", "finish 2 failed"] == executor.observer.lines
-    assert {1: 1, 2: 0} == {record.repeat: record.error.exit_code for record in read_records(executor) if record.error}
+    assert executor.observer.lines == ["start 1", "finish 1 failed", "start 2", "finish 2 failed"]
+    assert {record.repeat: record.error.exit_code for record in read_records(executor) if record.error} == {1: 1, 2: 0}
 
 
 def test_a_store_that_fails_stops_the_run_and_the_repeat_stays_missing(executor: LocalExecutor, tmp_path: Path) -> None:
@@ -220,9 +218,9 @@ def test_a_store_that_fails_stops_the_run_and_the_repeat_stays_missing(executor:
         executor.measure_repeats([make_repeat(1), make_repeat(2)])
 
     assert isinstance(executor.observer, Notes)
-    assert ["start 1"] == executor.observer.lines
+    assert executor.observer.lines == ["start 1"]
     results.unlink()
-    assert [] == read_records(executor)
+    assert read_records(executor) == []
 
 
 def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
@@ -236,11 +234,11 @@ def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
     executor.measure_repeat(make_repeat(2))
 
     variables = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
-    assert "-m bench\n" == (tmp_path / "arguments").read_text()
+    assert (tmp_path / "arguments").read_text() == "-m bench\n"
     assert "BENCH_IMAGE" not in variables
-    assert f"{BENCH}:/elsewhere" == variables["PYTHONPATH"]
-    assert ("3", "1") == (variables["OMP_NUM_THREADS"], variables["PYTHONUNBUFFERED"])
-    assert (executor.run_id, "2") == (variables["BENCH_RUN_ID"], variables["BENCH_REPEAT"])
+    assert variables["PYTHONPATH"] == f"{BENCH}:/elsewhere"
+    assert (variables["OMP_NUM_THREADS"], variables["PYTHONUNBUFFERED"]) == ("3", "1")
+    assert (variables["BENCH_RUN_ID"], variables["BENCH_REPEAT"]) == (executor.run_id, "2")
     assert (str(os.getpid()), executor.store.url) == (variables["BENCH_PARENT_PID"], variables["BENCH_STORE"])
 
 
@@ -249,71 +247,4 @@ def test_attempts_at_a_repeat_have_keys_of_their_own(executor: LocalExecutor, tm
 
     executor.measure_repeats([make_repeat(1), make_repeat(1)])
 
-    assert [1, 1] == [record.repeat for record in read_records(executor)]
-
-
-def test_bench_dies_with_a_killed_runner(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
-    """A real cell that would take minutes; its parent is killed while PyTorch is being imported."""
-    order = {
-        "BENCH_CELL": make_cell(min_seconds=600.0).model_dump_json(),
-        "BENCH_RUN_ID": "run-1",
-        "BENCH_REPEAT": "1",
-        "BENCH_ATTEMPT": "a1",
-        "BENCH_STORE": f"file://{tmp_path}/store",
-        "PYTHONPATH": str(BENCH),
-    }
-    runner = start_parent([str(interpreters["pytorch"]), "-m", "bench"], order)
-    child = int(read_line(runner))
-    try:
-        await_mapping(child, "libtorch")
-        runner.kill()
-        runner.communicate()
-        await_end(child)
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-
-
-def test_bench_dies_where_its_runner_was_dead_before_it_looked(tmp_path: Path) -> None:
-    finished = subprocess.Popen(["true"])
-    finished.wait()
-    program = f"from bench.parent import die_with_parent; die_with_parent({finished.pid}); print('alive')"
-
-    late = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-
-    assert (-signal.SIGKILL, "") == (late.returncode, late.stdout)
-
-
-def start_parent(command: list[str], variables: dict[str, str]) -> "subprocess.Popen[str]":
-    """Start a process that starts `command`, prints its pid and waits: a runner reduced to what matters here."""
-    program = (
-        "import os, subprocess, sys, time\n"
-        "os.environ['BENCH_PARENT_PID'] = str(os.getpid())\n"
-        "child = subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=subprocess.DEVNULL)\n"
-        "print(child.pid, flush=True)\n"
-        "time.sleep(600)\n"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *command], env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
-    )
-
-
-def read_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
-
-
-def await_mapping(pid: int, word: str) -> None:
-    """Return when the process has loaded a library with `word` in its path."""
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while word not in Path(f"/proc/{pid}/maps").read_text():
-        assert is_running(pid), "bench ended by itself"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def await_end(pid: int) -> None:
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} lives on"
-        time.sleep(0.01)
+    assert [record.repeat for record in read_records(executor)] == [1, 1]

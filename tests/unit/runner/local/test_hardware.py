@@ -70,7 +70,7 @@ def test_a_cell_gets_the_first_visible_gpus_of_one_kind(
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert expected == find_gpu()
+    assert find_gpu() == expected
 
 
 def test_without_a_driver_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_the_lock_is_free_again_after_the_run() -> None:
 
 def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner, lock_folder: Path) -> None:
     first = start_runner(HOLD.format(start="", seconds=60))
-    assert "held" == read_line(first)
+    assert read_line(first) == "held"
 
     with pytest.raises(UserError) as refusal, hold_host_lock("run-2"):
         pass
@@ -87,7 +87,7 @@ def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner
 
 def test_a_runner_that_is_stopped_keeps_the_lock(start_runner: StartRunner) -> None:
     first = start_runner(HOLD.format(start="", seconds=60))
-    assert "held" == read_line(first)
+    assert read_line(first) == "held"
     first.send_signal(signal.SIGSTOP)
 
     with pytest.raises(UserError), hold_host_lock("run-2"):
@@ -99,10 +99,10 @@ def test_a_runner_that_is_stopped_keeps_the_lock(start_runner: StartRunner) -> N
 def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_runner: StartRunner) -> None:
     killed = start_runner(HOLD.format(start=START_GROUP, seconds=60))
     group = [int(word) for word in read_line(killed).split()]
-    assert "held" == read_line(killed)
+    assert read_line(killed) == "held"
     killed.kill()
     killed.wait()
-    assert [True, True] == [is_running(pid) for pid in group]
+    assert [is_running(pid) for pid in group] == [True, True]
 
     with hold_host_lock("run-2"):
         deadline = time.monotonic() + HANG_GUARD_SECONDS
@@ -124,7 +124,7 @@ def test_a_run_whose_child_lives_on_after_its_end_does_not_block_the_next(start_
 def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: StartRunner) -> None:
     killed = start_runner(HOLD.format(start=START_GROUP, seconds=60))
     read_line(killed)
-    assert "held" == read_line(killed)
+    assert read_line(killed) == "held"
     killed.kill()
     killed.wait()
 
@@ -135,7 +135,7 @@ def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: St
         time.sleep(0.02)
     codes = sorted(rival.communicate() and rival.returncode for rival in rivals)
 
-    assert [0, 2, 2, 2, 2] == codes
+    assert codes == [0, 2, 2, 2, 2]
 
 
 def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) ->
         finally:
             os.killpg(churn.pid, signal.SIGKILL)
 
-    assert {Holders(owner=None, alive=frozenset())} == found
+    assert found == {Holders(owner=None, alive=frozenset())}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe{", b'{"runner_pid": 1, "process_group": 1}', b"x" * 10_000])
@@ -157,7 +157,7 @@ def test_whatever_is_written_in_the_lock_does_no_harm(
     path.write_bytes(content)
 
     with hold_host_lock("run-1"):
-        assert b"run-1" == path.read_bytes()
+        assert path.read_bytes() == b"run-1"
 
 
 def test_a_link_in_place_of_the_lock_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_link_in_place_of_the_lock_is_not_followed(lock_folder: Path, tmp_path
     with pytest.raises(UserError, match=r"benchmatrix\.lock: this cannot be used as a lock"), hold_host_lock("run"):
         pass
 
-    assert "data" == (tmp_path / "precious").read_text()
+    assert (tmp_path / "precious").read_text() == "data"
 
 
 def test_a_bystander_that_holds_the_lock_is_left_alone(

@@ -36,14 +36,14 @@ def test_a_run_that_is_ended_again_and_again_measures_every_repeat_once(number: 
         assert number == signal.SIGKILL or not any(is_running(pid) for pid in read_pids(workspace.log))
         started_though_there |= there & set(read_log(workspace.log)[num_started:])
 
-    assert 0 == runner.returncode, output
+    assert runner.returncode == 0, output
     assert set() == started_though_there
     results = workspace.read_results()
     (run_id,) = workspace.list_run_ids()
     run = Run.model_validate_json((workspace.folder / "results" / run_key(run_id)).read_bytes())
     planned = [(cell.cell.cell_id, repeat) for cell in run.cells for repeat in range(1, cell.repeats + 1)]
     assert sorted(planned) == name_repeats(results)
-    assert {"ok"} == {result.status for result in results}  # the interpreter fails where another one runs
+    assert {result.status for result in results} == {"ok"}  # the interpreter fails where another one runs
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -52,20 +52,20 @@ def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number:
     runner = workspace.start()
     hanging = [int(word) for word in workspace.await_file("hanging").split()]
     finished = name_repeats(workspace.read_results())
-    assert 2 == len(finished)
+    assert len(finished) == 2
 
     os.killpg(runner.pid, number)  # as a terminal does; the measuring process has a group of its own
     output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
 
-    assert 130 == runner.returncode, output
+    assert runner.returncode == 130, output
     assert not any(is_running(pid) for pid in hanging)
-    assert finished == name_repeats(workspace.read_results())
+    assert name_repeats(workspace.read_results()) == finished
     told = re.search(r"interrupted; what is finished is kept\. To go on:\n  (.+)\n$", output)
     assert told is not None
     (workspace.folder / "go").touch()
     second = workspace.call(*shlex.split(told[1]))
-    assert 0 == second.returncode, second.stderr
-    assert 4 == len(workspace.read_results())
+    assert second.returncode == 0, second.stderr
+    assert len(workspace.read_results()) == 4
     assert sorted(read_log(workspace.log)) == name_repeats(workspace.read_results())
 
 
@@ -78,7 +78,7 @@ def test_ctrl_c_in_a_terminal_ends_the_run_and_tidies_the_screen(workspace: Work
         os.write(terminal.master, b"\x03")
         terminal.read_until("interrupted; what is finished is kept.*\r\n.*--run-id quick-")
 
-    assert 130 == terminal.process.returncode
+    assert terminal.process.returncode == 130
     assert "\x1b[?25h" in terminal.text  # the cursor is shown again
 
 
@@ -96,7 +96,7 @@ def test_an_interrupt_in_an_installation_ends_it(workspace: Workspace, monkeypat
     os.killpg(runner.pid, signal.SIGINT)
     output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
 
-    assert 130 == runner.returncode, output
+    assert runner.returncode == 130, output
     assert not is_running(installing)
     assert "interrupted; what is finished is kept. To go on:" in output
 
@@ -109,11 +109,11 @@ def test_a_second_runner_is_refused_with_one_message_and_leaves_nothing(workspac
 
     for words in ([], ["--new"]):
         second = workspace.call(*workspace.command, *words)
-        assert (2, "") == (second.returncode, second.stdout)
+        assert (second.returncode, second.stdout) == (2, "")
         message = rf"error: .*: run {run_id} measures on this machine \(processes: [\d, ]+\), .*\n"
         assert re.fullmatch(message, second.stderr)
 
-    assert [run_id] == workspace.list_run_ids()
+    assert workspace.list_run_ids() == [run_id]
     assert all(is_running(int(pid)) for pid in hanging.split())
     first.terminate()
     first.communicate()
@@ -127,16 +127,16 @@ def test_a_store_that_fails_in_mid_run_ends_it_and_the_same_command_goes_on(work
 
     first = workspace.call()
 
-    assert 2 == first.returncode
+    assert first.returncode == 2
     assert re.fullmatch(r"error: store file://results: .* has one where a directory is needed; .*\n", first.stderr)
     (run_id,) = workspace.list_run_ids()
     (workspace.folder / "results" / "runs" / run_id / "results").unlink()
     (workspace.folder / "kept").rename(workspace.folder / "results" / "runs" / run_id / "results")
     (workspace.folder / "go").touch()
     second = workspace.call()
-    assert (0, "") == (second.returncode, second.stderr)
-    assert [run_id] == workspace.list_run_ids()
-    assert 4 == len(workspace.read_results())
+    assert (second.returncode, second.stderr) == (0, "")
+    assert workspace.list_run_ids() == [run_id]
+    assert len(workspace.read_results()) == 4
     assert sorted(read_log(workspace.log)) == name_repeats(workspace.read_results())
 
 

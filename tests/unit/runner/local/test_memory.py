@@ -37,7 +37,7 @@ def write_cgroup(folder: Path, version: int, limit: str, used: int, reclaimable:
 def test_without_a_limit_all_that_the_machine_has_can_be_taken(tmp_path: Path) -> None:
     root = make_root(tmp_path, "0::/user.slice\n")
     write_cgroup(root / "sys/fs/cgroup/user.slice", 2, "max", GIB, 0)
-    assert 8 * GIB == read_available_bytes(root)
+    assert read_available_bytes(root) == 8 * GIB
 
 
 @pytest.mark.parametrize(("version", "line"), [(2, "0::/pod/box\n"), (1, "5:cpu:/x\n4:memory:/pod/box\n0::/y\n")])
@@ -45,26 +45,26 @@ def test_the_room_below_the_limit_of_the_cgroup_counts(version: int, line: str, 
     root = make_root(tmp_path, line)
     top = root / "sys/fs/cgroup" if version == 2 else root / "sys/fs/cgroup/memory"
     write_cgroup(top / "pod/box", version, str(6 * GIB), 3 * GIB, GIB)
-    assert 4 * GIB == read_available_bytes(root)  # 6 - 3, and 1 that the kernel can take back
+    assert read_available_bytes(root) == 4 * GIB  # 6 - 3, and 1 that the kernel can take back
 
 
 def test_the_tightest_cgroup_around_the_process_counts(tmp_path: Path) -> None:
     root = make_root(tmp_path, "0::/pod/box\n")
     write_cgroup(root / "sys/fs/cgroup/pod/box", 2, str(6 * GIB), GIB, 0)
     write_cgroup(root / "sys/fs/cgroup/pod", 2, str(4 * GIB), 2 * GIB, 0)
-    assert 2 * GIB == read_available_bytes(root)
+    assert read_available_bytes(root) == 2 * GIB
 
 
 def test_in_a_container_the_top_is_its_own_cgroup(tmp_path: Path) -> None:
     root = make_root(tmp_path, "4:memory:/docker/0123\n")
     write_cgroup(root / "sys/fs/cgroup/memory", 1, str(3 * GIB), GIB, 0)
-    assert 2 * GIB == read_available_bytes(root)
+    assert read_available_bytes(root) == 2 * GIB
 
 
 def test_a_full_cgroup_leaves_nothing(tmp_path: Path) -> None:
     root = make_root(tmp_path, "0::/\n")
     write_cgroup(root / "sys/fs/cgroup", 2, str(GIB), GIB + 4096, 0)
-    assert 0 == read_available_bytes(root)
+    assert read_available_bytes(root) == 0
 
 
 def test_this_machine_has_memory_left() -> None:
@@ -85,6 +85,6 @@ def test_a_process_is_counted_with_what_it_has_started() -> None:
 def test_what_has_ended_takes_nothing() -> None:
     process = subprocess.Popen(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert 0 == read_tree_bytes(process.pid)  # a zombie
+    assert read_tree_bytes(process.pid) == 0  # a zombie
     process.wait()
-    assert 0 == read_tree_bytes(process.pid)
+    assert read_tree_bytes(process.pid) == 0

@@ -75,11 +75,11 @@ def test_a_pipe_gets_one_plain_line_for_each_repeat(wait: Wait) -> None:
         wait(2.0)
         progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
 
-    assert [
+    assert file.getvalue().splitlines() == [
         f"ok      {SLUG_A}  repeat 1/2  4.0 s  step 50 ms  [2 done, 2 failed, 3 to go, about 12 s left]",
         f"failed  {SLUG_B}  repeat 1/2  2.0 s  ended by SIGSEGV [core dumped]"
         "  [2 done, 3 failed, 2 to go, about 6 s left]",
-    ] == file.getvalue().splitlines()
+    ]
 
 
 def test_a_pipe_gets_no_control_characters_whatever_a_framework_says(wait: Wait) -> None:
@@ -130,17 +130,17 @@ def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(
     progress = Progress(Console(file=io.StringIO()), [a1, b1, a2, b2, a3, b3], num_ok=0, num_failed=0)
 
     measure(progress, a1, 10.0, wait)
-    assert 5 * 10.0 == progress.estimate_seconds_left()
+    assert progress.estimate_seconds_left() == 5 * 10.0
 
     measure(progress, b1, 2.0, wait)
-    assert 2 * 10.0 + 2 * 2.0 == progress.estimate_seconds_left()
+    assert progress.estimate_seconds_left() == 2 * 10.0 + 2 * 2.0
 
     measure(progress, a2, 14.0, wait)
-    assert 12.0 + 2 * 2.0 == progress.estimate_seconds_left()
+    assert progress.estimate_seconds_left() == 12.0 + 2 * 2.0
 
     progress.start_repeat(b2)
     wait(0.5)
-    assert 12.0 + 2 * 2.0 - 0.5 == progress.estimate_seconds_left()
+    assert progress.estimate_seconds_left() == 12.0 + 2 * 2.0 - 0.5
 
 
 def test_a_repeat_that_takes_longer_than_expected_takes_nothing_off_the_others(wait: Wait) -> None:
@@ -151,7 +151,7 @@ def test_a_repeat_that_takes_longer_than_expected_takes_nothing_off_the_others(w
     progress.start_repeat(b1)
     wait(300.0)
 
-    assert 10.0 + 10.0 == progress.estimate_seconds_left()
+    assert progress.estimate_seconds_left() == 10.0 + 10.0
 
 
 def test_at_the_end_nothing_is_left(wait: Wait) -> None:
@@ -161,7 +161,7 @@ def test_at_the_end_nothing_is_left(wait: Wait) -> None:
     measure(progress, repeat, 3.0, wait)
     measure(progress, other, 3.0, wait)
 
-    assert 0.0 == progress.estimate_seconds_left()
+    assert progress.estimate_seconds_left() == 0.0
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_at_the_end_nothing_is_left(wait: Wait) -> None:
     ],
 )
 def test_waits_are_said_as_people_say_them(seconds: float, text: str) -> None:
-    assert text == format_wait(seconds)
+    assert format_wait(seconds) == text
 
 
 def test_a_pipe_gets_the_names_of_the_packages_alone() -> None:
@@ -192,11 +192,11 @@ def test_a_pipe_gets_the_names_of_the_packages_alone() -> None:
         progress.report("pytorch-cpu: Downloading torch-2.0.whl [bold]")
         progress.report("tensorflow-cpu: waiting for another installation")
 
-    assert [
+    assert file.getvalue().splitlines() == [
         "installing pytorch-cpu: new environment",
         "installing pytorch-cpu: Collecting torch==2.0",
         "installing tensorflow-cpu: waiting for another installation",
-    ] == file.getvalue().splitlines()
+    ]
 
 
 def test_a_terminal_gets_one_line_that_changes_and_is_gone_at_the_end(

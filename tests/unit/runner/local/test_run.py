@@ -1,9 +1,7 @@
-"""runner.local.run: which run is begun or taken up, and what is measured of it; with quick stand-ins for bench."""
+"""runner.local.run: which run is begun or resumed, and what of it is measured; with quick stand-ins for bench."""
 
 import io
-import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from bench.schema import Run
 from bench.store import Store, results_prefix, run_key
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
-from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
+from runner.local.run import LocalRun
 from runner.runs import list_missing_repeats
 
 MATRIX = """
@@ -81,31 +79,31 @@ def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
     run, printed = setup.measure()
 
     pytorch, tensorflow = (planned.cell.cell_id for planned in run.cells)
-    assert [(pytorch, 1), (tensorflow, 1), (pytorch, 2), (tensorflow, 2)] == read_log(setup.log)
-    assert run == Run.model_validate_json(setup.store.get(run_key(run.run_id)))
-    assert 4 == count_results(setup.store, run)
-    assert [
+    assert read_log(setup.log) == [(pytorch, 1), (tensorflow, 1), (pytorch, 2), (tensorflow, 2)]
+    assert Run.model_validate_json(setup.store.get(run_key(run.run_id))) == run
+    assert count_results(setup.store, run) == 4
+    assert printed.splitlines()[:3] == [
         f"run {run.run_id}",
         "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure",
         "to go on after an interruption: COMMAND",
-    ] == printed.splitlines()[:3]
+    ]
     assert re.search(r"repeat 2/2 .*\[4 done, 0 failed, 0 to go\]$", printed.splitlines()[-1])
 
 
-def test_a_run_that_lacks_results_is_taken_up_and_only_they_are_measured(setup: Setup) -> None:
+def test_a_run_that_lacks_results_is_resumed_and_only_they_are_measured(setup: Setup) -> None:
     run = setup.begin()
     (first, *_) = list_missing_repeats(setup.store, run)
     make_interpreter(setup.folder / "fails", "exit 1")
     with pytest.raises(KeyboardInterrupt):
         setup.measure(interpreters={"pytorch": setup.folder / "fails", "tensorflow": interrupt_caller(setup.folder)})
-    assert 1 == count_results(setup.store, run)
+    assert count_results(setup.store, run) == 1
 
     again, printed = setup.measure()
 
     assert run == again
     assert (first.planned.cell.cell_id, 1) not in read_log(setup.log)
-    assert 3 == len(read_log(setup.log))
-    assert f"run {run.run_id} is taken up again (--new starts another)\n" in printed
+    assert len(read_log(setup.log)) == 3
+    assert f"run {run.run_id} is resumed (--new" in printed
     assert "plan: 2 cells, 4 repeats in all; 1 there, 3 to measure\n" in printed
     assert printed.endswith("[3 done, 1 failed, 0 to go]\n")
 
@@ -120,7 +118,7 @@ def test_a_finished_run_is_followed_by_a_new_one(setup: Setup) -> None:
     second, _ = setup.measure()
 
     assert first.run_id != second.run_id
-    assert 8 == len(read_log(setup.log))
+    assert len(read_log(setup.log)) == 8
 
 
 def test_a_finished_run_that_is_named_is_left_as_it_is_even_while_another_one_measures(setup: Setup) -> None:
@@ -130,8 +128,8 @@ def test_a_finished_run_that_is_named_is_left_as_it_is_even_while_another_one_me
         again, printed = setup.measure(run_id=run.run_id)
 
     assert run == again
-    assert f"run {run.run_id}: all 4 repeats are there, nothing is measured\n" == printed
-    assert 4 == len(read_log(setup.log))
+    assert printed == f"run {run.run_id}: all 4 repeats are there, nothing is measured\n"
+    assert len(read_log(setup.log)) == 4
 
 
 def hold_lock_elsewhere() -> "subprocess.Popen[bytes]":
@@ -150,7 +148,7 @@ def test_a_refused_runner_leaves_no_run_behind(setup: Setup) -> None:
     with hold_lock_elsewhere(), pytest.raises(UserError, match="run other-run measures on this machine"):
         setup.measure()
 
-    assert [] == setup.store.list_run_ids()
+    assert setup.store.list_run_ids() == []
 
 
 def test_new_starts_another_run_though_one_is_unfinished(setup: Setup) -> None:
@@ -160,7 +158,7 @@ def test_new_starts_another_run_though_one_is_unfinished(setup: Setup) -> None:
 
     assert unfinished.run_id != run.run_id
     assert printed.startswith(f"run {run.run_id}\n")
-    assert 0 == count_results(setup.store, unfinished)
+    assert count_results(setup.store, unfinished) == 0
 
 
 def test_new_with_the_name_of_a_run_that_is_there_is_refused(setup: Setup) -> None:
@@ -170,16 +168,16 @@ def test_new_with_the_name_of_a_run_that_is_there_is_refused(setup: Setup) -> No
         setup.measure(start_new=True, run_id=run.run_id)
 
 
-def test_a_name_makes_a_run_of_that_name_and_takes_it_up_again(setup: Setup) -> None:
+def test_a_name_makes_a_run_of_that_name_and_resumes_it(setup: Setup) -> None:
     with pytest.raises(KeyboardInterrupt):
         setup.measure(run_id="mine", interpreters=dict.fromkeys(FRAMEWORKS, interrupt_caller(setup.folder)))
-    assert ["mine"] == setup.store.list_run_ids()
+    assert setup.store.list_run_ids() == ["mine"]
 
     run, printed = setup.measure(run_id="mine")
 
-    assert "mine" == run.run_id
-    assert printed.startswith("run mine is taken up again")
-    assert 4 == len(read_log(setup.log))
+    assert run.run_id == "mine"
+    assert printed.startswith("run mine is resumed")
+    assert len(read_log(setup.log)) == 4
 
 
 def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measured(setup: Setup) -> None:
@@ -189,7 +187,7 @@ def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measure
     with pytest.raises(UserError, match=r"quick\.yaml: run mine was planned with other cells or repeats"):
         setup.measure(run_id="mine")
 
-    assert 4 == len(read_log(setup.log))
+    assert len(read_log(setup.log)) == 4
 
 
 def test_another_plan_starts_a_new_run(setup: Setup) -> None:
@@ -210,9 +208,9 @@ def test_what_failed_is_measured_again_if_asked_for(setup: Setup) -> None:
 
     assert first == second
     _, tensorflow = (planned.cell.cell_id for planned in first.cells)
-    assert [(tensorflow, 1), (tensorflow, 2)] == read_log(setup.log)[2:]
+    assert read_log(setup.log)[2:] == [(tensorflow, 1), (tensorflow, 2)]
     assert printed.endswith("[4 done, 0 failed, 0 to go]\n")
-    assert 6 == count_results(setup.store, first)
+    assert count_results(setup.store, first) == 6
 
 
 def test_a_result_that_a_dead_runners_process_wrote_at_the_last_moment_counts(
@@ -234,8 +232,8 @@ def test_a_result_that_a_dead_runners_process_wrote_at_the_last_moment_counts(
     monkeypatch.setattr("runner.local.run.hold_host_lock", wait_for_lock)
     setup.measure(run_id="mine")
 
-    assert 3 == len(read_log(setup.log)[4:])
-    assert record == setup.store.get(late)
+    assert len(read_log(setup.log)[4:]) == 3
+    assert setup.store.get(late) == record
 
 
 def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +242,9 @@ def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: 
 
     run, printed = setup.measure()
 
-    assert 2 == len(run.left_out)
+    assert len(run.left_out) == 2
     assert "left out: 2 cells: no NVIDIA GPU is visible on this machine\n" in printed
-    assert 4 == len(read_log(setup.log))
+    assert len(read_log(setup.log)) == 4
 
 
 def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,57 +255,5 @@ def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeyp
 
     run, printed = setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, fails))
 
-    assert 4 == len(run.cells)
+    assert len(run.cells) == 4
     assert "left out" not in printed
-
-
-def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> None:
-    one, two = (make_interpreter(tmp_path / name, "") for name in ("one", "two"))
-
-    assert dict.fromkeys(FRAMEWORKS, one) == parse_interpreters([str(one)], FRAMEWORKS)
-    assert {"tensorflow": two} == parse_interpreters([f"tensorflow={two}"], FRAMEWORKS)
-    assert {"pytorch": one, "tensorflow": two} == parse_interpreters([str(one), f"tensorflow={two}"], FRAMEWORKS)
-    assert {} == parse_interpreters([], FRAMEWORKS)
-
-
-def test_a_relative_interpreter_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_interpreter(tmp_path / "python", "")
-    monkeypatch.chdir(tmp_path)
-
-    assert {"pytorch": tmp_path / "python"} == parse_interpreters(["pytorch=./python"], FRAMEWORKS)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("/no/such/python", "--python /no/such/python: "),
-        ("pytorch=/no/such/python", "--python pytorch=/no/such/python: "),
-        ("torch=/bin/sh", "--python torch=/bin/sh: 'torch' is no framework; it takes PATH or pytorch=PATH or tensorf"),
-        ("pytorch=", "--python pytorch=: "),
-        ("", "--python : "),
-        ("/etc/passwd", "--python /etc/passwd: "),  # no program
-        ("/tmp", "--python /tmp: "),
-    ],
-)
-def test_what_is_no_interpreter_is_refused(value: str, message: str) -> None:
-    with pytest.raises(UserError, match=re.escape(message)):
-        parse_interpreters([value], FRAMEWORKS)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_request_to_end_is_an_interrupt_within_the_block_alone(number: int) -> None:
-    before = signal.getsignal(number)
-
-    with pytest.raises(KeyboardInterrupt), end_like_interrupt():
-        os.kill(os.getpid(), number)
-
-    assert before == signal.getsignal(number)
-
-
-def test_a_run_under_nohup_outlives_its_terminal() -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with end_like_interrupt():
-            os.kill(os.getpid(), signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, previous)

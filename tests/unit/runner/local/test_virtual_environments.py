@@ -12,7 +12,7 @@ import pytest
 from bench.errors import UserError
 from fake_interpreters import is_running, make_interpreter
 from runner import checkout
-from runner.local.virtual_environments import prepare_environments
+from runner.local.virtual_environments import prepare_virtual_environments
 from tiny_checkout import PROJECT, make_checkout, write_requirements
 
 HANG_GUARD_SECONDS = 60.0
@@ -24,7 +24,7 @@ from pathlib import Path
 from runner import checkout
 from runner.local import virtual_environments as environments
 checkout.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
-environments.prepare_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
+environments.prepare_virtual_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
 """
 
 
@@ -48,7 +48,7 @@ def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepare() -> tuple[Path, list[str]]:
     """Return the interpreter for PyTorch and what was reported meanwhile."""
     lines: list[str] = []
-    return prepare_environments(["pytorch"], "cpu", lines.append)["pytorch"], lines
+    return prepare_virtual_environments(["pytorch"], "cpu", lines.append)["pytorch"], lines
 
 
 def start_installation(root: Path, python: Path) -> "subprocess.Popen[str]":
@@ -59,18 +59,18 @@ def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
     root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python, lines = prepare()
-    assert root / ".environments" / "pytorch-cpu" / "bin" / "python" == python
-    assert "pytorch-cpu: new environment" == lines[0]
-    assert "1.0 0.1.0\n" == subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout
+    assert python == root / ".environments" / "pytorch-cpu" / "bin" / "python"
+    assert lines[0] == "pytorch-cpu: new environment"
+    assert subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout == "1.0 0.1.0\n"
 
-    assert (python, []) == prepare()
+    assert prepare() == (python, [])
 
     monkeypatch.setattr(sys, "executable", str(quick_python))
     (root / "images" / "bench" / "pyproject.toml").write_text(PROJECT + "# changed\n")
     (python.parent / "left-over").touch()
-    assert "pytorch-cpu: new environment" == prepare()[1][0]
+    assert prepare()[1][0] == "pytorch-cpu: new environment"
     assert not (python.parent / "left-over").exists()
-    assert [] == prepare()[1]
+    assert prepare()[1] == []
 
 
 def test_a_failed_installation_is_one_message_with_the_end_of_pips(
@@ -98,7 +98,7 @@ def test_a_killed_installation_is_waited_out_and_done_again(root: Path, quick_py
     python = root / ".environments" / "pytorch-cpu" / "bin" / "python"
     killed = start_installation(root, quick_python)
     assert killed.stdout is not None
-    assert "pytorch-cpu: new environment\n" == killed.stdout.readline()
+    assert killed.stdout.readline() == "pytorch-cpu: new environment\n"
     orphan = await_child(killed.pid)
     os.kill(orphan, signal.SIGSTOP)
     killed.kill()
@@ -107,22 +107,22 @@ def test_a_killed_installation_is_waited_out_and_done_again(root: Path, quick_py
 
     second = start_installation(root, quick_python)
     assert second.stdout is not None
-    assert "pytorch-cpu: waiting for another installation\n" == second.stdout.readline()
+    assert second.stdout.readline() == "pytorch-cpu: waiting for another installation\n"
     os.kill(orphan, signal.SIGCONT)
     rest = second.communicate()[0]
 
     assert not is_running(orphan)
     assert rest.startswith("pytorch-cpu: new environment\n")
-    assert 0 == second.returncode
-    assert (python, []) == prepare()
+    assert second.returncode == 0
+    assert prepare() == (python, [])
 
 
 def test_of_two_installations_at_once_one_waits_for_the_other(root: Path, quick_python: Path) -> None:
     processes = [start_installation(root, quick_python) for _ in range(2)]
     outputs = [process.communicate()[0] for process in processes]
 
-    assert [0, 0] == [process.returncode for process in processes]
-    assert 1 == sum(output.count("new environment") for output in outputs)
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sum(output.count("new environment") for output in outputs) == 1
 
 
 def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
@@ -137,7 +137,7 @@ def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
 
     assert not is_running(child)
     monkeypatch.setattr(sys, "executable", str(quick_python))
-    assert "pytorch-cpu: new environment" == prepare()[1][0]
+    assert prepare()[1][0] == "pytorch-cpu: new environment"
 
 
 def test_without_a_checkout_there_is_nothing_to_install_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
-"""A run that is over and its report in; both in the store out: beside the run's results, and under `latest/`.
+"""Put the report of a finished run into the store: beside the run's results, and under `latest/`.
 
-`latest/` is what a page or a dashboard points at: it changes once a run, after everything else is written.
+Pages and dashboards point at `latest/`; it changes once per run, after everything else is written.
 """
 
 from collections import Counter
@@ -37,11 +37,13 @@ def describe_ending(states: Iterable[RepeatState]) -> Ending:
 
 
 def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> list[str]:
-    """Put the report beside the run and under `latest/`, and return the keys that were written, in their order.
+    """Put the report beside the run and under `latest/`; return the keys that were written, in their order.
 
-    `latest/run.json` is written last: it names the run that `latest/report.html` is of. Where `latest/` holds a newer
-    run's already, it is left. Two runs that end within the same moment can leave the report of one under the name of
-    the other: `runs/RUN_ID/report.html` of the run that is named is certain. StoreError where the store cannot be used.
+    `latest/run.json` is written last: it names the run that `latest/report.html` is of. If `latest/` holds a newer run
+    already, it is not changed. Two runs that end within the same moment can leave the report of one under the name of
+    the other: `runs/RUN_ID/report.html` of the run that is named is certain.
+
+    Raise StoreError if the store cannot be used.
     """
     store.put(report_key(run.run_id), report)
     written = [report_key(run.run_id)]

@@ -1,4 +1,4 @@
-"""runner.publication: where a finished run's report is put, in which order, and what it says of what is missing."""
+"""runner.reporting.publication: where a finished run's report is put, in which order, and what it says is missing."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from factories import make_cell, make_run
-from runner.publication import RepeatState, describe_ending, publish_report
+from runner.reporting.publication import RepeatState, describe_ending, publish_report
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CELL = make_cell()
 
 
-def make_night(run_id: str, *, hours: float = 0.0) -> Run:
+def make_scheduled_run(run_id: str, *, hours: float = 0.0) -> Run:
     return make_run(cells=[CELL], run_id=run_id).model_copy(update={"created_at": NOON + timedelta(hours=hours)})
 
 
@@ -33,9 +33,9 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_the_document_that_names_the_run_is_written_last(store: Store) -> None:
-    keys = publish(store, make_night("one"), "ok", "oom")
+    keys = publish(store, make_scheduled_run("one"), "ok", "oom")
 
-    assert ["runs/one/report.html", LATEST_REPORT_KEY, LATEST_RUN_KEY] == keys
+    assert keys == ["runs/one/report.html", LATEST_REPORT_KEY, LATEST_RUN_KEY]
     assert b"<html>one" == store.get(LATEST_REPORT_KEY) == store.get("runs/one/report.html")
     ending = read_latest(store).ending
     assert ending is not None
@@ -43,41 +43,41 @@ def test_the_document_that_names_the_run_is_written_last(store: Store) -> None:
 
 
 def test_what_the_deadline_cut_off_is_named(store: Store) -> None:
-    publish(store, make_night("one"), "ok", "missing")
+    publish(store, make_scheduled_run("one"), "ok", "missing")
 
     ending = read_latest(store).ending
 
     assert ending is not None
-    assert [(CELL.cell_id, 2)] == [(repeat.cell_id, repeat.repeat) for repeat in ending.missing]
+    assert [(repeat.cell_id, repeat.repeat) for repeat in ending.missing] == [(CELL.cell_id, 2)]
 
 
 def test_a_newer_run_takes_the_place_and_an_older_one_does_not(store: Store) -> None:
-    publish(store, make_night("monday"), "ok")
-    publish(store, make_night("tuesday", hours=24), "ok")
-    keys = publish(store, make_night("monday-again", hours=1), "ok")  # began before Tuesday's, ended after it
+    publish(store, make_scheduled_run("monday"), "ok")
+    publish(store, make_scheduled_run("tuesday", hours=24), "ok")
+    keys = publish(store, make_scheduled_run("monday-again", hours=1), "ok")  # began before Tuesday's, ended after it
 
-    assert ["runs/monday-again/report.html"] == keys
-    assert "tuesday" == read_latest(store).run_id
-    assert b"<html>tuesday" == store.get(LATEST_REPORT_KEY)
+    assert keys == ["runs/monday-again/report.html"]
+    assert read_latest(store).run_id == "tuesday"
+    assert store.get(LATEST_REPORT_KEY) == b"<html>tuesday"
 
 
 def test_the_same_run_may_be_published_again(store: Store) -> None:
-    publish(store, make_night("one"), "missing")
-    publish(store, make_night("one"), "ok")
+    publish(store, make_scheduled_run("one"), "missing")
+    publish(store, make_scheduled_run("one"), "ok")
     ending = read_latest(store).ending
     assert ending is not None
-    assert () == ending.missing
+    assert ending.missing == ()
 
 
 def test_a_latest_run_of_another_version_is_replaced(store: Store) -> None:
     store.put(LATEST_RUN_KEY, b'{"schema_version": 99}')
-    publish(store, make_night("one"), "ok")
-    assert "one" == read_latest(store).run_id
+    publish(store, make_scheduled_run("one"), "ok")
+    assert read_latest(store).run_id == "one"
 
 
 def test_publishing_leaves_the_runs_own_document_and_the_list_of_runs_alone(store: Store) -> None:
-    run = make_night("one")
+    run = make_scheduled_run("one")
     store.put("runs/one/run.json", run.to_json())
     publish(store, run, "ok")
-    assert run == Run.model_validate_json(store.get("runs/one/run.json"))
-    assert ["one"] == store.list_run_ids()
+    assert Run.model_validate_json(store.get("runs/one/run.json")) == run
+    assert store.list_run_ids() == ["one"]

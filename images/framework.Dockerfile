@@ -1,0 +1,33 @@
+# One framework and the package `bench`: measures one cell. `benchmatrix images build` passes the arguments; by hand:
+#   docker build -f images/framework.Dockerfile --build-arg FRAMEWORK=jax --build-arg FLAVOUR=cpu .
+# FRAMEWORK: pytorch, tensorflow or jax; what is installed is locked in images/FRAMEWORK/requirements-FLAVOUR.txt.
+# FLAVOUR: cpu or cuda (needs driver 580 or newer on the node).
+# BASE: any Python 3.11 on Debian 12, by tag or digest.
+# CPU_INDEX: PyTorch's own index of builds without CUDA, https://download.pytorch.org/whl/cpu, where it can be reached: 4 GB less.
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE} AS build
+ARG FRAMEWORK
+ARG FLAVOUR=cpu
+ARG CPU_INDEX=
+COPY images/bench/requirements-build.txt images/${FRAMEWORK}/requirements-${FLAVOUR}.txt images/install_requirements.sh /build/
+RUN python -m venv /build/tools && /build/tools/bin/pip install --no-cache-dir --require-hashes -r /build/requirements-build.txt
+RUN python -m venv /opt/bench && sh /build/install_requirements.sh /opt/bench /build/requirements-${FLAVOUR}.txt "${CPU_INDEX}"
+COPY images/bench /build/bench
+RUN /build/tools/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/wheels /build/bench \
+    && /opt/bench/bin/pip install --no-cache-dir --no-deps --no-index /build/wheels/*.whl \
+    && /opt/bench/bin/pip uninstall -q -y pip setuptools \
+    && find /opt/bench -name '*.a' -delete
+
+FROM ${BASE}
+ARG FRAMEWORK
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="benchmatrix ${FRAMEWORK}" \
+      org.opencontainers.image.description="Measures one cell of a benchmark matrix in ${FRAMEWORK}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=build /opt/bench /opt/bench
+ENV PATH=/opt/bench/bin:$PATH PYTHONUNBUFFERED=1 PYTHONSAFEPATH=1 HOME=/tmp
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["python", "-m", "bench"]

@@ -1,0 +1,28 @@
+"""The command `cancel`."""
+
+from runner.commands.cluster_runs import open_job_cleaner
+from runner.commands.options import (
+    CONSOLE,
+    CancellationStoreOption,
+    ContextOption,
+    NamespaceOption,
+    ProfileOption,
+    RunArgument,
+)
+
+
+def cancel(
+    run_id: RunArgument,
+    on: ContextOption,
+    profile: ProfileOption = None,
+    namespace: NamespaceOption = None,
+    store: CancellationStoreOption = None,
+) -> None:
+    """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished."""
+    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
+    counts = cleaner.cancel()
+    CONSOLE.print(
+        f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} unfinished Jobs deleted, "
+        f"{counts.num_left} finished ones left",
+        soft_wrap=True,
+    )

@@ -1,0 +1,27 @@
+"""The command `collect`."""
+
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    IncludeInvalidOption,
+    OutputOption,
+    StoredRunArgument,
+    StoreOption,
+)
+from runner.reporting.report_files import choose_output
+from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
+
+
+def collect(
+    run_id: StoredRunArgument = "",
+    store: StoreOption = DEFAULT_STORE,
+    output: OutputOption = None,
+    include_invalid: IncludeInvalidOption = False,
+) -> None:
+    """Merge a run's results into Parquet and CSV tables."""
+    from collector.results.export import write_collection
+
+    collection = load_collection(open_existing_store(store), run_id)
+    for path in write_collection(collection, choose_output(output, collection.run), include_invalid=include_invalid):
+        CONSOLE.print(str(path), soft_wrap=True)
+    print_skipped(collection, CONSOLE)

@@ -1,0 +1,71 @@
+"""The command `doctor`."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.commands.exit_codes import EXIT_NOT_OK
+from runner.commands.options import CONSOLE, ContextOption, MatrixArgument, NamespaceOption, ProfileOption, QueueOption
+
+if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.kubernetes.doctor.findings import Finding
+
+PATIENCE_SECONDS = 5.0
+"""How long to wait for an API server that does not answer."""
+_STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="Where the results of the runs will go: s3://BUCKET/PREFIX."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
+
+
+def doctor(
+    on: ContextOption,
+    matrix: MatrixArgument = "smoke",
+    profile: ProfileOption = None,
+    namespace: NamespaceOption = None,
+    store: StoreOption = None,
+    queue: QueueOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.doctor.context import DoctorContext
+    from runner.kubernetes.doctor.examination import examine
+    from runner.kubernetes.run import ClusterTarget
+    from runner.matrix.expansion import load_matrix
+
+    target = ClusterTarget.find(on, profile, namespace, queue)
+    connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS)
+    context = DoctorContext.make(connection, target, load_matrix(matrix, is_data_here=False), store)
+    findings = []
+    for finding in examine(context, store):
+        findings.append(finding)
+        if not as_json:
+            _print_finding(finding)
+    if as_json:
+        document = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
+        typer.echo(json.dumps(document | {"findings": [asdict(finding) for finding in findings]}))
+    else:
+        num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
+        CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
+    if _count(findings, "failed"):
+        raise typer.Exit(EXIT_NOT_OK)
+
+
+def _count(findings: Sequence["Finding"], state: str) -> int:
+    return sum(finding.state == state for finding in findings)
+
+
+def _print_finding(finding: "Finding") -> None:
+    CONSOLE.print(f"{finding.state:<8}", style=_STYLES[finding.state], end="")
+    CONSOLE.print(f"{finding.check}: {finding.message}", soft_wrap=True)
+    for detail in finding.details:
+        CONSOLE.print(f"          {detail}", soft_wrap=True)
+    if finding.hint:
+        CONSOLE.print(f"        > {finding.hint}", soft_wrap=True)

@@ -1,0 +1,11 @@
+"""The exit codes of the command line; 0 says that all is well."""
+
+EXIT_NOT_OK = 1
+"""A repeat did not end well or is missing, the run was cancelled, or a check of `doctor` failed."""
+EXIT_USER_ERROR = 2
+EXIT_INTERNAL_ERROR = 70
+"""EX_SOFTWARE of sysexits.h: an error in the tool."""
+EXIT_TEMPORARY_FAILURE = 75
+"""EX_TEMPFAIL of sysexits.h: the store or the API server is unreachable; the same command may succeed later."""
+EXIT_INTERRUPTED = 130
+"""As of a shell: 128 and the number of SIGINT."""

@@ -1,0 +1,30 @@
+"""The command `report`."""
+
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    GpuTableOption,
+    IncludeInvalidOption,
+    OutputOption,
+    StoredRunArgument,
+    StoreOption,
+    YearOption,
+)
+from runner.reporting.report_files import choose_output, fit_forecast, write_report
+from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
+
+
+def report(
+    run_id: StoredRunArgument = "",
+    store: StoreOption = DEFAULT_STORE,
+    output: OutputOption = None,
+    year: YearOption = None,
+    table: GpuTableOption = None,
+    include_invalid: IncludeInvalidOption = False,
+) -> None:
+    """Write a run's report: one HTML file that opens offline."""
+    collection = load_collection(open_existing_store(store), run_id)
+    directory = choose_output(output, collection.run)
+    path = write_report(collection, directory, fit_forecast(year, table), include_invalid=include_invalid)
+    CONSOLE.print(str(path), soft_wrap=True)
+    print_skipped(collection, CONSOLE)

@@ -1,0 +1,91 @@
+"""The options of `run` alone."""
+
+from typing import Annotated
+
+import typer
+
+from runner.commands.options import NAMESPACE_HELP, PROFILE_HELP, QUEUE_HELP
+
+CLUSTER_PANEL = "On a cluster"
+
+OnOption = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="CONTEXT",
+        help="Where the cells run: `local`, which is this machine, or a context of your kubeconfig (`current`).",
+    ),
+]
+RunIdOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="Name for a new run, or the name of the run to resume.")
+]
+NewOption = Annotated[bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")]
+RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")]
+ClusterProfileOption = Annotated[
+    str | None, typer.Option("--profile", metavar="PROFILE", help=PROFILE_HELP, rich_help_panel=CLUSTER_PANEL)
+]
+ClusterNamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", metavar="NAME", help=NAMESPACE_HELP, rich_help_panel=CLUSTER_PANEL)
+]
+ClusterQueueOption = Annotated[
+    str | None, typer.Option("--queue", metavar="NAME", help=QUEUE_HELP, rich_help_panel=CLUSTER_PANEL)
+]
+MaxInFlightOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=100_000,
+        metavar="NUMBER",
+        help="Jobs that exist at once and are unfinished.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+GiveUpOption = Annotated[
+    float,
+    typer.Option(
+        min=1,
+        metavar="SECONDS",
+        help="How long a pod may wait for a node while no pod of its pool runs.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+MetricsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=65_535,
+        metavar="PORT",
+        help="Serve the runner's Prometheus metrics on this port.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+DeadlineOption = Annotated[
+    float | None,
+    typer.Option(
+        min=1,
+        metavar="SECONDS",
+        help="Time after the beginning of the run when unfinished Jobs are deleted.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+OwnerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME/UID",
+        help="The Job of the runner itself, in the cells' namespace; the run's Jobs are deleted with it.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON document per line to stdout, and messages to stderr.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+ReportOption = Annotated[bool, typer.Option(help="Collect and report at the end.")]
+PublishOption = Annotated[
+    bool,
+    typer.Option("--publish", help="Put the report into the store too: runs/RUN_ID/report.html and latest/."),
+]

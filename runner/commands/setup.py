@@ -1,0 +1,92 @@
+"""The command `setup`."""
+
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.errors import UserError
+from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
+from runner.profiles.model import Profile
+
+if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.kubernetes.rendering.setup_template import SetupTemplate
+    from runner.kubernetes.setup import Installer
+
+KIND = "kind"
+
+UserOption = Annotated[
+    list[str] | None,
+    typer.Option("--user", metavar="NAME", help="A user of the cluster who may run a matrix; name all of them."),
+]
+S3Option = Annotated[
+    bool | None,
+    typer.Option("--s3/--no-s3", help="Install an S3 server in the cluster, for trying only; default: on kind."),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the manifests; apply nothing.")]
+ExportsOption = Annotated[
+    bool,
+    typer.Option(
+        "--exports",
+        help='Print the variables that lead a shell on this machine to the S3 server, keys included: eval "$(...)".',
+    ),
+]
+
+
+def setup(
+    on: ContextOption,
+    profile: ProfileOption = None,
+    namespace: NamespaceOption = None,
+    user: UserOption = None,
+    s3: S3Option = None,
+    dry_run: DryRunOption = False,
+    exports: ExportsOption = False,
+) -> None:
+    """Apply what a run needs: namespace, accounts, permissions; on kind an S3 server as well. May be repeated."""
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.rendering.setup_template import SetupTemplate
+    from runner.kubernetes.run import ClusterTarget
+    from runner.kubernetes.setup import Installer
+
+    target = ClusterTarget.find(on, profile, namespace, None)
+    has_store = target.profile.name == KIND if s3 is None else s3
+    if exports and not has_store:
+        raise UserError("--exports: is for the S3 server in the cluster; add --s3, or leave it out")
+    template = SetupTemplate(profile=target.profile, users=user or (), has_store=has_store)
+    if dry_run:
+        _print_manifests(template)
+        return
+    installer = Installer(connection=Connection(context=target.context), template=template)
+    for line in installer.install():
+        typer.echo(line, err=exports)
+    if exports:
+        _print_exports(installer)
+    elif has_store:
+        CONSOLE.print(_describe_store(on, target.profile), soft_wrap=True)
+
+
+def _print_manifests(template: "SetupTemplate") -> None:
+    from runner.kubernetes.rendering.setup_template import dump_yaml
+
+    for manifests in template.render().values():
+        typer.echo(dump_yaml(manifests), nl=False)
+        typer.echo("---")
+    if template.has_store:
+        secret = template.profile.store_secret
+        typer.echo(f"# The Secret {secret} is not shown: its keys are made when it is set up.")
+
+
+def _print_exports(installer: "Installer") -> None:
+    installer.await_store()
+    for name, value in installer.read_store_environment().items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+def _describe_store(on: str, profile: Profile) -> str:
+    from runner.kubernetes.rendering.setup_template import STORE_BUCKET
+
+    command = shlex.join(["benchmatrix", "setup", "--on", on, "--profile", profile.name, "--exports"])
+    return (
+        f"the S3 server in the cluster is for trying only: it loses its objects with its pod. To use it from here:\n"
+        f'  eval "$({command})"\n  benchmatrix run ... --store s3://{STORE_BUCKET}/runs'
+    )

@@ -1,0 +1,50 @@
+"""The command `status`."""
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from bench.errors import UserError
+from bench.schema import Run
+from runner.commands.options import CONSOLE, DEFAULT_STORE, NamespaceOption, StoredRunArgument, StoreOption
+from runner.kubernetes.syntax import check_dns_label, check_option
+from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
+
+PATIENCE_SECONDS = 5.0
+"""How long to wait for an API server that does not answer."""
+
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on", metavar="CONTEXT", help="Ask the cluster of this context too: what runs, what waits, and why."
+    ),
+]
+
+
+def status(
+    run_id: StoredRunArgument = "",
+    store: StoreOption = DEFAULT_STORE,
+    on: OnOption = None,
+    namespace: NamespaceOption = None,
+) -> None:
+    """Print the progress of a run: how many repeats have which status."""
+    collection = load_collection(open_existing_store(store), run_id)
+    counts = Counter(collection.results["status"])
+    states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
+    CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
+    print_skipped(collection, CONSOLE)
+    if on is not None:
+        _print_cluster_state(collection.run, on, namespace, num_missing=counts["missing"])
+
+
+def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missing: int) -> None:
+    from runner.kubernetes.connection import Connection, find_context
+    from runner.kubernetes.run_status import inspect_run
+
+    if run.cluster is None:
+        raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
+    connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
+    namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
+    for line in inspect_run(connection, namespace, run.run_id).describe(num_missing):
+        CONSOLE.print(line, soft_wrap=True)

@@ -1,0 +1,10 @@
+"""The command `version`."""
+
+import typer
+
+from runner import __version__
+
+
+def version() -> None:
+    """Print the version of the tool."""
+    typer.echo(__version__)

@@ -1,0 +1,58 @@
+"""The Docker client that builds and pushes images, as one function per question and command."""
+
+import shutil
+import subprocess
+
+from bench.errors import UserError
+from runner.checkout import require_checkout
+
+TAIL_LINES = 20
+
+
+class DockerMissingError(UserError):
+    """The Docker client is not installed."""
+
+
+def run_docker(*words: str) -> str:
+    """Return what `docker WORDS` prints, run at the root of the checkout. Raise UserError if it fails."""
+    docker = shutil.which("docker")
+    if docker is None:
+        raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
+    done = subprocess.run([docker, *words], cwd=require_checkout(), capture_output=True, text=True)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-TAIL_LINES:])
+        raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
+    return done.stdout.strip()
+
+
+def is_built(name: str) -> bool:
+    """Tell whether the engine has an image of this name."""
+    try:
+        return bool(run_docker("image", "ls", "--quiet", name))
+    except DockerMissingError:
+        raise
+    except UserError as error:
+        raise UserError(f"{error}\nis the Docker engine running?") from error
+
+
+def require_built(name: str, short_name: str) -> None:
+    """Raise UserError if the engine has no image of this name."""
+    if not is_built(name):
+        raise UserError(f"{name}: is not built; run `benchmatrix images build {short_name}` with the same options")
+
+
+def read_size_bytes(name: str) -> int:
+    """Return the size of an image with all its layers."""
+    return int(run_docker("image", "inspect", "--format", "{{.Size}}", name))
+
+
+def read_image_id(name: str) -> str:
+    """Return the digest of an image's configuration, by which the engine knows it."""
+    return run_docker("image", "inspect", "--format", "{{.Id}}", name)
+
+
+def read_digest(name: str) -> str:
+    """Return `REPOSITORY@sha256:...` of an image that was pushed as `name`."""
+    digests = run_docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', name).splitlines()
+    repository = name.rpartition(":")[0]
+    return next(digest for digest in digests if digest.startswith(f"{repository}@"))

@@ -1,0 +1,49 @@
+"""Write the report of a run, and fit the forecast that it contains."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from bench.errors import UserError
+from bench.schema import Run
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.forecast.fit import Forecast
+    from collector.results.collection import Collection
+
+FORECAST_YEARS_AHEAD = 4
+DEFAULT_SERIES = "frontier"
+
+
+def choose_output(output: Path | None, run: Run) -> Path:
+    """Return the folder for a run's files: the one named, or the default."""
+    return output or Path("reports") / run.run_id
+
+
+def write_report(
+    collection: "Collection", directory: Path, forecast: "Forecast", *, include_invalid: bool = False
+) -> Path:
+    """Write `report.html` into the directory and return its path."""
+    from collector.report.html import render_report
+
+    path = directory / "report.html"
+    render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid)
+    return path
+
+
+def fit_forecast(year: int | None = None, table: Path | None = None, series: str = DEFAULT_SERIES) -> "Forecast":
+    """Return the forecast of GPU memory.
+
+    `year`: None for FORECAST_YEARS_AHEAD from now. `table`: None for the table of GPUs that comes with the tool.
+    Raise UserError if `series` is unknown or the table cannot be read.
+    """
+    from collector.forecast.fit import Series
+    from collector.forecast.fit import fit_forecast as fit_series
+    from collector.forecast.gpu_table import load_gpu_table
+
+    known: tuple[Series, ...] = get_args(Series)
+    chosen = next((name for name in known if name == series), None)
+    if chosen is None:
+        raise UserError(f"--series {series}: unknown; it takes {' or '.join(known)}")
+    last_year = year or datetime.now(UTC).year + FORECAST_YEARS_AHEAD
+    return fit_series(load_gpu_table(table), year=last_year, series=chosen)

@@ -1,0 +1,37 @@
+"""Read a run and its results from a store, for the commands that report on them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from bench.errors import UserError
+from bench.store import Store
+from runner.runs import find_newest_run
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.results.collection import Collection
+
+
+def open_existing_store(url: str) -> Store:
+    """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none."""
+    scheme, _, path = url.partition("://")
+    if scheme == "file" and path and not Path(path).expanduser().is_dir():
+        place = Path(path).expanduser().absolute()
+        raise UserError(f"store {url}: there is no directory {place}; name the right one with --store")
+    return Store.open(url)
+
+
+def load_collection(store: Store, run_id: str) -> "Collection":
+    """Return the results of a run; those of the newest run in the store if `run_id` is empty."""
+    from collector.results.load import load_run
+
+    return load_run(store, run_id or find_newest_run(store).run_id)
+
+
+def print_skipped(collection: "Collection", console: Console) -> None:
+    """Name the documents in the store that could not be read, and why; they are not part of the results."""
+    if collection.skipped:
+        console.print(f"{len(collection.skipped)} documents in the store did not count:", style="yellow")
+    for document in collection.skipped:
+        console.print(f"  {document.key}: {document.reason}", soft_wrap=True)

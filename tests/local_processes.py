@@ -1,0 +1,43 @@
+"""Processes started through runner.local.process, for its tests, and the ends of what they started."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from fake_interpreters import await_end
+from runner.local.process import ProcessEnd, run_process
+from workspace import HANG_GUARD_SECONDS
+
+
+def run_shell(script: str, *, timeout_seconds: float = HANG_GUARD_SECONDS, **options: object) -> ProcessEnd:
+    """Run a shell script."""
+    return run_command("/bin/sh", "-c", script, timeout_seconds=timeout_seconds, **options)
+
+
+def run_command(
+    *command: str,
+    timeout_seconds: float = HANG_GUARD_SECONDS,
+    on_tick: Callable[[], None] = lambda: None,
+    keep_open: tuple[int, ...] = (),
+    memory_limit_bytes: int | None = None,
+) -> ProcessEnd:
+    """Run a command in this process's environment."""
+    return run_process(
+        command,
+        variables=os.environ,
+        timeout_seconds=timeout_seconds,
+        on_tick=on_tick,
+        keep_open=keep_open,
+        memory_limit_bytes=memory_limit_bytes,
+    )
+
+
+def read_pids(file: Path) -> list[int]:
+    """Return the process ids that a script has written into a file."""
+    return [int(word) for word in file.read_text().split()]
+
+
+def await_death(pids: list[int]) -> None:
+    """Return when all are dead: the kernel needs a moment for each after the signal."""
+    for pid in pids:
+        await_end(pid)

@@ -1,0 +1,51 @@
+"""The commands that print documents: render, schema, version."""
+
+import json
+import re
+from collections.abc import Callable
+
+import jsonschema
+
+from bench.schema import PlannedCell
+from factories import make_failed_result, make_result, make_run
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+def test_cells_are_printed_for_people_and_for_programs(call_main: CallMain) -> None:
+    code, out, err = call_main("render", "quick.yaml")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert all(re.fullmatch(r"conv6-.*-[0-9a-f]{8}  repeats=2 timeout_seconds=60", line) for line in out.splitlines())
+    assert err == "quick.yaml: 2 cells, 4 repeats\n"
+
+    code, out, err = call_main("render", "quick.yaml", "--json")
+    planned = [PlannedCell.model_validate_json(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert [(p.cell.batch_size, p.repeats, p.timeout_seconds) for p in planned] == [(1, 2, 60.0), (2, 2, 60.0)]
+
+
+def test_the_built_in_matrix_is_there_in_every_folder(call_main: CallMain) -> None:
+    code, out, err = call_main("render", "smoke")
+
+    assert (code, len(out.splitlines()), err.partition(": ")[2].strip()) == (0, 16, "16 cells, 48 repeats")
+
+
+def test_the_schema_is_valid_and_tells_documents_from_others(call_main: CallMain) -> None:
+    code, out, _ = call_main("schema")
+
+    assert code == 0
+    schema = json.loads(out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for name, document in (("Result", make_result()), ("Result", make_failed_result()), ("Run", make_run())):
+        validator = jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]})
+        good = json.loads(document.to_json())
+        assert list(validator.iter_errors(good)) == []
+        assert list(validator.iter_errors(good | {"unknown": 1})) != []
+        assert list(validator.iter_errors({key: good[key] for key in good if key != "run_id"})) != []
+
+
+def test_the_version_is_printed(call_main: CallMain) -> None:
+    code, out, _ = call_main("version")
+
+    assert code == 0
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", out)

@@ -1,0 +1,71 @@
+"""Errors on the command line: one message for the user's, a traceback for the tool's, and their exit codes."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from workspace import MATRIX, Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "smok"], "error: matrix 'smok': "),
+        (["run", "no/such.yaml"], "error: no/such.yaml"),
+        (["run", "quick.yaml", "--on", "gke"], "error: --on gke: "),
+        (["run", "quick.yaml", "--store", "results"], "error: store 'results': "),
+        (["run", "quick.yaml", "--store", "ftp://x"], "error: store: 'ftp://' "),
+        (["run", "quick.yaml", "--store", "file://quick.yaml"], "error: store file://quick.yaml: "),
+        (["run", "quick.yaml", "--python", "/no/python"], "error: --python /no/python: "),
+        (["run", "quick.yaml", "--run-id", "My Run"], "error: --run-id My Run: "),
+        (["run", "quick.yaml", "--owner", "a/b"], "error: --owner: "),
+        (["run", "quick.yaml", "--deadline", "60"], "error: --deadline: "),
+        (["run", "quick.yaml", "--publish", "--no-report"], "error: --publish: "),
+        (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: no NVIDIA GPU "),
+        (["render", "nope.yaml"], "error: nope.yaml"),
+        (["status"], "error: store file://results: "),
+        (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials"),
+        (["report", "mine"], "error: store file://results: "),
+        (["collect", "../up"], "error: store file://results: "),
+        (["claims", "mine", "--output", "claims.md"], "error: store file://results: "),
+        (["forecast", "--series", "best"], "error: --series best: "),
+        (["forecast", "--table", "no.csv"], "error: no.csv: "),
+    ],
+)
+def test_an_error_of_the_user_is_one_message(
+    words: list[str], message: str, call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.local.run.find_gpu", lambda: None)
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    (workspace.folder / "gpu.yaml").write_text(MATRIX.replace("device: cpu", "device: gpu"))
+
+    code, out, err = call_main(*words)
+
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["run"], ["walk"], ["run", "smoke", "--fast"], ["forecast", "--year", "soon"]])
+def test_a_misspelt_command_is_explained_too(words: list[str], call_main: CallMain) -> None:
+    code, out, err = call_main(*words)
+
+    assert (code, out) == (2, "")
+    assert "Usage: " in err
+
+
+def test_an_error_of_the_tool_keeps_its_traceback(workspace: Workspace) -> None:
+    program = "import runner.cli as c, runner.commands.render as r; r.load_matrix = lambda name: 1 / 0; c.main()"
+
+    done = workspace.call(sys.executable, "-c", program, "render", "smoke")
+
+    assert done.returncode == 70  # 1 would tell a Job that its run has ended
+    assert done.stderr.startswith("Traceback")
+    assert "ZeroDivisionError" in done.stderr

@@ -1,0 +1,57 @@
+"""The commands that read finished runs: status, collect, report, claims; and forecast."""
+
+from collections.abc import Callable
+
+from fake_interpreters import read_log
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    assert not (workspace.folder / "reports").exists()
+
+    assert call_main("status") == (0, "mine: 4 repeats: 4 ok\n", "")
+    assert call_main("status", "mine", "--store", "file://results") == (0, "mine: 4 repeats: 4 ok\n", "")
+    code, out, _ = call_main("collect", "mine", "--output", "tables")
+    assert code == 0
+    assert all((workspace.folder / line).is_file() for line in out.splitlines())
+    assert "tables/results.csv" in out
+    assert call_main("report", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
+    assert (workspace.folder / "other" / "report.html").stat().st_size > 100_000
+    code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--no-report")
+    assert (code, len(read_log(workspace.log))) == (0, 4)
+    assert "run mine: all 4 repeats are there, nothing is measured" in out
+
+
+def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, workspace: Workspace) -> None:
+    for run_id in ("mine", "yours"):
+        call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
+
+    assert call_main("claims", "mine", "yours", "--output", "pages/claims.md") == (0, "pages/claims.md\n", "")
+
+    page = (workspace.folder / "pages" / "claims.md").read_text()
+    assert page.startswith("# ")
+    assert "mine" in page
+    assert "yours" in page
+    assert "not tested here" in page  # a batch of 1 and of 2 is none of the study's
+
+
+def test_the_forecast_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
+    code, out, err = call_main("forecast", "--year", "2030", "--series", "all", "--plot", "forecast.html")
+
+    assert (code, err) == (0, "")
+    assert "2030" in out
+    assert (workspace.folder / "forecast.html").exists()
+
+
+def test_a_report_that_cannot_be_written_is_one_message(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    (workspace.folder / "taken").write_text("a file, no folder")
+
+    code, _, err = call_main("report", "mine", "--output", "taken/below")
+
+    assert code == 2
+    assert err.startswith("error: taken/below: cannot be written (")
+    assert "Traceback" not in err

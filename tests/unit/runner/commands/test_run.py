@@ -1,0 +1,140 @@
+"""`benchmatrix run` on this machine: what it prints, which files it writes, which exit codes it has."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from bench.store import Store
+from factories import make_run
+from fake_interpreters import make_interpreter, read_log
+from memory_cgroup import MemoryCgroup
+from runner.commands.resume_command import format_resume_command
+from s3_server import S3Server
+from workspace import MATRIX, PROGRAM, Workspace, name_repeats, open_terminal, read_results
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+def test_a_run_ends_with_a_table_and_a_report(call_main: CallMain, workspace: Workspace) -> None:
+    code, out, err = call_main("run", "quick.yaml", "--python", "./python")
+
+    assert (code, err) == (0, "")
+    (run_id,) = workspace.list_run_ids()
+    assert out.splitlines()[-1] == f"report: reports/{run_id}/report.html"
+    folder = workspace.folder / "reports" / run_id
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert (folder / "results.parquet").exists()
+    assert sum(line.startswith("conv6 ") for line in out.splitlines()) == 2  # the table has a row for each cell
+
+
+def test_a_published_report_lies_in_the_store(call_main: CallMain, workspace: Workspace) -> None:
+    code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--publish")
+
+    assert code == 0
+    assert "published: file://results/runs/mine/report.html, file://results/latest/report.html" in out
+    report = (workspace.folder / "reports" / "mine" / "report.html").read_bytes()
+    assert (workspace.folder / "results" / "latest" / "report.html").read_bytes() == report
+    latest = json.loads((workspace.folder / "results" / "latest" / "run.json").read_text())
+    assert (
+        latest["run_id"],
+        latest["ending"]["num_repeats"],
+        latest["ending"]["missing"],
+    ) == ("mine", {"ok": 4}, [])
+
+
+def test_cells_that_end_badly_do_not_keep_the_others_from_being_measured(
+    call_main: CallMain, workspace: Workspace, memory_cgroup: MemoryCgroup
+) -> None:
+    """One of each kind: a crash, want of memory, a hang, and one that is well."""
+    fill = shlex.join([sys.executable, "-S", "-c", "full = b'x' * 2**30"])
+    workspace.make_python(
+        before='case "$BENCH_CELL" in\n'
+        "*'\"batch_size\":1,'*) kill -SEGV $$;;\n"
+        f"*'\"batch_size\":2,'*) {memory_cgroup.join_command}; exec {fill};;\n"
+        "*'\"batch_size\":3,'*) sleep 60;;\n"
+        "esac"
+    )
+    matrix = MATRIX.replace("[1, 2]", "[1, 2, 3, 4]").replace("repeats: 2, timeout_seconds: 60", "repeats: 1")
+    (workspace.folder / "quick.yaml").write_text(matrix + "include: [{batch_size: 3, timeout_seconds: 0.5}]\n")
+
+    code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--no-report")
+
+    assert (code, err) == (1, "")
+    statuses = {result.cell.batch_size: result.status for result in workspace.read_results()}
+    assert statuses == {1: "failed", 2: "oom", 3: "timeout", 4: "ok"}
+    assert "ended by SIGSEGV" in out
+    assert "killed by the kernel's OOM killer" in out
+    assert "still running after timeout_seconds = 0.5" in out
+    assert "3 of 4 repeats did not end well: " in out
+    assert (call_main("status")[0], len(workspace.read_results())) == (0, 4)
+
+
+def test_a_store_in_the_cloud_holds_the_whole_run(
+    call_main: CallMain, workspace: Workspace, s3_server: S3Server
+) -> None:
+    url = f"s3://{s3_server.bucket}/team"
+
+    code, _, err = call_main("run", "quick.yaml", "--python", "./python", "--store", url, "--output", "out")
+
+    assert (code, err) == (0, "")
+    assert sorted(read_log(workspace.log)) == name_repeats(read_results(Store.open(url)))
+    assert not (workspace.folder / "results").exists()
+    assert call_main("status", "--store", url)[1].endswith(": 4 repeats: 4 ok\n")
+
+
+def test_a_pipe_gets_plain_lines(workspace: Workspace) -> None:
+    done = workspace.call()
+
+    assert done.returncode == 0
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout) is None
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"run quick-\d{8}-\d{6}-[0-9a-f]{4}", lines[0])
+    assert lines[1] == "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure"
+    assert sum(bool(re.match(r"ok +conv6-.* repeat [12]/2  .* s  step 100 ms  \[", line)) for line in lines) == 4
+
+
+def test_a_terminal_gets_a_live_line(workspace: Workspace) -> None:
+    with open_terminal(workspace, workspace.command) as terminal:
+        terminal.read_until(r"measuring conv6-pytorch-cpu-train-fp32-eager-b1, repeat 1/2, 0 s")
+        terminal.read_until(r"1 done, 0 failed, 3 to go, about \d+ s left")
+        terminal.read_until(r"step time")
+
+    assert terminal.process.returncode == 0
+
+
+def test_brackets_in_a_name_are_no_markup(call_main: CallMain, workspace: Workspace) -> None:
+    """A store's name can look like one of rich's tags, or like the end of one."""
+    name = "results[bold][/x] :smile: 'quoted'"
+
+    code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--store", f"file://{name}")
+
+    assert (code, err) == (0, "")
+    command = re.search("to go on after an interruption: (.*)", out)
+    assert command is not None
+    assert f"file://{name}" in shlex.split(command[1])
+
+
+def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(workspace: Workspace) -> None:
+    done = workspace.call("sh", "-c", shlex.join(workspace.command) + " | head -n 1")
+
+    assert done.stderr == ""
+    assert done.stdout.startswith("run quick-")
+
+
+def test_the_resume_command_names_the_program_as_it_was_called_or_as_the_shell_finds_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`/somewhere/bin/benchmatrix` is named as it was called unless the shell finds the same one by its name."""
+    script = make_interpreter(workspace.folder / "benchmatrix", shlex.join([*PROGRAM]) + ' "$@"')
+    run = make_run(run_id="mine")
+
+    monkeypatch.setattr(sys, "argv", [str(script), "run", "a b.yaml", "--new"])
+    assert format_resume_command(run) == f"{script} run 'a b.yaml' --run-id mine"
+    monkeypatch.setenv("PATH", str(workspace.folder))
+    assert format_resume_command(run) == "benchmatrix run 'a b.yaml' --run-id mine"
+    monkeypatch.setattr(sys, "argv", ["bin/benchmatrix", "run", "smoke", "--run-id", "mine"])
+    assert format_resume_command(run) == "bin/benchmatrix run smoke --run-id mine"

@@ -1,0 +1,163 @@
+"""runner.images: what Docker is asked to build and push, what is said about it, and what goes into a build."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from bench.schema import Framework
+from fake_interpreters import make_interpreter
+from runner.checkout import ROOT
+from runner.commands.images import app
+from runner.images.names import find_image, list_images, make_arguments, name_image
+
+BASE = "python@sha256:00"
+INDEX = "https://index.example/cpu"
+# Stands in for the engine, which is far too slow here: it has the images that the file `built` names.
+DOCKER = """
+echo "$@" >> {folder}/log
+case "$1 $2" in
+"image ls") grep -sxF "$4" {folder}/built;;
+"image inspect")
+  case "$4" in
+  *Size*) echo 2000000;;
+  *) echo "elsewhere/x@sha256:ee"; echo "${{5%:*}}@sha256:dd";;
+  esac;;
+esac
+exit 0
+"""
+
+CallImages = Callable[..., Result]
+
+
+@pytest.fixture
+def call_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallImages:
+    """Calls `benchmatrix images WORDS`; `tmp_path / "log"` gets what the Docker client was called with."""
+    make_interpreter(tmp_path / "docker", DOCKER.format(folder=tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return lambda *words: CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def name_pytorch(registry: str = "benchmatrix") -> str:
+    return name_image(registry, find_image("pytorch", "cpu"), make_arguments(BASE, ""))
+
+
+def test_the_list_has_the_names_that_a_build_with_the_same_options_makes(call_images: CallImages) -> None:
+    listed = call_images("list", "pytorch:cpu", "--base", BASE)
+
+    assert listed.stdout == f"{name_pytorch()}\n"
+
+
+def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: CallImages, tmp_path: Path) -> None:
+    built = call_images("build", "jax:cpu", "--base", BASE, "--cpu-index", INDEX, "--network", "host")
+
+    (line,) = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("build ")]
+    assert "--file images/framework.Dockerfile " in line
+    assert line.endswith(" --network host .")
+    words = line.split()
+    given = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "--build-arg")
+    assert given.pop("REVISION")
+    assert given == {"BASE": BASE, "FRAMEWORK": "jax", "FLAVOUR": "cpu"}
+    assert ": 2 MB" in built.stdout
+
+
+def test_a_build_with_options_names_the_keys_of_a_profile_and_one_without_does_not(call_images: CallImages) -> None:
+    built = call_images("build", "pytorch:cpu", "--base", BASE)
+    assert name_pytorch() in built.stdout
+    assert f"image_base: {BASE}" in built.stdout
+
+    plain = call_images("build", "pytorch:cpu")
+    assert "image_base" not in plain.stdout
+
+
+def test_what_is_built_is_not_built_again(call_images: CallImages, tmp_path: Path) -> None:
+    (tmp_path / "built").write_text(f"{name_pytorch()}\n")
+
+    built = call_images("build", "pytorch:cpu", "--base", BASE)
+
+    assert built.stdout.startswith(f"{name_pytorch()} is there\n")
+    assert "build " not in (tmp_path / "log").read_text()
+
+
+def test_a_push_prints_the_lines_for_profile_and_chart_by_digest(call_images: CallImages, tmp_path: Path) -> None:
+    control = next(image for image in list_images() if image.flavour is None)
+    names = (name_pytorch(), name_image("benchmatrix", control, make_arguments(BASE, "")))
+    (tmp_path / "built").write_text("\n".join(names) + "\n")
+
+    pushed = call_images("push", "host.example/team", "pytorch:cpu", "control", "--base", BASE)
+
+    for_profile, _, for_chart = pushed.stdout.partition("for the chart's values, by digest:\n")
+    images = {"pytorch": {"cpu": "host.example/team/pytorch@sha256:dd"}}
+    assert yaml.safe_load(for_profile.partition("\n")[2]) == {"images": images}
+    assert yaml.safe_load(for_chart) == {
+        "image": {"repository": "host.example/team/control", "digest": "sha256:dd"},
+        "profile": {"images": images},
+    }
+    assert f"push --quiet {name_pytorch('host.example/team')}" in (tmp_path / "log").read_text()
+
+
+def test_every_lock_has_hashes_and_no_dockerfile_has_a_moving_tag() -> None:
+    for image in list_images():
+        for source in image.sources:
+            if source.endswith((".txt", ".lock")):
+                lines = (ROOT / source).read_text().splitlines()
+                assert any("--hash=sha256:" in line for line in lines), source
+        dockerfile = (ROOT / image.dockerfile).read_text()
+        assert ":latest" not in dockerfile
+        assert "USER 65532:65532" in dockerfile
+        assert dockerfile.count("ENTRYPOINT") == 1
+
+
+def test_the_requirements_of_every_framework_are_sent_to_the_engine() -> None:
+    """A pattern such as `images/*/...` sends none of them."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    for image in list_images():
+        if image.flavour is not None:
+            assert f"!images/{image.name}/requirements-*.txt" in lines
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Callable[..., list[list[str]]]:
+    """Calls the images' script in an environment whose pip prints its arguments; returns them for each call of pip."""
+    (tmp_path / "bin").mkdir()
+    make_interpreter(tmp_path / "bin" / "pip", 'echo "$@"')
+
+    def call(framework: Framework, flavour: str, *cpu_index: str) -> list[list[str]]:
+        requirements = ROOT / "images" / framework / f"requirements-{flavour}.txt"
+        command = ["sh", str(ROOT / "images" / "install_requirements.sh"), str(tmp_path), str(requirements), *cpu_index]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [line.split() for line in done.stdout.splitlines()]
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("framework", "flavour", "cpu_index"),
+    [("pytorch", "cpu", ""), ("pytorch", "cuda", INDEX), ("jax", "cpu", INDEX)],
+)
+def test_an_image_installs_what_is_locked_with_its_hashes(
+    framework: Framework, flavour: str, cpu_index: str, install: Callable[..., list[list[str]]]
+) -> None:
+    (words,) = install(framework, flavour, cpu_index)
+
+    assert "--require-hashes" in words
+    assert words[-1].endswith(f"images/{framework}/requirements-{flavour}.txt")
+
+
+def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_stays_out(
+    install: Callable[..., list[list[str]]],
+) -> None:
+    locked = (ROOT / "images/pytorch/requirements-cpu.txt").read_text().split()
+    torch, torchvision = (
+        next(word for word in locked if word.startswith(f"{name}==")) for name in ("torch", "torchvision")
+    )
+
+    pytorch, others = install("pytorch", "cpu", INDEX)
+
+    assert pytorch[-4:] == ["--extra-index-url", INDEX, f"{torch}+cpu", f"{torchvision}+cpu"]
+    names = {word.partition("==")[0] for word in others if "==" in word}
+    assert {"numpy", "pydantic"} <= names
+    assert not [name for name in names if name.startswith(("torch", "nvidia", "cuda", "triton"))]
