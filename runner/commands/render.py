@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bench.capabilities import explain_refusal
+from bench.capabilities import explain_unsupported
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from runner.commands.options import MatrixArgument, NamespaceOption, ProfileOption, QueueOption
@@ -100,7 +100,7 @@ def _plan(matrix: Matrix, profile: Profile, context: str, queue: str | None, run
     check_run_id(name)
 
     def find_obstacle(cell: Cell) -> str | None:
-        return profile.find_obstacle(cell) or explain_refusal(cell, profile.gpu_kind)
+        return profile.find_obstacle(cell) or explain_unsupported(cell, profile.gpu_kind)
 
     cluster = Cluster(context=context, namespace=profile.namespace, profile=profile.name, queue=queue)
     return plan_run(matrix, find_obstacle, run_id=name, cluster=cluster)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pynvml
 
-from bench.capabilities import GpuKind, explain_refusal
+from bench.capabilities import GpuKind, explain_unsupported
 from bench.schema import Cell
 
 # As torch._inductor.config.cpp.cxx and triton.runtime.build look for them.
@@ -17,7 +17,7 @@ C_COMPILERS = ("gcc", "clang")
 
 def find_obstacle(cell: Cell, gpu: GpuKind | None) -> str | None:
     """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None where it can."""
-    return explain_refusal(cell, gpu) or explain_missing_compiler(cell)
+    return explain_unsupported(cell, gpu) or explain_missing_compiler(cell)
 
 
 def find_gpu() -> GpuKind | None:

@@ -52,9 +52,9 @@ def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: py
     class ReturningStore:
         """The real store; its server is started again after the first try."""
 
-        def put_briskly(self, key: str, data: bytes) -> None:
+        def put_with_short_retries(self, key: str, data: bytes) -> None:
             try:
-                store.put_briskly(key, data)
+                store.put_with_short_retries(key, data)
             finally:
                 if s3_server.process is None:
                     s3_server.start()

@@ -48,8 +48,8 @@ def s3_store(s3_server: S3Server) -> Store:
 
 @pytest.fixture
 def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.store.RETRY_SECONDS", 0.1)
-    monkeypatch.setattr("bench.store.PUT_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.backend.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.backend.PUT_RETRY_SECONDS", 0.1)
 
 
 @pytest.fixture

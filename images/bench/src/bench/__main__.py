@@ -8,7 +8,7 @@ import traceback
 from bench.attempt import Attempt
 from bench.delivery import Delivery
 from bench.errors import UserError
-from bench.exit_codes import EXIT_FAULT, EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TRY_AGAIN, EXIT_USER_ERROR
 from bench.interruption import Interruption
 from bench.order import Order
 from bench.parent import die_with_parent
@@ -79,7 +79,7 @@ if __name__ == "__main__":
         exit_code = main()
     except BaseException:  # noqa: BLE001  (Python's own exit code would be 1, which says that there is a record)
         traceback.print_exc()
-        exit_code = EXIT_FAULT
+        exit_code = EXIT_INTERNAL_ERROR
     sys.stdout.flush()
     sys.stderr.flush()
     # Not sys.exit: the record is written, and a native thread that meets a dying interpreter would abort the process.

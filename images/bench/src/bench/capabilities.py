@@ -33,7 +33,7 @@ class GpuKind:
     num_gpus: int
 
 
-def explain_refusal(cell: Cell, gpu: GpuKind | None) -> str | None:
+def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
     """Return why a machine with these GPUs (None: without any) cannot run `cell`, in one line; None where it can.
 
     Whether the cell fits into memory is not looked at.

@@ -36,7 +36,7 @@ class Delivery:
         wait = MIN_WAIT_SECONDS
         while True:
             try:
-                self.store.put_briskly(key, data)
+                self.store.put_with_short_retries(key, data)
                 return EXIT_OK if result.status == "ok" else EXIT_NOT_OK
             except StoreError as error:
                 if time.monotonic() + wait > deadline - LAST_SECONDS:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.schema import Cell
-from bench.store_keys import NAME
+from bench.store.keys import NAME
 
 
 @dataclass(frozen=True, kw_only=True)
