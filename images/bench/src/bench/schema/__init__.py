@@ -22,6 +22,7 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
+from bench.schema.reading import InvalidDocumentError, read_result, read_run
 from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
@@ -42,6 +43,7 @@ __all__ = [
     "Framework",
     "Gpu",
     "GpuUse",
+    "InvalidDocumentError",
     "LeftOutCell",
     "Memory",
     "MissingRepeat",
@@ -61,6 +63,8 @@ __all__ = [
     "Verdict",
     "export_json_schema",
     "hash_text",
+    "read_result",
+    "read_run",
 ]
 
 

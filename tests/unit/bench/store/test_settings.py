@@ -14,7 +14,7 @@ from bench.store import Store, StoreError
 from bench.store.backend import Backend
 from factories import make_cell
 
-SOURCES = Path(__file__).parents[3] / "images" / "bench" / "src"
+SOURCES = Path(__file__).parents[4] / "images" / "bench" / "src"
 SETTINGS = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "hunter2",
