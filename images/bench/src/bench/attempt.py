@@ -1,4 +1,4 @@
-"""One attempt at one repeat: an Order in, its terminal Result out, whatever the framework does."""
+"""Carries out one attempt at one repeat of a cell and makes its Result, whatever the framework does."""
 
 import os
 import re
@@ -27,7 +27,7 @@ TELLING_WORDS = ("OOM when allocating", "failed to allocate memory")
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a measurement that came to its end yields."""
+    """The parts of a Result that only a complete measurement has."""
 
     samples: Samples
     memory: Memory
@@ -37,7 +37,7 @@ class Measured:
 
 
 class Attempt:
-    """The progress of one attempt: what is known so far goes into the record, also when a later part fails."""
+    """One attempt and its progress: what is known so far goes into the record, also when a later part fails."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -53,7 +53,7 @@ class Attempt:
         """The record, once there is one."""
 
     def run(self) -> Result:
-        """Measure the order's cell and return its record: ok, oom or failed. Only faults of this package raise."""
+        """Measure the order's cell and return its record: ok, oom or failed. Only errors in this package are raised."""
         try:
             measured = self._measure()
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
@@ -103,7 +103,7 @@ class Attempt:
         return Measured(samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge(inputs))
 
     def _set_variables(self) -> None:
-        """Tell the libraries their threads and devices, before they are imported."""
+        """Set the libraries' threads and devices; they read these variables when they are imported."""
         limit_library_threads(self._num_threads)
         if self._order.cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -127,7 +127,7 @@ class Attempt:
         )
 
     def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:
-        if isinstance(error, UserError):  # about the user's data: the sentence says all
+        if isinstance(error, UserError):  # about the user's data: no traceback is needed
             return "failed", Failure(kind="exception", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
         message = summarize_error(error)
         tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]

@@ -37,7 +37,7 @@ class DeviceTimer(Protocol):
 
 
 class Workload(Protocol):
-    """A model, ready on its device with its data."""
+    """A model with its data, ready on its device to be stepped."""
 
     device_timer: DeviceTimer | None
 
@@ -107,7 +107,7 @@ def is_steady(step_seconds: list[float]) -> bool:
     """Whether the last steps take as long as the ones before them (see the STEADY constants).
 
     Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends
-    later. Fast and slow steps in turns never pass. The raw series is stored for whoever wants to look closer.
+    later. Fast and slow steps in turns never pass. The raw series is stored: a reader can cut the warm-up elsewhere.
     """
     num_steps = 1 if step_seconds[-1] >= STEADY_LONG_STEP_SECONDS else STEADY_NUM_STEPS
     if len(step_seconds) < 2 * num_steps:

@@ -36,7 +36,7 @@ MIN_LONG_STEPS = 3
 MIN_LONG_WINDOW_SECONDS = 5.0
 
 # throttled. nvbench discards what ran below 75% of the clock (NVIDIA/nvbench, pull request 231): then heat or the power
-# limit is measured, not the device. A power limit in force is no fault by itself; the clock that it leaves is judged.
+# limit is measured, not the device. A power limit in force is accepted by itself; the clock that it leaves is judged.
 MIN_CLOCK_SHARE = 0.75
 # What cooling or supply force on a device makes it faulty at any clock. One sample in twenty may catch a passing one.
 FAULTY_REASONS = (SOFTWARE_THERMAL, HARDWARE_SLOWDOWN, HARDWARE_THERMAL, HARDWARE_POWER_BRAKE)

@@ -1,7 +1,7 @@
 """The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
-Units are in the names: seconds, bytes. A reader of version 2 refuses other versions in words.
+Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
 """
 
 from typing import Any
