@@ -1,4 +1,4 @@
-"""What the harness costs: hand-written PyTorch steps and the harness's take turns, eager and compiled, in one process.
+"""Measures what the harness costs: hand-written PyTorch steps and the harness's take turns in one process.
 
 Prints a line per cell: medians of the step times of both sides, and harness over hand-written; the target is at most
 1.01 where a step takes 1 ms or more. Run it with the image's interpreter (--help lists the axes):
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def compare(cell: Cell, num_turns: int) -> Comparison:
-    """Let both sides take turns, first one first and then the other, after a turn each that warms them up."""
+    """Let both sides take turns, each of them first in every other turn, after one turn each that warms them up."""
     set_switches(cell, count_threads())
     take_hand_turn = write_loop(write_step(cell), cell)
     workload = PyTorch(cell, count_threads()).build_workload(cell)

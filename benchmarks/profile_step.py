@@ -1,6 +1,6 @@
-"""What a GPU step consists of: a cell in, the time of its kernels by kind and the longest ones out (by the profiler).
+"""Profiles a cell's step on a GPU and prints the time of its kernels by kind, and the longest of them.
 
-Answers what keeps a step from its roofline: matrix kernels below their peak, kernels that only move memory, or gaps.
+Shows what keeps a step from its roofline: matrix kernels below their peak, kernels that only move memory, or gaps.
 PYTHONPATH=images/bench/src python benchmarks/profile_step.py --model resnet18 --precision bf16
 """
 

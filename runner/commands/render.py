@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bench.capabilities import explain_refusal
+from bench import capabilities
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from runner.commands.options import MatrixArgument, NamespaceOption, ProfileOption, QueueOption
@@ -114,7 +114,7 @@ def _plan(matrix: Matrix, profile: Profile, context: str, queue: str | None, run
     check_run_id(name)
 
     def explain_unsupported(cell: Cell) -> str | None:
-        return profile.explain_unsupported(cell) or explain_refusal(cell, profile.gpu_kind)
+        return profile.explain_unsupported(cell) or capabilities.explain_unsupported(cell, profile.gpu_kind)
 
     cluster = Cluster(context=context, namespace=profile.namespace, profile=profile.name, queue=queue)
     return plan_run(matrix, explain_unsupported, run_id=name, cluster=cluster)

@@ -7,7 +7,13 @@ manifests/job.yaml.j2. Only ends that are final come here.
 import re
 from collections.abc import Sequence
 
-from bench.exit_codes import BY_KILL, EXIT_RESULT_IN_LOG, EXIT_USER_ERROR, NOT_EXECUTABLE, NOT_FOUND
+from bench.exit_codes import (
+    EXIT_COMMAND_NOT_EXECUTABLE,
+    EXIT_COMMAND_NOT_FOUND,
+    EXIT_RESULT_IN_LOG,
+    EXIT_SIGKILL,
+    EXIT_USER_ERROR,
+)
 from bench.schema import Failure, Status
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.local.executor import BAD_ALLOC, name_signal
@@ -55,12 +61,12 @@ def _explain_exit(pod: PodStatus, code: int) -> Ending:
     if code == EXIT_RESULT_IN_LOG:
         message = "the record could not be stored, and its pod's log cannot be read or no longer has it"
         return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)
-    if code in (NOT_EXECUTABLE, NOT_FOUND) or pod.end_reason in NOT_STARTED:
+    if code in (EXIT_COMMAND_NOT_EXECUTABLE, EXIT_COMMAND_NOT_FOUND) or pod.end_reason in NOT_STARTED:
         message = f"the image could not be run: {_last_line(tail) or pod.end_reason}"
         return "failed", Failure(kind="bad-image", message=message, exit_code=code, stderr_tail=tail)
     if code > SIGNAL_BASE:
         name = name_signal(code - SIGNAL_BASE)
-        whom = ", perhaps by the kernel for lack of memory" if code == BY_KILL else ""
+        whom = ", perhaps by the kernel for lack of memory" if code == EXIT_SIGKILL else ""
         message = f"ended by {name}{whom}"
         return "failed", Failure(kind="killed", message=message, exit_code=code, signal=name, stderr_tail=tail)
     message = f"ended with exit code {code} and left no result"

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from rich.console import Console
 
-from bench.capabilities import explain_refusal
+from bench.capabilities import explain_unsupported
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store, run_key
@@ -53,7 +53,7 @@ class ClusterTarget:
 
     def find_obstacle(self, cell: Cell) -> str | None:
         """Return why this cluster cannot run the cell, in one line; None where it can."""
-        return self.profile.explain_unsupported(cell) or explain_refusal(cell, self.profile.gpu_kind)
+        return self.profile.explain_unsupported(cell) or explain_unsupported(cell, self.profile.gpu_kind)
 
 
 @dataclass(frozen=True, kw_only=True)

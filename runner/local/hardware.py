@@ -7,7 +7,8 @@ from typing import Any
 
 import pynvml
 
-from bench.capabilities import GpuKind, explain_refusal
+from bench import capabilities
+from bench.capabilities import GpuKind
 from bench.schema import Cell
 
 # As torch._inductor.config.cpp.cxx and triton.runtime.build look for them.
@@ -17,7 +18,7 @@ C_COMPILERS = ("gcc", "clang")
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
     """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None if it can."""
-    return explain_refusal(cell, gpu) or explain_missing_compiler(cell)
+    return capabilities.explain_unsupported(cell, gpu) or explain_missing_compiler(cell)
 
 
 def find_gpu() -> GpuKind | None:

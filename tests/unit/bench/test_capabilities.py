@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.capabilities import GpuKind, explain_refusal
+from bench.capabilities import GpuKind, explain_unsupported
 from factories import make_cell
 
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
@@ -32,7 +32,7 @@ ON_GPU = {"device": "gpu"}
 def test_what_a_device_cannot_do_is_refused_in_one_line(
     fields: dict[str, Any], gpu: GpuKind | None, words: str
 ) -> None:
-    reason = explain_refusal(make_cell(**fields), gpu)
+    reason = explain_unsupported(make_cell(**fields), gpu)
     assert reason is not None
     assert words in reason
     assert "\n" not in reason
@@ -54,9 +54,9 @@ def test_what_a_device_cannot_do_is_refused_in_one_line(
     ],
 )
 def test_what_a_device_can_do_is_not_refused(fields: dict[str, Any], gpu: GpuKind | None) -> None:
-    assert explain_refusal(make_cell(**fields), gpu) is None
+    assert explain_unsupported(make_cell(**fields), gpu) is None
 
 
 def test_a_newer_generation_counts_as_higher_whatever_its_minor_number() -> None:
     blackwell = GpuKind(name="NVIDIA B200", compute_capability=(10, 0), num_gpus=1)
-    assert explain_refusal(make_cell(device="gpu", precision="bf16"), blackwell) is None
+    assert explain_unsupported(make_cell(device="gpu", precision="bf16"), blackwell) is None

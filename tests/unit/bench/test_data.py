@@ -57,7 +57,7 @@ def run_program(interpreter: Path, framework: Framework, folder: Path, *argument
         environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
         exit_code = subprocess.run(command, env=environment, stdout=file, stderr=subprocess.STDOUT).returncode
     lines = log.read_text().splitlines()
-    assert 0 == exit_code, lines[-30:]
+    assert exit_code == 0, lines[-30:]
     return json.loads(next(line for line in reversed(lines) if line.startswith(ANSWER)).removeprefix(ANSWER))
 
 
@@ -81,7 +81,7 @@ def test_batches_have_the_frameworks_own_layout(framework: Framework, answers: A
     shape = [10, 3, 32, 32] if framework == "pytorch" else [10, 32, 32, 3]
     labels = "int32" if framework == "jax" else "int64"
     (images_shape, images_type), (labels_shape, labels_type) = answers["cifar"]["kinds"]
-    assert (shape, [10]) == (images_shape, labels_shape)
+    assert (images_shape, labels_shape) == (shape, [10])
     assert "float32" in images_type
     assert labels in labels_type
 
@@ -92,7 +92,7 @@ def test_an_image_arrives_normalised_and_otherwise_as_it_is_in_the_file(answers:
 
 def test_inference_takes_the_images_in_their_order_and_begins_again_after_the_last(answers: Answers) -> None:
     labels = [number % 10 for number in range(NUM_TEST_IMAGES)]
-    assert [*labels, *labels, *labels[:2]] == answers["cifar"]["labels"]
+    assert answers["cifar"]["labels"] == [*labels, *labels, *labels[:2]]
 
 
 def test_a_larger_input_is_interpolated_bilinearly(answers: Answers) -> None:
@@ -115,21 +115,21 @@ def test_a_smaller_input_is_smoothed_over_all_pixels(answers: Answers) -> None:
 
 def test_training_images_keep_their_labels(answers: Answers) -> None:
     images = answers["cifar"]["training"]["images"]
-    assert [number % 10 for number, *_ in images] == [label for *_, label in images]
+    assert [label for *_, label in images] == [number % 10 for number, *_ in images]
 
 
 def test_each_epoch_takes_every_image_once_in_an_order_of_its_own(answers: Answers) -> None:
     numbers = [number for number, *_ in answers["cifar"]["training"]["images"]]
     epochs = [numbers[i : i + NUM_TRAINING_IMAGES] for i in range(0, len(numbers), NUM_TRAINING_IMAGES)]
-    assert [list(range(NUM_TRAINING_IMAGES))] * 6 == [sorted(epoch) for epoch in epochs]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(NUM_TRAINING_IMAGES))] * 6
     orders = {tuple(epoch) for epoch in epochs} | {tuple(range(NUM_TRAINING_IMAGES))}
-    assert 7 == len(orders)
+    assert len(orders) == 7
 
 
 def test_training_images_are_moved_by_up_to_four_pixels_with_black_around_them(answers: Answers) -> None:
     images = answers["cifar"]["training"]["images"]
     rows = [row for _, row, *_ in images]
-    assert set(range(-4, 5)) == set(rows)
+    assert set(rows) == set(range(-4, 5))
     # 600 images, 9 places: 67 each, standard deviation 7.7.
     assert all(30 < rows.count(row) < 105 for row in range(-4, 5))
     assert [row < 0 for number, row, *_ in images if number] == [black for number, _, _, black, _ in images if number]
@@ -138,7 +138,7 @@ def test_training_images_are_moved_by_up_to_four_pixels_with_black_around_them(a
 def test_half_of_the_training_images_are_flipped(answers: Answers) -> None:
     flips = [is_flipped for _, _, is_flipped, *_ in answers["cifar"]["training"]["images"]]
     # 600 images: a standard deviation of 0.02.
-    assert 0.5 == pytest.approx(np.mean(flips), abs=0.08)
+    assert np.mean(flips) == pytest.approx(0.5, abs=0.08)
 
 
 def test_an_image_is_prepared_anew_in_each_epoch(answers: Answers) -> None:
@@ -156,7 +156,7 @@ def test_statistics_of_training_are_those_of_the_files(answers: Answers) -> None
 
 
 def test_equal_seeds_give_equal_batches_and_others_do_not(answers: Answers) -> None:
-    assert [True, False] == answers["cifar"]["training"]["seeded_alike"]
+    assert answers["cifar"]["training"]["seeded_alike"] == [True, False]
 
 
 # Image folders
@@ -164,30 +164,30 @@ def test_equal_seeds_give_equal_batches_and_others_do_not(answers: Answers) -> N
 
 def test_pairs_have_the_frameworks_own_layout_and_range(framework: Framework, answers: Answers) -> None:
     shape = [5, 3, 32, 32] if framework == "pytorch" else [5, 32, 32, 3]
-    assert [shape, shape] == [found for found, _ in answers["folders"]["kinds"]]
+    assert [found for found, _ in answers["folders"]["kinds"]] == [shape, shape]
     assert all("float32" in kind for _, kind in answers["folders"]["kinds"])
     # Black and white are in every image.
-    assert [-1.0, 1.0] == pytest.approx(answers["folders"]["extremes"], abs=1e-5)
+    assert answers["folders"]["extremes"] == pytest.approx([-1.0, 1.0], abs=1e-5)
 
 
 def test_inference_takes_both_domains_in_the_order_of_names(answers: Answers) -> None:
     domains = answers["folders"]["inferred"]
-    assert [i % NUM_IMAGES_A for i in range(15)] == [number for number, *_ in domains[0]]
-    assert [i % NUM_IMAGES_B for i in range(15)] == [number for number, *_ in domains[1]]
+    assert [number for number, *_ in domains[0]] == [i % NUM_IMAGES_A for i in range(15)]
+    assert [number for number, *_ in domains[1]] == [i % NUM_IMAGES_B for i in range(15)]
 
 
 def test_inference_sees_whole_images_unflipped(answers: Answers) -> None:
     described = [image for domain in answers["folders"]["inferred"] for image in domain]
-    assert {False} == {is_flipped for _, is_flipped, _ in described}
+    assert {is_flipped for _, is_flipped, _ in described} == {False}
     # Blue is row x 255/39; row 16 of 32 is centred at (16 + 1/2) x 40/32 - 1/2 = 20.125 of 40.
-    assert [20.125 * 255 / 39] * 30 == pytest.approx([blue for *_, blue in described], abs=1.0)
+    assert [blue for *_, blue in described] == pytest.approx([20.125 * 255 / 39] * 30, abs=1.0)
 
 
 def test_training_shuffles_each_domain_by_itself(answers: Answers) -> None:
     numbers = [[number for number, *_ in domain] for domain in answers["folders"]["trained"]]
     for taken, size in zip(numbers, (NUM_IMAGES_A, NUM_IMAGES_B), strict=True):
         epochs = [tuple(taken[i : i + size]) for i in range(0, len(taken), size)]
-        assert {tuple(range(size))} == {tuple(sorted(epoch)) for epoch in epochs}
+        assert {tuple(sorted(epoch)) for epoch in epochs} == {tuple(range(size))}
         assert len(set(epochs)) > 5
     # 105 pairs out of 35: all but 1.7 of them are expected.
     assert len(set(zip(*numbers, strict=True))) > 25
@@ -198,27 +198,27 @@ def test_training_crops_from_286_256ths_of_the_size_and_flips_half(answers: Answ
     # Loaded at 36 pixels (32 x 286/256), cropped at 0 to 4: blue of the middle row tells where.
     blues = [((16 + offset + 0.5) * 40 / 36 - 0.5) * 255 / 39 for offset in range(5)]
     nearest = [int(np.argmin(np.abs(np.array(blues) - blue))) for *_, blue in described]
-    assert [blues[offset] for offset in nearest] == pytest.approx([blue for *_, blue in described], abs=1.0)
-    assert {0, 1, 2, 3, 4} == set(nearest)
+    assert [blue for *_, blue in described] == pytest.approx([blues[offset] for offset in nearest], abs=1.0)
+    assert set(nearest) == {0, 1, 2, 3, 4}
     # 210 images: a standard deviation of 0.035.
-    assert 0.5 == pytest.approx(np.mean([is_flipped for _, is_flipped, _ in described]), abs=0.14)
+    assert np.mean([is_flipped for _, is_flipped, _ in described]) == pytest.approx(0.5, abs=0.14)
 
 
 def test_domains_are_cropped_and_flipped_independently(answers: Answers) -> None:
     domain_a, domain_b = answers["folders"]["trained"]
     flips = {(a, b) for (_, a, _), (_, b, _) in zip(domain_a, domain_b, strict=True)}
-    assert 4 == len(flips)
+    assert len(flips) == 4
 
 
 def test_jpegs_are_decoded(answers: Answers) -> None:
     for colour in answers["jpegs"]["colours"]:
-        assert [200, 100, 50] == pytest.approx(colour, abs=2.5)  # what JPEG's own rounding loses
+        assert colour == pytest.approx([200, 100, 50], abs=2.5)  # what JPEG's own rounding loses
 
 
 def test_damage_met_in_mid_run_is_one_message_that_names_the_file(answers: Answers) -> None:
     before, path, after = answers["jpegs"]["damage"].partition("trainB/broken.jpg")
-    assert (True, "trainB/broken.jpg") == (before.startswith("data_dir: "), path)
-    assert " cannot be decoded as a JPEG or PNG image; mend or remove it" == after
+    assert (before.startswith("data_dir: "), path) == (True, "trainB/broken.jpg")
+    assert after == " cannot be decoded as a JPEG or PNG image; mend or remove it"
 
 
 @pytest.mark.parametrize("name", ["pytorch", "jax"])
@@ -226,12 +226,12 @@ def test_worker_processes_end_with_the_measuring_process(
     name: Framework, interpreters: dict[Framework, Path], tmp_path: Path
 ) -> None:
     pids = run_program(interpreters[name], name, make_folder(tmp_path), "leave")
-    assert 2 == len(pids)
+    assert len(pids) == 2
     # PyTorch's own watchdog looks every 5 s, Grain has none.
     deadline = time.monotonic() + 3
     while any(map(is_running, pids)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert [] == [pid for pid in pids if is_running(pid)]
+    assert [pid for pid in pids if is_running(pid)] == []
 
 
 def is_running(pid: int) -> bool:

@@ -34,19 +34,19 @@ def find_images(folder: Path, phase: Phase = "train", **fields: Any) -> tuple[tu
 
 def test_training_and_inference_have_files_of_their_own(tmp_path: Path) -> None:
     cifar, folders = write_cifar10(tmp_path / "cifar"), write_image_folders(tmp_path / "folders")
-    assert [f"data_batch_{i}.bin" for i in range(1, 6)] == [path.name for path in find_cifar10(cifar)]
-    assert ["test_batch.bin"] == [path.name for path in find_cifar10(cifar, "infer")]
-    assert ["trainA", "trainB"] == [paths[0].parent.name for paths in find_images(folders)]
-    assert ["testA", "testB"] == [paths[0].parent.name for paths in find_images(folders, "infer")]
+    assert [path.name for path in find_cifar10(cifar)] == [f"data_batch_{i}.bin" for i in range(1, 6)]
+    assert [path.name for path in find_cifar10(cifar, "infer")] == ["test_batch.bin"]
+    assert [paths[0].parent.name for paths in find_images(folders)] == ["trainA", "trainB"]
+    assert [paths[0].parent.name for paths in find_images(folders, "infer")] == ["testA", "testB"]
 
 
 def test_records_run_through_files_of_unequal_length(tmp_path: Path) -> None:
     folder = write_cifar10(tmp_path)
     records = Cifar10Records([folder / "test_batch.bin", folder / "data_batch_2.bin"])
-    assert 24 + 20 == len(records)
+    assert len(records) == 24 + 20
     for index, number in ((0, 0), (23, 23), (24, 20), (43, 39)):
         image, label = records[index]
-        assert number % 10 == label
+        assert label == number % 10
         assert np.array_equal(make_cifar10_image(number), image.transpose(1, 2, 0))
 
 
@@ -87,15 +87,15 @@ def test_a_missing_folder_is_one_message(tmp_path: Path) -> None:
 def test_fewer_than_ten_classes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="^num_classes: CIFAR-10 in .* has 10 classes, the cell 9; give at least 10$"):
         find_cifar10(write_cifar10(tmp_path), num_classes=9)
-    assert 5 == len(find_cifar10(tmp_path, num_classes=1000))
+    assert len(find_cifar10(tmp_path, num_classes=1000)) == 5
 
 
 def test_a_batch_needs_as_many_images(tmp_path: Path) -> None:
     cifar, folders = write_cifar10(tmp_path / "cifar"), write_image_folders(tmp_path / "folders")
-    assert 5 == len(find_cifar10(cifar, batch_size=NUM_TRAINING_IMAGES))
+    assert len(find_cifar10(cifar, batch_size=NUM_TRAINING_IMAGES)) == 5
     with pytest.raises(UserError, match="holds 100 images, a batch takes 101; add images or lower batch_size$"):
         find_cifar10(cifar, batch_size=NUM_TRAINING_IMAGES + 1)
-    assert NUM_IMAGES_A == len(find_images(folders, batch_size=NUM_IMAGES_A)[0])
+    assert len(find_images(folders, batch_size=NUM_IMAGES_A)[0]) == NUM_IMAGES_A
     with pytest.raises(UserError, match=f"^data_dir: {folders}/trainA holds 5 images, a batch takes 6"):
         find_images(folders, batch_size=NUM_IMAGES_A + 1)
 
@@ -128,7 +128,7 @@ def test_a_damaged_image_is_one_message_before_anything_starts(tmp_path: Path, f
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
         find_images(tmp_path)
-    assert f"data_dir: {path} {expected}; expected a JPEG or PNG image: mend or remove it" == str(caught.value)
+    assert str(caught.value) == f"data_dir: {path} {expected}; expected a JPEG or PNG image: mend or remove it"
 
 
 def test_an_image_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
@@ -143,4 +143,4 @@ def test_whole_jpegs_pass_and_other_files_are_left_alone(tmp_path: Path) -> None
     (folder / "a.JPG").write_bytes(JPEG)
     (folder / "b.jpeg").write_bytes(JPEG + b"\0 some cameras write more")
     (folder / "readme.txt").write_text("horses")
-    assert NUM_IMAGES_A + 2 == len(find_images(tmp_path)[0])
+    assert len(find_images(tmp_path)[0]) == NUM_IMAGES_A + 2

@@ -24,8 +24,8 @@ def test_a_record_lies_in_the_store_and_the_exit_code_says_how_it_ended(
     tmp_path: Path, result: Result, code: int
 ) -> None:
     store = Store.open(f"file://{tmp_path}")
-    assert code == Delivery(store=store).deliver(result, deadline=time.monotonic() + 60)
-    assert result == Result.model_validate_json(store.get(find_key(result)))
+    assert Delivery(store=store).deliver(result, deadline=time.monotonic() + 60) == code
+    assert Result.model_validate_json(store.get(find_key(result))) == result
 
 
 def test_a_store_that_stays_away_leaves_the_record_in_the_log(
@@ -35,12 +35,12 @@ def test_a_store_that_stays_away_leaves_the_record_in_the_log(
     s3_server.stop()
     result = make_result()
 
-    assert EXIT_RESULT_IN_LOG == Delivery(store=store).deliver(result, deadline=time.monotonic())
+    assert Delivery(store=store).deliver(result, deadline=time.monotonic()) == EXIT_RESULT_IN_LOG
 
     err = capsys.readouterr().err
     found = find_marked_record(f"before\n{err}after\n")
     assert found is not None
-    assert result == Result.model_validate_json(found)
+    assert Result.model_validate_json(found) == result
     assert "cannot be reached" in err
 
 
@@ -52,22 +52,22 @@ def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: py
     class ReturningStore:
         """The real store; its server is started again after the first try."""
 
-        def put_briskly(self, key: str, data: bytes) -> None:
+        def put_with_short_retries(self, key: str, data: bytes) -> None:
             try:
-                store.put_briskly(key, data)
+                store.put_with_short_retries(key, data)
             finally:
                 if s3_server.process is None:
                     s3_server.start()
 
     delivery = Delivery(store=ReturningStore())  # type: ignore[arg-type]
-    assert EXIT_OK == delivery.deliver(result, deadline=time.monotonic() + 60)
+    assert delivery.deliver(result, deadline=time.monotonic() + 60) == EXIT_OK
     assert "waiting for the store: " in capsys.readouterr().err
-    assert result == Result.model_validate_json(store.get(find_key(result)))
+    assert Result.model_validate_json(store.get(find_key(result))) == result
 
 
 @given(st.binary(max_size=5000), st.text(max_size=50))
 def test_what_is_marked_is_found_among_other_lines(data: bytes, noise: str) -> None:
-    assert data == find_marked_record(f"{noise}\n{mark_record(data)}\n{noise}")
+    assert find_marked_record(f"{noise}\n{mark_record(data)}\n{noise}") == data
 
 
 @pytest.mark.parametrize(

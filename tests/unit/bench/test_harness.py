@@ -113,10 +113,10 @@ def run(clock: Clock, cell: Cell, *durations: float) -> tuple[Phases, Samples]:
 def test_every_phase_holds_its_own_steps(clock: Clock) -> None:
     cell = make_cell(num_warmup_steps=6, num_steps=4)
     phases, samples = run(clock, cell, 7.0, *[0.5] * 6, 0.25, 0.5, 0.25, 1.0)
-    assert (0.5,) * 6 == samples.warmup_step_seconds
-    assert (0.25, 0.5, 0.25, 1.0) == samples.step_seconds
-    assert (7.0, 3.0, 2.0) == (phases.first_step_seconds, phases.warmup_seconds, phases.steady_seconds)
-    assert (3.0, 2.0) == (phases.import_seconds, phases.build_seconds)
+    assert samples.warmup_step_seconds == (0.5,) * 6
+    assert samples.step_seconds == (0.25, 0.5, 0.25, 1.0)
+    assert (phases.first_step_seconds, phases.warmup_seconds, phases.steady_seconds) == (7.0, 3.0, 2.0)
+    assert (phases.import_seconds, phases.build_seconds) == (3.0, 2.0)
     assert phases.is_complete
 
 
@@ -124,16 +124,16 @@ def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work(clock: Clock) 
     durations = chain([7.0], [0.5] * 6, [0.25, 0.75, 0.5])
     workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.125)
     phases, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
-    assert (0.375, 0.875, 0.625) == samples.step_seconds
-    assert (0.625,) * 6 == samples.warmup_step_seconds
-    assert (7.125, 1.875) == (phases.first_step_seconds, phases.steady_seconds)
+    assert samples.step_seconds == (0.375, 0.875, 0.625)
+    assert samples.warmup_step_seconds == (0.625,) * 6
+    assert (phases.first_step_seconds, phases.steady_seconds) == (7.125, 1.875)
     assert samples.device_step_seconds is None
 
 
 def test_work_left_over_by_whoever_built_the_workload_is_in_no_timed_step(clock: Clock) -> None:
     workload = ScriptedWorkload(clock, chain([1.0], repeat(0.5)), is_asynchronous=True)
     _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT)
-    assert (0.5, 0.5) == samples.step_seconds
+    assert samples.step_seconds == (0.5, 0.5)
 
 
 def test_the_clock_is_read_before_a_step_and_after_the_device_has_finished(clock: Clock) -> None:
@@ -141,7 +141,7 @@ def test_the_clock_is_read_before_a_step_and_after_the_device_has_finished(clock
     first_step = ["clock", "step", "synchronize", "clock"]
     warm_up = ["clock", *["clock", "step", "synchronize", "clock", "clock"] * 6]
     window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]
-    assert [*first_step, *warm_up, "reset", *window] == clock.log
+    assert clock.log == [*first_step, *warm_up, "reset", *window]
 
 
 def test_peaks_are_forgotten_after_the_warm_up_and_garbage_is_collected_before(
@@ -150,7 +150,7 @@ def test_peaks_are_forgotten_after_the_warm_up_and_garbage_is_collected_before(
     monkeypatch.setattr("bench.harness.gc.collect", lambda: clock.log.append("collect"))
     run(clock, make_cell(num_steps=1), 0.5)
     events = [entry for entry in clock.log if entry in ("step", "collect", "reset")]
-    assert [*["step"] * 7, "collect", "reset", "step"] == events
+    assert events == [*["step"] * 7, "collect", "reset", "step"]
 
 
 def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
@@ -164,17 +164,17 @@ def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
     workload = ScriptedWorkload(clock, repeat(0.5))
     _, _, cpu_use = measure(workload, make_cell(num_steps=2), BUILT)
     window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]
-    assert ["reset", "counters", *window, "counters"] == clock.log[-len(window) - 3 :]
+    assert clock.log[-len(window) - 3 :] == ["reset", "counters", *window, "counters"]
     assert cpu_use.own_cores > 0
 
 
 def test_the_steps_of_the_sampling_pass_run_to_their_end_for_as_long_as_asked(clock: Clock) -> None:
     workload = ScriptedWorkload(clock, repeat(0.5), is_asynchronous=True)
-    assert 4 == run_steps(workload, 2.0)
-    assert 5 == run_steps(workload, 2.1)
-    assert 1 == run_steps(workload, 0.0)
-    assert 105.0 == clock.now
-    assert ["step", "synchronize"] * 10 == [entry for entry in clock.log if entry != "clock"]
+    assert run_steps(workload, 2.0) == 4
+    assert run_steps(workload, 2.1) == 5
+    assert run_steps(workload, 0.0) == 1
+    assert clock.now == 105.0
+    assert [entry for entry in clock.log if entry != "clock"] == ["step", "synchronize"] * 10
 
 
 def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
@@ -185,7 +185,7 @@ def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
 
     workload = ScriptedWorkload(clock, repeat(0.5), device_timer=SlowToRead())
     phases, samples, _ = measure(workload, make_cell(num_steps=4), BUILT)
-    assert (2.0, 2.0) == (phases.steady_seconds, sum(samples.step_seconds))
+    assert (phases.steady_seconds, sum(samples.step_seconds)) == (2.0, 2.0)
 
 
 def test_device_times_are_those_between_the_two_events_of_each_timed_step(clock: Clock) -> None:
@@ -193,9 +193,9 @@ def test_device_times_are_those_between_the_two_events_of_each_timed_step(clock:
     durations = chain([7.0], [0.5] * 6, [0.25, 0.5, 0.125])
     workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.25, device_timer=timer)
     _, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
-    assert (0.25, 0.5, 0.125) == samples.device_step_seconds
-    assert (0.5, 0.75, 0.375) == samples.step_seconds
-    assert 6 == len(timer.events)
+    assert samples.device_step_seconds == (0.25, 0.5, 0.125)
+    assert samples.step_seconds == (0.5, 0.75, 0.375)
+    assert len(timer.events) == 6
 
 
 # How long it goes on
@@ -209,7 +209,7 @@ def test_the_window_has_at_least_so_many_steps_and_seconds(
     clock: Clock, num_steps: int, min_seconds: float, expected: int
 ) -> None:
     _, samples = run(clock, make_cell(num_steps=num_steps, min_seconds=min_seconds), 0.5)
-    assert expected == len(samples.step_seconds)
+    assert len(samples.step_seconds) == expected
 
 
 @pytest.mark.parametrize(("num_warmup_steps", "expected"), [(1, 6), (6, 6), (7, 7), (20, 20)])
@@ -217,7 +217,7 @@ def test_a_series_that_is_steady_from_the_start_ends_the_warm_up_at_its_minimum(
     clock: Clock, num_warmup_steps: int, expected: int
 ) -> None:
     _, samples = run(clock, make_cell(num_warmup_steps=num_warmup_steps), 0.5)
-    assert (expected, True) == (len(samples.warmup_step_seconds), samples.reached_steady)
+    assert (len(samples.warmup_step_seconds), samples.reached_steady) == (expected, True)
 
 
 @pytest.mark.parametrize(
@@ -229,33 +229,33 @@ def test_a_series_of_short_steps_is_not_called_steady_before_half_a_second_or_th
 ) -> None:
     # Steps of 1/1024 s: the first six agree after 6 ms.
     phases, samples = run(clock, make_cell(max_warmup_seconds=max_warmup_seconds), 1 / 1024)
-    assert expected == (len(samples.warmup_step_seconds), samples.reached_steady)
+    assert (len(samples.warmup_step_seconds), samples.reached_steady) == expected
     assert min(0.5, max_warmup_seconds) == phases.warmup_seconds
 
 
 def test_the_warm_up_goes_on_until_the_series_is_steady(clock: Clock) -> None:
     # After the first step, in halves: 8 4 2 | 1 1 1 | 1 1: steady when the last three and the three before are all 1.
     _, samples = run(clock, make_cell(), 4.5, 4.0, 2.0, 1.0, 0.5)
-    assert (4.0, 2.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.5) == samples.warmup_step_seconds
+    assert samples.warmup_step_seconds == (4.0, 2.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.5)
     assert samples.reached_steady
 
 
 def test_of_steps_of_a_second_and_more_two_that_agree_are_enough(clock: Clock) -> None:
     _, samples = run(clock, make_cell(max_warmup_seconds=100.0), 9.0, 8.0, 4.0, 1.03125, 1.0)
-    assert ((8.0, 4.0, 1.03125, 1.0), True) == (samples.warmup_step_seconds, samples.reached_steady)
+    assert (samples.warmup_step_seconds, samples.reached_steady) == ((8.0, 4.0, 1.03125, 1.0), True)
 
 
 def test_a_series_that_never_settles_is_cut_at_the_cap_and_said_to_be_unsteady(clock: Clock) -> None:
     growing = [0.5 * 1.1**number for number in range(100)]
     phases, samples = run(clock, make_cell(max_warmup_seconds=10.0), *growing)
     # 0.55 (1.1^n - 1) / 0.1 reaches 10 s with n = 11: 10.19; after 10 steps it is 8.77.
-    assert (11, False) == (len(samples.warmup_step_seconds), samples.reached_steady)
-    assert 10.19 == pytest.approx(phases.warmup_seconds, abs=0.01)
+    assert (len(samples.warmup_step_seconds), samples.reached_steady) == (11, False)
+    assert phases.warmup_seconds == pytest.approx(10.19, abs=0.01)
 
 
 def test_the_minimum_of_warm_up_steps_is_taken_even_beyond_the_cap(clock: Clock) -> None:
     phases, samples = run(clock, make_cell(num_warmup_steps=8, max_warmup_seconds=1.0), 5.0)
-    assert (8, 40.0) == (len(samples.warmup_step_seconds), phases.warmup_seconds)
+    assert (len(samples.warmup_step_seconds), phases.warmup_seconds) == (8, 40.0)
 
 
 # When a series is steady
@@ -278,7 +278,7 @@ def test_the_minimum_of_warm_up_steps_is_taken_even_beyond_the_cap(clock: Clock)
 def test_steady_means_that_the_medians_of_twice_three_steps_differ_by_at_most_5_percent(
     expected: bool, steps: list[float]
 ) -> None:
-    assert expected == is_steady(steps)
+    assert is_steady(steps) == expected
 
 
 def test_an_alternation_of_fast_and_slow_is_never_called_steady() -> None:

@@ -67,11 +67,11 @@ def test_sigterm_leaves_what_was_measured_beside_the_results(
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
 
-    assert EXIT_PREEMPTED == process.returncode, output
+    assert process.returncode == EXIT_PREEMPTED, output
     result = read_record(tmp_path, "interrupted")
-    assert ("preempted", "bench") == (result.status, result.written_by)
+    assert (result.status, result.written_by) == ("preempted", "bench")
     assert result.error is not None
-    assert "SIGTERM" == result.error.signal
+    assert result.error.signal == "SIGTERM"
     assert result.phases.build_seconds is not None
     assert result.samples is not None
     assert len(result.samples.step_seconds) > 1
@@ -82,11 +82,11 @@ def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: 
     process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path, timeout_seconds=1.5)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
 
-    assert EXIT_NOT_OK == process.returncode, output
+    assert process.returncode == EXIT_NOT_OK, output
     result = read_record(tmp_path, "results")
-    assert "timeout" == result.status
+    assert result.status == "timeout"
     assert result.error is not None
-    assert "still running after timeout_seconds = 1.5" == result.error.message
+    assert result.error.message == "still running after timeout_seconds = 1.5"
 
 
 def test_a_child_of_the_process_dies_of_sigterm_and_the_process_does_not_hear_of_it(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ print(os.WTERMSIG(status), "alive")
     order = Order(cell=make_cell(), run_id="test-1", repeat=1, attempt="a1", store_url=f"file://{tmp_path}/store")
     environment = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert (0, "15 alive\n") == (done.returncode, done.stdout), done.stderr
+    assert (done.returncode, done.stdout) == (0, "15 alive\n"), done.stderr
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])

@@ -31,19 +31,19 @@ FULL = Order(
 
 
 def test_the_variables_that_are_needed_are_enough() -> None:
-    assert SMALLEST == Order.from_variables(VARIABLES)
+    assert Order.from_variables(VARIABLES) == SMALLEST
 
 
 @pytest.mark.parametrize("order", [SMALLEST, FULL], ids=["smallest", "full"])
 def test_an_order_survives_the_way_through_the_environment(order: Order) -> None:
-    assert order == Order.from_variables(order.to_variables())
+    assert Order.from_variables(order.to_variables()) == order
 
 
 def test_a_cell_can_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "cell.json"
     path.write_bytes(CELL.to_json())
     variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
-    assert SMALLEST == Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)})
+    assert Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)}) == SMALLEST
 
 
 @pytest.mark.parametrize("name", VARIABLES)
@@ -85,7 +85,7 @@ def test_a_missing_variable_is_named(name: str) -> None:
 def test_a_wrong_variable_is_refused_by_name(name: str, value: str, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
         Order.from_variables(VARIABLES | {name: value})
-    assert 1 == len(str(caught.value).splitlines())
+    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"not json"], ids=["missing", "not text", "not JSON"])

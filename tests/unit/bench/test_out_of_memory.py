@@ -49,7 +49,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize(("text", "expected"), MESSAGES.values(), ids=MESSAGES)
 def test_the_bytes_asked_for_are_read_from_the_message(text: str, expected: int) -> None:
-    assert expected == parse_requested_bytes(text)
+    assert parse_requested_bytes(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_where_nothing_is_said_nothing_is_made_up(text: str) -> None:
 
 def test_of_several_lines_the_one_that_tells_counts() -> None:
     text = "Traceback (most recent call last):\n  File ...\ntorch.OutOfMemoryError: CUDA out of memory.\nTried to "
-    assert 20 * 2**10 == parse_requested_bytes(text + "allocate 20.00 KiB. GPU 0 has\n3 bytes free")
+    assert parse_requested_bytes(text + "allocate 20.00 KiB. GPU 0 has\n3 bytes free") == 20 * 2**10

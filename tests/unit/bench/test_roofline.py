@@ -30,7 +30,7 @@ from factories import make_cell
     ],
 )
 def test_the_peak_is_that_of_the_precision(name: str, precision: Precision, tflops: float) -> None:
-    assert tflops * 1e12 == find_gpu_peaks([name], precision).flops_per_second
+    assert find_gpu_peaks([name], precision).flops_per_second == tflops * 1e12
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_a_precision_that_the_hardware_lacks_has_no_peak(name: str, precision: P
 
 def test_several_gpus_have_the_sum_of_their_peaks() -> None:
     peaks = find_gpu_peaks(["NVIDIA H200"] * 4, "bf16")
-    assert (4 * 989.4e12, 4 * 4.8e12, 4 * 50 * 2**20) == (
+    assert (
         peaks.flops_per_second,
         peaks.bytes_per_second,
         peaks.cache_bytes,
-    )
+    ) == (4 * 989.4e12, 4 * 4.8e12, 4 * 50 * 2**20)
 
 
 @pytest.mark.parametrize(
@@ -57,25 +57,25 @@ def test_several_gpus_have_the_sum_of_their_peaks() -> None:
 )
 def test_a_device_in_no_row_and_devices_of_two_kinds_have_no_peaks(names: list[str]) -> None:
     peaks = find_gpu_peaks(names, "fp32")
-    assert (None, None) == (peaks.flops_per_second, peaks.bytes_per_second)
+    assert (peaks.flops_per_second, peaks.bytes_per_second) == (None, None)
     assert "not in the table of peaks" in peaks.source
 
 
 def test_no_name_is_in_two_rows_and_every_row_tells_its_source() -> None:
     names = [name for row in GPUS for name in row.names]
-    assert sorted(set(names)) == sorted(names)
+    assert sorted(names) == sorted(set(names))
     assert all("datasheet" in row.source for row in GPUS)
 
 
 def test_float32_on_an_h100_is_two_operations_per_core_and_cycle() -> None:
     # 132 multiprocessors of 128 cores at 1980 MHz.
-    assert 132 * 128 * 2 * 1.98e9 == pytest.approx(find_gpu_peaks(["NVIDIA H200"], "fp32").flops_per_second, rel=1e-3)
+    assert find_gpu_peaks(["NVIDIA H200"], "fp32").flops_per_second == pytest.approx(132 * 128 * 2 * 1.98e9, rel=1e-3)
 
 
 def test_no_tensor_core_of_hopper_can_pass_its_figure_by_more_than_the_verdict_allows() -> None:
     # A tensor core does 16 operations in fp16 for each in float32, whose figure is that of the highest clock.
     hopper = [row.tflops for row in GPUS if "H100" in row.source]
-    assert 4 == len(hopper)
+    assert len(hopper) == 4
     assert all(1.05 < 16 * tflops["fp32"] / tflops["fp16"] < MAX_SHARE_OF_TENSOR_PEAK for tflops in hopper)
 
 
@@ -99,26 +99,26 @@ def make_peaks(flops: float | None = 1e12, bandwidth: float | None = 1e11, cache
     ],
 )
 def test_the_bound_is_the_longer_of_the_two_times(peaks: Peaks, expected: tuple[float | None, str | None]) -> None:
-    assert expected == find_bound(10**10, 2 * 10**9, peaks)
+    assert find_bound(10**10, 2 * 10**9, peaks) == expected
 
 
 def test_the_share_of_the_peak_is_achieved_over_possible() -> None:
     cell = make_cell(model="matmul", phase="infer", input_size=1000, num_classes=None, batch_size=1)
     roofline = make_roofline(cell, 0.01, make_peaks(flops=1e12))
-    assert (2 * 10**9, 12 * 10**6) == (roofline.flops_per_step, roofline.min_bytes_per_step)
-    assert (2e11, 0.2, 0.002, "arithmetic", 0.2) == (
+    assert (roofline.flops_per_step, roofline.min_bytes_per_step) == (2 * 10**9, 12 * 10**6)
+    assert (
         roofline.achieved_flops_per_second,
         roofline.share_of_peak,
         roofline.min_step_seconds,
         roofline.bound,
         roofline.share_of_roofline,
-    )
+    ) == (2e11, 0.2, 0.002, "arithmetic", 0.2)
 
 
 def test_without_peaks_what_was_achieved_stands_alone() -> None:
     roofline = make_roofline(make_cell(), 0.1, make_peaks(flops=None, bandwidth=None))
     assert roofline.achieved_flops_per_second > 0
-    assert (None, None, None) == (roofline.share_of_peak, roofline.bound, roofline.share_of_roofline)
+    assert (roofline.share_of_peak, roofline.bound, roofline.share_of_roofline) == (None, None, None)
 
 
 def test_the_work_of_several_gpus_is_that_of_all() -> None:
@@ -127,7 +127,7 @@ def test_the_work_of_several_gpus_is_that_of_all() -> None:
     several = make_roofline(cell, 0.1, make_peaks())
     assert single.flops_per_step == several.flops_per_step
     # Three more copies of the weights and of Adam's moments.
-    assert 3 * 24 * 2_262_602 == several.min_bytes_per_step - single.min_bytes_per_step
+    assert several.min_bytes_per_step - single.min_bytes_per_step == 3 * 24 * 2_262_602
 
 
 # Peaks of hosts
@@ -194,15 +194,15 @@ def test_the_product_is_run_as_the_cell_is(cache: Path) -> None:
     host = Host(1e11)
     cell = make_cell(framework="jax", mode="compiled", precision="bf16", batch_size=64)
     rate = measure_matrix_product(cell, host.build)
-    assert 1e11 == pytest.approx(rate)
+    assert rate == pytest.approx(1e11)
     product = Cell.model_validate(host.cells[0].model_dump())
-    assert ("matmul", "jax", "compiled", "bf16", 1) == (
+    assert (
         product.model,
         product.framework,
         product.mode,
         product.precision,
         product.batch_size,
-    )
+    ) == ("matmul", "jax", "compiled", "bf16", 1)
 
 
 def test_products_grow_until_one_would_take_too_long(cache: Path) -> None:
@@ -210,9 +210,9 @@ def test_products_grow_until_one_would_take_too_long(cache: Path) -> None:
     for host in (slow, middling, fast):
         measure_matrix_product(make_cell(), host.build)
     # 2 x 512^3 operations take 54 ms at 5e9, eight times that is more than 0.25 s; 2 x 2048^3 take 0.17 s at 1e11.
-    assert [512] == [cell.input_size for cell in slow.cells]
-    assert [512, 1024, 2048] == [cell.input_size for cell in middling.cells]
-    assert list(SIZES) == [cell.input_size for cell in fast.cells]
+    assert [cell.input_size for cell in slow.cells] == [512]
+    assert [cell.input_size for cell in middling.cells] == [512, 1024, 2048]
+    assert [cell.input_size for cell in fast.cells] == list(SIZES)
 
 
 def test_a_host_is_measured_once_per_framework_and_its_best_is_its_peak(cache: Path) -> None:
@@ -221,18 +221,19 @@ def test_a_host_is_measured_once_per_framework_and_its_best_is_its_peak(cache: P
     first = find_host_peaks(make_cell(), 2, 1e9, slow.build)
     second = find_host_peaks(jax, 2, 1e9, fast.build)
     third = find_host_peaks(make_cell(), 2, 1e9, slow.build)
-    assert [512] == [cell.input_size for cell in slow.cells] == [cell.input_size for cell in fast.cells][:1]
-    assert (pytest.approx(5e9), pytest.approx(1e10)) == (first.flops_per_second, second.flops_per_second)
-    assert second == third
+    assert [cell.input_size for cell in slow.cells] == [512]
+    assert [cell.input_size for cell in fast.cells][:1] == [512]
+    assert (first.flops_per_second, second.flops_per_second) == (pytest.approx(5e9), pytest.approx(1e10))
+    assert third == second
     assert "2 threads, in jax" in third.source
-    assert (None, 0) == (third.bytes_per_second, third.cache_bytes)
+    assert (third.bytes_per_second, third.cache_bytes) == (None, 0)
 
 
 def test_threads_and_precisions_have_peaks_of_their_own(cache: Path) -> None:
     host = Host(5e9)
     for num_threads, precision in ((1, "fp32"), (2, "fp32"), (2, "bf16"), (2, "fp32")):
         find_host_peaks(make_cell(precision=precision), num_threads, 1e9, host.build)
-    assert 3 == len(host.cells) == len(read_cache(cache))
+    assert (len(host.cells), len(read_cache(cache))) == (3, 3)
 
 
 @pytest.mark.parametrize(("other_cores", "is_kept"), [(0.19, True), (0.21, False)])
@@ -244,10 +245,10 @@ def test_a_peak_measured_beside_a_busy_neighbour_is_not_kept(
     host = Host(5e9)
     peaks = find_host_peaks(make_cell(), 2, 1e9, host.build)
     if is_kept:
-        assert 5e9 == pytest.approx(peaks.flops_per_second)
+        assert peaks.flops_per_second == pytest.approx(5e9)
     else:
-        assert (None, "not measured: others kept the cores busy meanwhile") == (peaks.flops_per_second, peaks.source)
-    assert (1 if is_kept else 3, is_kept) == (len(host.cells), bool(read_cache(cache)))
+        assert (peaks.flops_per_second, peaks.source) == (None, "not measured: others kept the cores busy meanwhile")
+    assert (len(host.cells), bool(read_cache(cache))) == (1 if is_kept else 3, is_kept)
 
 
 def test_a_neighbour_does_not_touch_the_peak_that_is_known(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +256,7 @@ def test_a_neighbour_does_not_touch_the_peak_that_is_known(cache: Path, monkeypa
     monkeypatch.setattr(Host, "other_cores", 1.0)
     jax = make_cell(framework="jax", mode="compiled")
     peaks = find_host_peaks(jax, 2, 1e9, Host(9e10).build)
-    assert 1e10 == pytest.approx(peaks.flops_per_second)
+    assert peaks.flops_per_second == pytest.approx(1e10)
     assert "in pytorch" in peaks.source
 
 
@@ -264,20 +265,20 @@ def test_a_peak_that_a_cell_surpasses_is_measured_again(cache: Path) -> None:
     find_host_peaks(make_cell(), 2, 1e9, host.build)
     host.flops_per_second = 1e10
     mended = find_host_peaks(make_cell(), 2, 6e9, host.build)
-    assert 1e10 == pytest.approx(mended.flops_per_second)
-    assert 2 == sum(cell.input_size == 512 for cell in host.cells)
+    assert mended.flops_per_second == pytest.approx(1e10)
+    assert sum(cell.input_size == 512 for cell in host.cells) == 2
 
 
 def test_a_cell_that_stays_above_the_peak_is_measured_a_few_times_and_no_more(cache: Path) -> None:
     host = Host(5e9)
     peaks = find_host_peaks(make_cell(), 2, 1e15, host.build)
-    assert 3 == len(host.cells)
-    assert 5e9 == pytest.approx(peaks.flops_per_second)
+    assert len(host.cells) == 3
+    assert peaks.flops_per_second == pytest.approx(5e9)
 
 
 def test_where_nothing_can_be_written_the_peak_is_measured_all_the_same(cache: Path) -> None:
     cache.parent.write_text("a file where the folder should be")
-    assert 5e9 == pytest.approx(find_host_peaks(make_cell(), 2, 1e9, Host(5e9).build).flops_per_second)
+    assert find_host_peaks(make_cell(), 2, 1e9, Host(5e9).build).flops_per_second == pytest.approx(5e9)
 
 
 def test_the_peaks_lie_with_the_temporary_files_where_there_is_no_home(
@@ -285,7 +286,7 @@ def test_the_peaks_lie_with_the_temporary_files_where_there_is_no_home(
 ) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert tmp_path / ".cache" / "benchmatrix" / "host-peaks.json" == locate_cache()
+    assert locate_cache() == tmp_path / ".cache" / "benchmatrix" / "host-peaks.json"
     monkeypatch.setenv("HOME", str(tmp_path / "none"))
     assert Path(tempfile.gettempdir()) / "benchmatrix" / "host-peaks.json" == locate_cache()
 
@@ -294,6 +295,6 @@ def test_the_peaks_lie_with_the_temporary_files_where_there_is_no_home(
 def test_a_damaged_file_is_as_good_as_none(cache: Path, text: str) -> None:
     cache.parent.mkdir(parents=True)
     cache.write_text(text)
-    assert {} == read_cache(cache)
+    assert read_cache(cache) == {}
     find_host_peaks(make_cell(), 2, 1e9, Host(1e11).build)
-    assert 1 == len(json.loads(cache.read_text()))
+    assert len(json.loads(cache.read_text())) == 1

@@ -48,55 +48,55 @@ def test_a_step_has_the_published_multiply_adds_and_parameters(model: str, refer
 def test_a_discriminator_has_the_published_multiply_adds() -> None:
     from bench.models.flops.cyclegan import list_discriminator
 
-    assert 3.147 == pytest.approx(describe_pass(list_discriminator(256)).forward / 1e9, rel=1e-3)
+    assert describe_pass(list_discriminator(256)).forward / 1e9 == pytest.approx(3.147, rel=1e-3)
 
 
 def test_a_training_step_of_cyclegan_is_1885_gflop_less_what_nothing_needs() -> None:
     # The first layers' input gradients: 4 of 3x64x7x7 at 256^2 and 4 of 3x64x4x4 at 128^2, two operations each.
     unneeded = 2 * 4 * (3 * 64 * 49 * 256**2 + 3 * 64 * 16 * 128**2)
     cost = count_step_cost(make_sized_cell("cyclegan", 256, None))
-    assert 1.885e12 == pytest.approx(cost.flops + unneeded, rel=1e-3)
-    assert 2 * (11_378_179 + 2_764_737) == cost.num_parameters
+    assert cost.flops + unneeded == pytest.approx(1.885e12, rel=1e-3)
+    assert cost.num_parameters == 2 * (11_378_179 + 2_764_737)
 
 
 # By hand
 
 
 def test_a_convolution_is_counted_by_its_outputs_and_a_transposed_one_by_its_inputs() -> None:
-    assert (2 * 3 * 9 * 25, 2 * 3 * 9 + 3) == (convolve(2, 3, 3, 5).macs, convolve(2, 3, 3, 5).num_parameters)
-    assert 2 * 3 * 9 * 25 == convolve_transposed(2, 3, 3, 5).macs  # 10 x 10 outputs at stride 2
-    assert 2 * 3 == convolve(2, 3, 1, 4, has_bias=False).num_parameters
+    assert (convolve(2, 3, 3, 5).macs, convolve(2, 3, 3, 5).num_parameters) == (2 * 3 * 9 * 25, 2 * 3 * 9 + 3)
+    assert convolve_transposed(2, 3, 3, 5).macs == 2 * 3 * 9 * 25  # 10 x 10 outputs at stride 2
+    assert convolve(2, 3, 1, 4, has_bias=False).num_parameters == 2 * 3
 
 
 def test_the_cost_of_a_matrix_product() -> None:
     cost = count_step_cost(make_sized_cell("matmul", 10_000, None, phase="infer", batch_size=2, precision="bf16"))
-    assert (2 * 2 * 10**12, 2 * 3 * 10**8 * 2) == (cost.flops, cost.min_bytes)
+    assert (cost.flops, cost.min_bytes) == (2 * 2 * 10**12, 2 * 3 * 10**8 * 2)
 
 
 def test_the_cost_of_a_text() -> None:
     # Per layer and token: dense layers of 4 x 256^2 and 2 x 256 x 1024 weights, attention over 128 tokens twice.
     macs = 4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2
     cost = count_step_cost(make_sized_cell("text-classifier", 128, 2, phase="infer", batch_size=1))
-    assert (2 * macs, 8_312_834) == (cost.flops, cost.num_parameters)
+    assert (cost.flops, cost.num_parameters) == (2 * macs, 8_312_834)
     # 128 draws of 20,000 are 127.6 different embeddings: 19,872 are not read. 512 bytes of tokens, 8 of logits.
-    assert (8_312_834 - 19_872 * 256) * 4 + 512 + 8 == cost.min_bytes
+    assert cost.min_bytes == (8_312_834 - 19_872 * 256) * 4 + 512 + 8
 
 
 @pytest.mark.parametrize(("precision", "element_bytes"), [("fp32", 4), ("fp16", 2), ("bf16", 2)])
 def test_inference_reads_weights_and_images_and_writes_logits(precision: str, element_bytes: int) -> None:
     cost = count_step_cost(make_sized_cell("conv6", 32, 10, phase="infer", batch_size=5, precision=precision))
-    assert element_bytes * (2_262_602 + 5 * (3 * 32 * 32 + 10)) == cost.min_bytes
+    assert cost.min_bytes == element_bytes * (2_262_602 + 5 * (3 * 32 * 32 + 10))
 
 
 @pytest.mark.parametrize(("precision", "element_bytes"), [("fp32", 4), ("bf16", 2)])
 def test_training_moves_weights_and_moments_in_float32_both_ways(precision: str, element_bytes: int) -> None:
     cost = count_step_cost(make_sized_cell("conv6", 32, 10, batch_size=5, precision=precision))
-    assert 24 * 2_262_602 + element_bytes * 5 * 3 * 32 * 32 == cost.min_bytes
+    assert cost.min_bytes == 24 * 2_262_602 + element_bytes * 5 * 3 * 32 * 32
 
 
 def test_each_of_several_gpus_has_its_share_of_the_batch_and_all_weights() -> None:
     shared = count_step_cost(make_sized_cell("vgg16", 224, 10, batch_size=8, device="gpu", num_gpus=4))
-    assert shared == count_step_cost(make_sized_cell("vgg16", 224, 10, batch_size=2, device="gpu"))
+    assert count_step_cost(make_sized_cell("vgg16", 224, 10, batch_size=2, device="gpu")) == shared
 
 
 # Against PyTorch's counter
@@ -121,7 +121,7 @@ def pytorchs_counts(interpreters: dict[Framework, Path]) -> list[list[int]]:
     command = [str(interpreters["pytorch"]), str(PROGRAM)]
     variables = {**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1"}
     process = subprocess.run(command, env=variables, input=cells, capture_output=True, text=True)
-    assert 0 == process.returncode, process.stderr[-3000:]
+    assert process.returncode == 0, process.stderr[-3000:]
     counts: list[list[int]] = json.loads(process.stdout.splitlines()[-1])
     return counts
 
@@ -131,4 +131,4 @@ def test_operations_and_parameters_are_exactly_those_that_pytorch_counts(
     pytorchs_counts: list[list[int]], index: int
 ) -> None:
     cost = count_step_cost(CELLS[index])
-    assert pytorchs_counts[index] == [cost.flops, cost.num_parameters]
+    assert [cost.flops, cost.num_parameters] == pytorchs_counts[index]

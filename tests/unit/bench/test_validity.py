@@ -5,19 +5,18 @@ from typing import Any
 import pytest
 
 from bench.schema import ForeignProcess, GpuUse, Samples, Validity, Verdict
-from bench.validity import Evidence, find_drift_bound, judge, measure_drift, measure_spread
+from bench.validity import ValidityInputs, find_drift_bound, judge, measure_drift, measure_spread
 from factories import make_cell, make_cpu_use, make_gpu_use, make_phases, make_roofline
 
 STEPS = (0.1,) * 10
 
 
-def make_evidence(step_seconds: tuple[float, ...] = STEPS, *, reached_steady: bool = True, **fields: Any) -> Evidence:
+def make_inputs(
+    step_seconds: tuple[float, ...] = STEPS, *, reached_steady: bool = True, **fields: Any
+) -> ValidityInputs:
     """A measurement in a window of 1 s on two cores with nothing to be said against it."""
     samples = Samples(
-        warmup_step_seconds=(0.1,),
-        step_seconds=step_seconds,
-        device_step_seconds=None,
-        reached_steady=reached_steady,
+        warmup_step_seconds=(0.1,), step_seconds=step_seconds, device_step_seconds=None, reached_steady=reached_steady
     )
     given: dict[str, Any] = {
         "cell": make_cell(),
@@ -29,25 +28,25 @@ def make_evidence(step_seconds: tuple[float, ...] = STEPS, *, reached_steady: bo
         "gpu_use": (),
         "roofline": make_roofline(),
     }
-    return Evidence(**(given | fields))
+    return ValidityInputs(**(given | fields))
 
 
-def make_gpu_evidence(cell: dict[str, Any] | None = None, **fields: Any) -> Evidence:
+def make_gpu_inputs(cell: dict[str, Any] | None = None, **fields: Any) -> ValidityInputs:
     """The same on a T4."""
     given = {"cell": make_cell(device="gpu", **(cell or {})), "device_kind": "gpu", "gpu_use": (make_gpu_use(),)}
-    return make_evidence(**(given | fields))
+    return make_inputs(**(given | fields))
 
 
-def list_verdicts(evidence: Evidence) -> list[Verdict]:
-    return [reason.verdict for reason in judge(evidence).reasons]
+def list_verdicts(inputs: ValidityInputs) -> list[Verdict]:
+    return [reason.verdict for reason in judge(inputs).reasons]
 
 
 # Nothing to be said
 
 
 def test_a_healthy_measurement_is_valid() -> None:
-    assert Validity(verdict="valid", reasons=()) == judge(make_evidence())
-    assert Validity(verdict="valid", reasons=()) == judge(make_gpu_evidence())
+    assert judge(make_inputs()) == Validity(verdict="valid", reasons=())
+    assert judge(make_gpu_inputs()) == Validity(verdict="valid", reasons=())
 
 
 def test_what_could_not_be_read_is_held_against_nobody() -> None:
@@ -61,7 +60,7 @@ def test_what_could_not_be_read_is_held_against_nobody() -> None:
         power_watts=(),
         throttle_reasons={},
     )
-    assert [] == list_verdicts(make_gpu_evidence(cpu_use=use, gpu_use=(blind,), roofline=None, device_kind=None))
+    assert list_verdicts(make_gpu_inputs(cpu_use=use, gpu_use=(blind,), roofline=None, device_kind=None)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,22 +73,22 @@ def test_what_could_not_be_read_is_held_against_nobody() -> None:
 )
 def test_a_valid_measurement_says_that_nobody_saw_the_clocks(gpus: tuple[GpuUse, ...]) -> None:
     expected = Validity(verdict="valid", reasons=(), unchecked=("clocks of the GPU not observed",))
-    assert expected == judge(make_gpu_evidence(gpu_use=gpus))
+    assert judge(make_gpu_inputs(gpu_use=gpus)) == expected
 
 
 # wrong-device and over-peak
 
 
 def test_an_output_on_another_device_is_the_gravest_reason() -> None:
-    validity = judge(make_gpu_evidence(device_kind="cpu", step_seconds=(0.1,) * 9))
-    assert "wrong-device" == validity.verdict
-    assert ["wrong-device", "too-short"] == [reason.verdict for reason in validity.reasons]
-    assert "the step's output lives on the cpu, the cell asks for the gpu" == validity.reasons[0].message
+    validity = judge(make_gpu_inputs(device_kind="cpu", step_seconds=(0.1,) * 9))
+    assert validity.verdict == "wrong-device"
+    assert [reason.verdict for reason in validity.reasons] == ["wrong-device", "too-short"]
+    assert validity.reasons[0].message == "the step's output lives on the cpu, the cell asks for the gpu"
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
 def test_more_than_a_datasheets_peak_is_over_peak(share: float, expected: list[Verdict]) -> None:
-    assert expected == list_verdicts(make_gpu_evidence(roofline=make_roofline(share_of_peak=share)))
+    assert list_verdicts(make_gpu_inputs(roofline=make_roofline(share_of_peak=share))) == expected
 
 
 @pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
@@ -97,21 +96,21 @@ def test_more_than_a_datasheets_peak_is_over_peak(share: float, expected: list[V
 def test_tensor_cores_may_pass_a_figure_that_is_quoted_below_the_highest_clock(
     share: float, expected: list[Verdict], precision: str
 ) -> None:
-    evidence = make_gpu_evidence(cell={"precision": precision}, roofline=make_roofline(share_of_peak=share))
-    assert expected == list_verdicts(evidence)
+    inputs = make_gpu_inputs(cell={"precision": precision}, roofline=make_roofline(share_of_peak=share))
+    assert list_verdicts(inputs) == expected
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.09, []), (1.11, ["over-peak"])])
 def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: list[Verdict]) -> None:
     roofline = make_roofline(share_of_peak=share, share_of_roofline=share)
-    assert expected == list_verdicts(make_evidence(roofline=roofline))
+    assert list_verdicts(make_inputs(roofline=roofline)) == expected
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
 def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: list[Verdict]) -> None:
     roofline = make_roofline(bound="memory", share_of_peak=0.1, share_of_roofline=share)
-    assert expected == list_verdicts(make_gpu_evidence(roofline=roofline))
-    assert expected == list_verdicts(make_gpu_evidence(cell={"precision": "bf16"}, roofline=roofline))
+    assert list_verdicts(make_gpu_inputs(roofline=roofline)) == expected
+    assert list_verdicts(make_gpu_inputs(cell={"precision": "bf16"}, roofline=roofline)) == expected
 
 
 # contaminated
@@ -119,15 +118,15 @@ def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: li
 
 def test_a_foreign_process_on_a_gpu_contaminates() -> None:
     foreign = make_gpu_use(foreign_processes=(ForeignProcess(pid=17, memory_bytes=None),))
-    validity = judge(make_gpu_evidence(gpu_use=(make_gpu_use(), foreign)))
-    assert "contaminated" == validity.verdict
+    validity = judge(make_gpu_inputs(gpu_use=(make_gpu_use(), foreign)))
+    assert validity.verdict == "contaminated"
     assert validity.reasons[0].message.endswith("was computing for others before the start (process 17)")
 
 
 @pytest.mark.parametrize(("mebibytes", "expected"), [(100, []), (101, ["contaminated"])])
 def test_memory_in_use_before_the_start_contaminates(mebibytes: int, expected: list[Verdict]) -> None:
     gpu = make_gpu_use(memory_used_before_bytes=mebibytes * 2**20)
-    assert expected == list_verdicts(make_gpu_evidence(gpu_use=(gpu,)))
+    assert list_verdicts(make_gpu_inputs(gpu_use=(gpu,))) == expected
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,7 @@ def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
     num_threads: int, num_cores: int, other_cores: float, expected: list[Verdict]
 ) -> None:
     use = make_cpu_use(1.0, num_machine_cores=num_cores, other_cores=other_cores)
-    assert expected == list_verdicts(make_evidence(cpu_use=use, num_threads=num_threads))
+    assert list_verdicts(make_inputs(cpu_use=use, num_threads=num_threads)) == expected
 
 
 @pytest.mark.parametrize(
@@ -166,12 +165,12 @@ def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
     num_cores: int, own_cores: float, other_cores: float, expected: list[Verdict]
 ) -> None:
     use = make_cpu_use(1.0, own_cores=own_cores, num_machine_cores=num_cores, other_cores=other_cores)
-    assert expected == list_verdicts(make_gpu_evidence(cpu_use=use, num_threads=num_cores))
+    assert list_verdicts(make_gpu_inputs(cpu_use=use, num_threads=num_cores)) == expected
 
 
 def test_a_neighbour_on_all_cores_of_a_gpu_cell_is_told_in_numbers() -> None:
     use = make_cpu_use(1.0, own_cores=1.1, num_machine_cores=16, other_cores=14.8)
-    (reason,) = judge(make_gpu_evidence(cpu_use=use)).reasons
+    (reason,) = judge(make_gpu_inputs(cpu_use=use)).reasons
     assert reason.message.startswith("others kept 14.8 of 16 cores busy: 1% of the machine were idle, less than 5%")
 
 
@@ -182,8 +181,8 @@ def test_a_neighbour_on_all_cores_of_a_gpu_cell_is_told_in_numbers() -> None:
 def test_below_three_quarters_of_the_highest_clock_a_gpu_is_throttled(clock: int, expected: list[Verdict]) -> None:
     # 75% of 1590 MHz is 1192.5 MHz; the first sample alone is no median.
     gpu = make_gpu_use(sm_clock_mhz=(300, clock, clock), throttle_reasons={"software power cap": 1.0})
-    validity = judge(make_gpu_evidence(gpu_use=(gpu,)))
-    assert expected == [reason.verdict for reason in validity.reasons]
+    validity = judge(make_gpu_inputs(gpu_use=(gpu,)))
+    assert [reason.verdict for reason in validity.reasons] == expected
     assert all("software power cap in 100% of samples" in reason.message for reason in validity.reasons)
 
 
@@ -198,7 +197,7 @@ def test_below_three_quarters_of_the_highest_clock_a_gpu_is_throttled(clock: int
     ],
 )
 def test_heat_and_a_power_brake_throttle_at_any_clock(reasons: dict[str, float], expected: list[Verdict]) -> None:
-    assert expected == list_verdicts(make_gpu_evidence(gpu_use=(make_gpu_use(throttle_reasons=reasons),)))
+    assert list_verdicts(make_gpu_inputs(gpu_use=(make_gpu_use(throttle_reasons=reasons),))) == expected
 
 
 @pytest.mark.parametrize(("throttled_seconds", "expected"), [(0.09, []), (0.11, ["throttled"])])
@@ -207,7 +206,7 @@ def test_threads_that_the_quota_stops_for_a_twentieth_of_their_time_are_throttle
 ) -> None:
     # Two threads in a window of 1 s have 2 s; that every period was cut is not what counts.
     use = make_cpu_use(1.0, num_periods=10, num_throttled_periods=10, throttled_seconds=throttled_seconds)
-    assert expected == list_verdicts(make_evidence(cpu_use=use))
+    assert list_verdicts(make_inputs(cpu_use=use)) == expected
 
 
 # too-short
@@ -229,19 +228,19 @@ def test_threads_that_the_quota_stops_for_a_twentieth_of_their_time_are_throttle
 def test_a_window_needs_half_a_second_and_ten_steps_or_three_long_ones(
     num_steps: int, step_seconds: float, expected: list[Verdict]
 ) -> None:
-    assert expected == list_verdicts(make_evidence((step_seconds,) * num_steps))
+    assert list_verdicts(make_inputs((step_seconds,) * num_steps)) == expected
 
 
 # not-steady
 
 
 def test_a_warm_up_that_was_cut_off_is_not_steady() -> None:
-    assert ["not-steady"] == list_verdicts(make_evidence(reached_steady=False))
+    assert list_verdicts(make_inputs(reached_steady=False)) == ["not-steady"]
 
 
 @pytest.mark.parametrize(("last", "expected"), [(0.1049, []), (0.1051, ["not-steady"]), (0.094, ["not-steady"])])
 def test_a_level_that_changes_within_the_window_is_not_steady(last: float, expected: list[Verdict]) -> None:
-    assert expected == list_verdicts(make_evidence((0.1,) * 10 + (last,) * 10))
+    assert list_verdicts(make_inputs((0.1,) * 10 + (last,) * 10)) == expected
 
 
 @pytest.mark.parametrize(
@@ -259,27 +258,27 @@ def test_a_drift_is_told_from_two_levels_in_turns(
 ) -> None:
     steps = tuple(0.1 * level for third in thirds for level in third for _ in range(4))
     assert abs(measure_drift(steps)) > find_drift_bound(steps)
-    assert expected == list_verdicts(make_evidence(steps))
+    assert list_verdicts(make_inputs(steps)) == expected
 
 
 def test_in_few_steps_one_outlier_does_not_hide_a_drift() -> None:
     # Thirds of 3 steps; the first step follows a pause.
-    assert ["not-steady"] == list_verdicts(make_evidence((0.13, *(0.1,) * 4, *(0.12,) * 5)))
+    assert list_verdicts(make_inputs((0.13, *(0.1,) * 4, *(0.12,) * 5))) == ["not-steady"]
 
 
 def test_the_thirds_of_a_window_are_compared() -> None:
     steps = (1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 1.5, 1.5, 1.5)
-    assert 0.5 == measure_drift(steps)
-    assert 0.0 == measure_drift((1.0, 2.0))
+    assert measure_drift(steps) == 0.5
+    assert measure_drift((1.0, 2.0)) == 0.0
 
 
 def test_noise_between_the_steps_widens_the_bound_of_a_drift_but_a_drift_does_not() -> None:
     drifting = tuple(1 + number / 100 for number in range(30))
     # Steps differ by 0.01 of a median of 1.145: far below what widens the bound.
-    assert 0.05 == find_drift_bound(drifting)
+    assert find_drift_bound(drifting) == 0.05
     noisy = (0.9, 1.1) * 15
     # 3 x 1.2533 x sqrt(2) x 1.0483 x 0.2 / 1.0 / sqrt(10) = 0.3525.
-    assert 0.3525 == pytest.approx(find_drift_bound(noisy), rel=1e-3)
+    assert find_drift_bound(noisy) == pytest.approx(0.3525, rel=1e-3)
 
 
 # noisy
@@ -287,14 +286,14 @@ def test_noise_between_the_steps_widens_the_bound_of_a_drift_but_a_drift_does_no
 
 def test_the_spread_is_the_scaled_median_absolute_deviation_over_the_median() -> None:
     # Median 10; deviations 1 0 0 2 90: their median is 1.
-    assert 0.14826 == pytest.approx(measure_spread((9.0, 10.0, 10.0, 12.0, 100.0)))
+    assert measure_spread((9.0, 10.0, 10.0, 12.0, 100.0)) == pytest.approx(0.14826)
 
 
 @pytest.mark.parametrize(("spread", "expected"), [(0.0067, []), (0.0068, ["noisy"])])
 def test_steps_that_spread_by_a_tenth_are_noisy(spread: float, expected: list[Verdict]) -> None:
     # Half of the steps at 0.1 - s, half at 0.1 + s: the deviation is s, a tenth of the median at s = 0.006745.
-    assert expected == list_verdicts(make_evidence((0.1 - spread, 0.1 + spread) * 10))
+    assert list_verdicts(make_inputs((0.1 - spread, 0.1 + spread) * 10)) == expected
 
 
 def test_single_outliers_are_no_noise() -> None:
-    assert [] == list_verdicts(make_evidence((0.1,) * 15 + (0.9,) + (0.1,) * 4))
+    assert list_verdicts(make_inputs((0.1,) * 15 + (0.9,) + (0.1,) * 4)) == []

@@ -1,3 +1,3 @@
-"""What every image installs: a Cell comes in, is measured, and leaves as one Result."""
+"""The measuring program that every image installs, and the contract that it shares with runner and collector."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,7 @@
-"""`python -m bench`: an Order in environment variables in, one Result in the store out; see bench.exit_codes."""
+"""`python -m bench`: measures the cell that its environment variables order and delivers the Result.
+
+The exit code (bench.exit_codes) says whether there is a record, and whether another try is worthwhile.
+"""
 
 import os
 import sys
@@ -8,7 +11,7 @@ import traceback
 from bench.attempt import Attempt
 from bench.delivery import Delivery
 from bench.errors import UserError
-from bench.exit_codes import EXIT_FAULT, EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TRY_AGAIN, EXIT_USER_ERROR
 from bench.interruption import Interruption
 from bench.order import Order
 from bench.parent import die_with_parent
@@ -17,9 +20,9 @@ from bench.schema import Result
 from bench.store import Store, StoreUnreachable, interrupted_key
 
 START_PATIENCE_SECONDS = 60.0
-"""How long a store that cannot be reached is waited for before anything is measured."""
+"""How long to wait for a store that cannot be reached, before anything is measured."""
 DELIVERY_SECONDS = 120.0
-"""How long the record is tried to be delivered where the order sets no time."""
+"""How long to try to deliver the record where the order sets no time limit."""
 
 
 def main() -> int:
@@ -35,9 +38,9 @@ def main() -> int:
             check_place(order)
             _await_store(store, start + START_PATIENCE_SECONDS)
     except (StoreUnreachable, DeviceInUseError) as error:
-        return _refuse(error, EXIT_TRY_AGAIN)
+        return _report(error, EXIT_TRY_AGAIN)
     except UserError as error:
-        return _refuse(error, EXIT_USER_ERROR)
+        return _report(error, EXIT_USER_ERROR)
     result, delivery = _measure(order, store)
     if result.error is not None:
         print(f"{result.status}: {result.error.message}", file=sys.stderr)
@@ -47,7 +50,7 @@ def main() -> int:
 
 def _measure(order: Order, store: Store) -> tuple[Result, Delivery]:
     attempt, delivery = Attempt(order), Delivery(store=store)
-    if order.parent_pid is None:  # in a container; elsewhere the parent sees to time and signals
+    if order.parent_pid is None:  # in a container; elsewhere the parent handles the time limit and signals
         interrupted = Delivery(
             store=store,
             find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
@@ -59,8 +62,8 @@ def _measure(order: Order, store: Store) -> tuple[Result, Delivery]:
 
 
 def _await_store(store: Store, deadline: float) -> None:
-    """Return when the store takes an object; StoreUnreachable where it could not be reached until the deadline."""
-    while True:  # each try has patience of its own
+    """Return when the store accepts an object; raise StoreUnreachable where it could not be reached by the deadline."""
+    while True:  # each call retries for a while by itself
         try:
             return store.check_writable()
         except StoreUnreachable as error:
@@ -69,7 +72,7 @@ def _await_store(store: Store, deadline: float) -> None:
             print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
 
 
-def _refuse(error: UserError, exit_code: int) -> int:
+def _report(error: UserError, exit_code: int) -> int:
     print(f"error: {error}", file=sys.stderr)
     return exit_code
 
@@ -79,7 +82,7 @@ if __name__ == "__main__":
         exit_code = main()
     except BaseException:  # noqa: BLE001  (Python's own exit code would be 1, which says that there is a record)
         traceback.print_exc()
-        exit_code = EXIT_FAULT
+        exit_code = EXIT_INTERNAL_ERROR
     sys.stdout.flush()
     sys.stderr.flush()
     # Not sys.exit: the record is written, and a native thread that meets a dying interpreter would abort the process.

@@ -1,4 +1,4 @@
-"""One attempt at one repeat: an Order in, its terminal Result out, whatever the framework does."""
+"""Carries out one attempt at one repeat of a cell and makes its Result, whatever the framework does."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from time import perf_counter
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
-from bench.harness import Taken, measure
+from bench.harness import StepRecorder, measure
 from bench.observation import Observer
 from bench.order import Order
 from bench.out_of_memory import parse_requested_bytes
@@ -17,7 +17,7 @@ from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
 from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
-from bench.validity import Evidence, judge
+from bench.validity import ValidityInputs, judge
 
 TRACEBACK_CHARACTERS = 8_000
 MESSAGE_CHARACTERS = 500
@@ -27,7 +27,7 @@ TELLING_WORDS = ("OOM when allocating", "failed to allocate memory")
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a measurement that came to its end yields."""
+    """The parts of a Result that only a complete measurement has."""
 
     samples: Samples
     memory: Memory
@@ -37,7 +37,7 @@ class Measured:
 
 
 class Attempt:
-    """The progress of one attempt: what is known so far goes into the record, also when a later part fails."""
+    """One attempt and its progress: what is known so far goes into the record, also when a later part fails."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -48,12 +48,12 @@ class Attempt:
         self._phases = Phases()
         self._environment: Environment | None = None
         self._framework: Framework | None = None
-        self._taken = Taken()
+        self._recorder = StepRecorder()
         self.result: Result | None = None
         """The record, once there is one."""
 
     def run(self) -> Result:
-        """Measure the order's cell and return its record: ok, oom or failed. Only faults of this package raise."""
+        """Measure the order's cell and return its record: ok, oom or failed. Only errors in this package are raised."""
         try:
             measured = self._measure()
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
@@ -68,7 +68,7 @@ class Attempt:
 
         May be called in another thread, while `run` is at work.
         """
-        warmup, steps = tuple(self._taken.warmup_steps), tuple(self._taken.steps)
+        warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
         samples = Samples(
             warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
         )
@@ -84,13 +84,13 @@ class Attempt:
         workload = framework.build_workload(cell)
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
         environment = self._environment = self._read_environment(framework)  # again: building decides on settings
-        self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._taken)
+        self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._recorder)
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
         self._observer.sample_gpus(workload)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
-        evidence = Evidence(
+        inputs = ValidityInputs(
             cell=cell,
             phases=self._phases,
             samples=samples,
@@ -100,10 +100,10 @@ class Attempt:
             gpu_use=self._observer.gpu_use,
             roofline=roofline,
         )
-        return Measured(samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge(evidence))
+        return Measured(samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge(inputs))
 
     def _set_variables(self) -> None:
-        """Tell the libraries their threads and devices, before they are imported."""
+        """Set the libraries' threads and devices; they read these variables when they are imported."""
         limit_library_threads(self._num_threads)
         if self._order.cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -127,7 +127,7 @@ class Attempt:
         )
 
     def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:
-        if isinstance(error, UserError):  # about the user's data: the sentence says all
+        if isinstance(error, UserError):  # about the user's data: no traceback is needed
             return "failed", Failure(kind="exception", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
         message = summarize_error(error)
         tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]

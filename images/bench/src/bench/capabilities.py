@@ -1,6 +1,6 @@
-"""A cell and the GPUs of a machine in, why the machine cannot run the cell out. Imports no framework, asks no driver.
+"""Decides whether a machine with given GPUs can run a cell. Imports no framework and calls no driver.
 
-Where the GPUs come from does not matter: NVML tells those of this machine, a table could tell those of a cloud.
+The GPUs may come from NVML, for this machine, or from a profile, for the nodes of a cluster.
 """
 
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ class GpuKind:
     num_gpus: int
 
 
-def explain_refusal(cell: Cell, gpu: GpuKind | None) -> str | None:
+def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
     """Return why a machine with these GPUs (None: without any) cannot run `cell`, in one line; None where it can.
 
-    Whether the cell fits into memory is not looked at.
+    Does not check whether the cell fits into memory.
     """
     if cell.device == "cpu":
         return NO_CPU_PRECISION.get(cell.precision)

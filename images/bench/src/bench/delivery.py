@@ -1,6 +1,7 @@
-"""A Result and a store in, an exit code out: the record is in the store, or is one marked line of the log.
+"""Delivers a Result to the store, or writes it to the log as one marked line where the store cannot be reached.
 
-A pod's volumes die with the pod, its log does not: the runner takes the line from there and puts it into the store.
+The volumes of a pod that has ended cannot be read, but its log can until the pod is deleted: the runner takes the line
+from there and stores it.
 """
 
 import base64
@@ -18,12 +19,12 @@ from bench.store import Store, StoreError, result_key
 MARK = "BENCH_RESULT"
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
 LAST_SECONDS = 5.0
-"""Left for the log before the deadline."""
+"""Time kept before the deadline for writing the record to the log."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """Brings a record to the store, for as long as the deadline allows."""
+    """Stores a record under the key that `find_key` gives, and retries until a deadline."""
 
     store: Store
     find_key: Callable[[Result], str] = lambda result: result_key(
@@ -31,12 +32,12 @@ class Delivery:
     )
 
     def deliver(self, result: Result, *, deadline: float) -> int:
-        """Put the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
+        """Try to store the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
         key, data = self.find_key(result), result.to_json()
         wait = MIN_WAIT_SECONDS
         while True:
             try:
-                self.store.put_briskly(key, data)
+                self.store.put_with_short_retries(key, data)
                 return EXIT_OK if result.status == "ok" else EXIT_NOT_OK
             except StoreError as error:
                 if time.monotonic() + wait > deadline - LAST_SECONDS:
@@ -55,7 +56,7 @@ def mark_record(data: bytes) -> str:
 
 
 def find_marked_record(log: str) -> bytes | None:
-    """Return the record that a log carries; None where it carries none, or one that is damaged."""
+    """Return the last undamaged record in a log; None where there is none."""
     for line in reversed(log.splitlines()):
         words = line.split()
         if len(words) != 3 or words[0] != MARK:

@@ -1,4 +1,4 @@
-"""What the exit codes of `python -m bench` mean: to people, to the runner and to a Job's podFailurePolicy."""
+"""The exit codes of `python -m bench`, which the runner and a Job's podFailurePolicy act on."""
 
 EXIT_OK = 0
 """The record says ok."""
@@ -9,31 +9,32 @@ EXIT_USER_ERROR = 2
 EXIT_RESULT_IN_LOG = 3
 """The store could not be reached at the end: the record is a marked line of the log; see bench.delivery."""
 EXIT_TRY_AGAIN = 4
-"""The store cannot be reached, or somebody else uses the GPU: nothing was measured, another try may go well."""
+"""The store cannot be reached, or somebody else uses the GPU: nothing was measured, another try may succeed."""
 EXIT_PREEMPTED = 5
-"""Ended by SIGTERM in the midst of it: what was measured so far lies beside the results."""
-EXIT_FAULT = 70
-"""EX_SOFTWARE of sysexits.h: a fault of this package; there is no record, the log ends with a traceback."""
+"""Ended by SIGTERM during the measurement: what was measured so far lies beside the results."""
+EXIT_INTERNAL_ERROR = 70
+"""EX_SOFTWARE of sysexits.h: an error in this package; there is no record, the log ends with a traceback."""
 
-# What a shell and a container runtime give where the program could not be run, or a signal ended it (128 + its number).
-NOT_EXECUTABLE, NOT_FOUND = 126, 127
-BY_ABORT, BY_KILL, BY_SEGMENTATION_FAULT, BY_TERMINATION = 134, 137, 139, 143
+# What a shell and a container runtime give where the command could not be run (POSIX.1-2017, Shell Command Language,
+# 2.8.2), or where a signal ended it: 128 + its number.
+EXIT_COMMAND_NOT_EXECUTABLE, EXIT_COMMAND_NOT_FOUND = 126, 127
+EXIT_SIGABRT, EXIT_SIGKILL, EXIT_SIGSEGV, EXIT_SIGTERM = 134, 137, 139, 143
 
 FINAL_EXIT_CODES = frozenset(
     {
         EXIT_NOT_OK,
         EXIT_USER_ERROR,
         EXIT_RESULT_IN_LOG,
-        EXIT_FAULT,
-        NOT_EXECUTABLE,
-        NOT_FOUND,
-        BY_ABORT,
-        BY_KILL,
-        BY_SEGMENTATION_FAULT,
+        EXIT_INTERNAL_ERROR,
+        EXIT_COMMAND_NOT_EXECUTABLE,
+        EXIT_COMMAND_NOT_FOUND,
+        EXIT_SIGABRT,
+        EXIT_SIGKILL,
+        EXIT_SIGSEGV,
     }
 )
-"""Ends that a new container would meet again, or that leave nothing to do."""
+"""Exit codes after which the container is not started again: it would end the same way, or nothing is left to do."""
 
-INTERRUPTED_EXIT_CODES = frozenset({EXIT_PREEMPTED, BY_TERMINATION})
-"""Ends that are not the cell's own: it is measured again, and that is not counted. So it is where a disruption of the
-node ended the pod, whatever the exit code: the pod's condition DisruptionTarget tells."""
+INTERRUPTED_EXIT_CODES = frozenset({EXIT_PREEMPTED, EXIT_SIGTERM})
+"""Exit codes that are not the cell's failure: it is measured again without counting against the backoff limit. The same
+holds, whatever the exit code, for a pod with the condition DisruptionTarget: a disruption of its node ended it."""

@@ -1,4 +1,4 @@
-"""The measuring loop: a Workload and a Cell's protocol in, every step's time out. Knows no framework.
+"""Measures a workload: times its first step, its warm-up and every step of the timed window. Knows no framework.
 
 One step is timed from its call until the device has finished its work: the wall time is what a user waits for. Where
 the framework has events on the device, the time between two of them is kept beside it.
@@ -37,7 +37,7 @@ class DeviceTimer(Protocol):
 
 
 class Workload(Protocol):
-    """A model, ready on its device with its data."""
+    """A model with its data, ready on its device to be stepped."""
 
     device_timer: DeviceTimer | None
 
@@ -54,8 +54,8 @@ class Workload(Protocol):
         """Return where the last step's result lives."""
 
 
-class Taken:
-    """The steps that were taken so far, for whoever ends the measurement early."""
+class StepRecorder:
+    """Records each step's time as the step ends, so that a measurement that is ended early keeps what it has."""
 
     def __init__(self) -> None:
         self.warmup_steps: list[float] = []
@@ -63,24 +63,24 @@ class Taken:
 
 
 def measure(
-    workload: Workload, cell: Cell, phases: Phases, taken: Taken | None = None
+    workload: Workload, cell: Cell, phases: Phases, recorder: StepRecorder | None = None
 ) -> tuple[Phases, Samples, CpuUse]:
-    """Run first step, warm-up and timed window of `workload`; `taken` is told of each step as it ends.
+    """Run first step, warm-up and timed window of `workload`; `recorder` receives each step as it ends.
 
     Returns `phases` completed, the raw samples, and who used the CPUs from just before the window to just after it. All
     times are wall seconds of `time.perf_counter`.
     """
-    taken = taken or Taken()
+    recorder = recorder or StepRecorder()
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
-    reached_steady, warmup_seconds = _warm_up(workload, cell, taken.warmup_steps)
+    reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
     counters = read_cpu_counters()
-    events, steady_seconds = _run_window(workload, cell, taken.steps)
+    events, steady_seconds = _run_window(workload, cell, recorder.steps)
     cpu_use = compare_cpu_counters(counters, read_cpu_counters())
     samples = Samples(
-        warmup_step_seconds=tuple(taken.warmup_steps),
-        step_seconds=tuple(taken.steps),
+        warmup_step_seconds=tuple(recorder.warmup_steps),
+        step_seconds=tuple(recorder.steps),
         device_step_seconds=_read_events(workload.device_timer, events),
         reached_steady=reached_steady,
     )
@@ -107,7 +107,7 @@ def is_steady(step_seconds: list[float]) -> bool:
     """Whether the last steps take as long as the ones before them (see the STEADY constants).
 
     Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends
-    later. Fast and slow steps in turns never pass. The raw series is stored for whoever wants to look closer.
+    later. Fast and slow steps in turns never pass. The raw series is stored: a reader can cut the warm-up elsewhere.
     """
     num_steps = 1 if step_seconds[-1] >= STEADY_LONG_STEP_SECONDS else STEADY_NUM_STEPS
     if len(step_seconds) < 2 * num_steps:

@@ -1,7 +1,8 @@
-"""What this host's CPUs can do: a framework's matrix product, measured once per boot, in; Peaks out.
+"""Measures the peak rate of this host's CPUs with a framework's matrix product, once per boot.
 
-Kept in a small file, so that every cell of a run is held against the same figure: the best of all frameworks on this
-host with as many threads in this precision. Bandwidth is not measured: a CPU's roofline is that of arithmetic alone.
+The figure is kept in a small file, so that every cell of a run is compared with the same one: the best of all
+frameworks on this host with as many threads in this precision. Bandwidth is not measured: a CPU's roofline is that of
+arithmetic alone.
 """
 
 import json

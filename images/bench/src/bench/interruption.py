@@ -1,7 +1,7 @@
-"""SIGTERM or the end of the time in, the record of what was measured so far out, within the grace period.
+"""Ends a measurement on SIGTERM or at its time limit, and delivers what was measured so far within the grace period.
 
-A thread of its own acts: the main thread may be deep in a kernel or a compilation when the signal comes. The signal
-reaches it through a pipe that the interpreter's own handler, in C, writes to at once.
+A thread of its own does this: the main thread may be deep in a kernel or a compilation when the signal comes. The
+signal reaches the thread through a pipe that the interpreter's handler, in C, writes to at once (signal.set_wakeup_fd).
 """
 
 import os
@@ -19,32 +19,32 @@ from bench.exit_codes import EXIT_PREEMPTED
 from bench.schema import Failure, Result
 
 GRACE_SECONDS = 60.0
-"""What a pod has between SIGTERM and SIGKILL where nothing else is said."""
+"""Time between SIGTERM and SIGKILL: the default of terminationGracePeriodSeconds in a profile."""
 MARGIN_SECONDS = 5.0
-"""Of the grace period, kept for the end of the process."""
+"""The part of the grace period that is kept for the end of the process."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interruption:
-    """Ends the process early, but not without a record."""
+    """Watches for SIGTERM and the time limit, and ends the process with a record."""
 
     attempt: Attempt
     terminal: Delivery
-    """For a record that ends the repeat: its time is over."""
+    """Delivers a record that ends the repeat: a complete one, or that of a timeout."""
     interrupted: Delivery
-    """For one beside the results: the repeat is measured again."""
+    """Delivers a partial record beside the results: the repeat is measured again."""
     timeout_seconds: float | None
     grace_seconds: float = GRACE_SECONDS
     end: Callable[[int], None] = os._exit
 
     def watch(self) -> None:
-        """Begin to watch for SIGTERM and the end of the time; call it in the main thread."""
+        """Start to watch for SIGTERM and the time limit. Call it in the main thread, where Python sets handlers."""
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
         signal.signal(signal.SIGTERM, lambda number, frame: None)
         signal.set_wakeup_fd(writable)
-        # A data loader's processes end as they always do, also in the instant in which they are made.
-        os.register_at_fork(before=_block, after_in_parent=_unblock, after_in_child=_forget)
+        # SIGTERM ends a data loader's processes as usual, also one that arrives while they are being forked.
+        os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_restore_sigterm)
         threading.Thread(target=self._wait, args=(readable,), name="interruption", daemon=True).start()
 
     def _wait(self, readable: int) -> None:
@@ -77,16 +77,16 @@ class Interruption:
         return delivery.deliver(result, deadline=time.monotonic() + self.grace_seconds - MARGIN_SECONDS)
 
 
-def _forget() -> None:
-    """Have a child process meet SIGTERM as if there were no handler."""
+def _restore_sigterm() -> None:
+    """Restore SIGTERM's default action in a forked child."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _unblock()
+    _unblock_sigterm()
 
 
-def _block() -> None:
+def _block_sigterm() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
-def _unblock() -> None:
+def _unblock_sigterm() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,6 +1,6 @@
-"""What is seen of the machine around one measurement: a Cell in; GpuUse, Roofline and Validity out.
+"""Observes the machine around one measurement: idle GPUs before it, memory, GPU counters and roofline after it.
 
-Nothing here happens inside the timed window. What fails here costs no timing: it is noted in `failures`.
+Nothing here happens inside the timed window. A probe that fails is noted in `failures` and does not end the attempt.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Observer:
         """One line for each probe that failed."""
 
     def read_baseline(self) -> None:
-        """Look at the cell's GPUs, before the framework is imported: it takes memory as soon as it starts."""
+        """Read the state of the cell's GPUs, before the framework is imported: it takes memory as soon as it starts."""
         if self._cell.device == "gpu":
             self.gpu_use = self.try_probe("GPU baseline", lambda: read_gpu_baselines(self._cell.num_gpus), ())
         if self.gpu_use:

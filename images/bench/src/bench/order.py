@@ -1,4 +1,4 @@
-"""What one container is asked to do: its environment variables in, an Order out.
+"""Order: what one measuring process is asked to do, passed to it in environment variables.
 
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
 BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.schema import Cell
-from bench.store_keys import NAME
+from bench.store.keys import NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,12 @@ class Order:
     node: str | None = None
     """The machine that the container runs on; None: its own host name is the machine's."""
     timeout_seconds: float | None = None
-    """How long the attempt may take, import included; None: somebody else sees to it."""
+    """How long the attempt may take, import included; None: the parent enforces the limit."""
     parent_pid: int | None = None
     """The process to die with; None in a container, where there is no runner beside it."""
 
     def to_variables(self) -> dict[str, str]:
-        """Return the environment variables that `read_order` reads this order from."""
+        """Return the environment variables that `from_variables` reads this order from."""
         variables = {
             "BENCH_CELL": self.cell.model_dump_json(),
             "BENCH_RUN_ID": self.run_id,

@@ -1,4 +1,4 @@
-"""What a framework says when memory runs out in, the bytes that it had asked for out. Imports no framework."""
+"""Finds in a framework's out-of-memory message how many bytes it had asked for. Imports no framework."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What GPUs can do at most: the name that NVML gives a device in, its Peaks out.
+"""The peak rates of GPUs by the name that NVML gives them, with their sources.
 
 Dense figures: where the vendor gives those of structured sparsity, halved. TFLOP/s as printed, at the clock that
 the vendor took for them: float32 at the highest, Hopper's tensor cores below it (1830 of 1980 MHz on an H100 SXM).
@@ -12,7 +12,7 @@ from bench.schema import Precision
 
 @dataclass(frozen=True, kw_only=True)
 class Peaks:
-    """What the devices of a cell can do at most in its precision. None: not known."""
+    """The peak rates of a cell's devices together, in its precision. None: not known."""
 
     flops_per_second: float | None
     bytes_per_second: float | None

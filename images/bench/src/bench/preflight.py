@@ -1,4 +1,4 @@
-"""An Order in, nothing or one sentence out: whether this container can do what is asked, before it is tried."""
+"""Checks that this container has the memory, disk and GPUs that its cell needs, before anything is imported."""
 
 import shutil
 import tempfile
@@ -11,32 +11,32 @@ from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
 from bench.validity import MAX_FOREIGN_BYTES
 
-# What importing the largest framework and building a small model takes; less cannot end well.
+# What importing the largest framework and building a small model takes.
 MIN_MEMORY_BYTES = 1024**3
 # Caches of compiled kernels and of the host's peak.
 MIN_DISK_BYTES = 64 * 1024**2
 
 
 class DeviceInUseError(UserError):
-    """Somebody else uses the GPU: another try, or another node, may go well."""
+    """Another process uses the GPU: a later try, or another node, may succeed."""
 
 
 def check_place(order: Order) -> None:
-    """Raise UserError with everything that this container lacks for the order's cell; DeviceInUseError, see there."""
-    gpus, gpu_faults = _look_at_gpus(order.cell)
-    faults = [*_list_memory_faults(), *_list_disk_faults(), *gpu_faults]
-    if faults:
-        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join(faults)}")
+    """Raise UserError with everything that this container lacks for the cell, or DeviceInUseError for a busy GPU."""
+    gpus, gpu_errors = _look_at_gpus(order.cell)
+    errors = [*_list_memory_errors(), *_list_disk_errors(), *gpu_errors]
+    if errors:
+        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join(errors)}")
     _refuse_foreign_users(order.cell, gpus)
 
 
-def _list_memory_faults() -> Iterator[str]:
+def _list_memory_errors() -> Iterator[str]:
     limit = read_memory_limit_bytes()
     if limit is not None and limit < MIN_MEMORY_BYTES:
         yield f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB"
 
 
-def _list_disk_faults() -> Iterator[str]:
+def _list_disk_errors() -> Iterator[str]:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     if free < MIN_DISK_BYTES:
@@ -44,7 +44,7 @@ def _list_disk_faults() -> Iterator[str]:
 
 
 def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str]]:
-    """Return what the cell's GPUs do at present, and what is missing; neither for a cell on a CPU."""
+    """Return the present use of the cell's GPUs and what is missing of them; both are empty for a cell on a CPU."""
     if cell.device != "gpu":
         return (), []
     try:

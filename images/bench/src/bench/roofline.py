@@ -1,4 +1,4 @@
-"""The roofline of a step: a Cell, its median step and the device's Peaks in, a Roofline out.
+"""Computes the roofline of a step: the least time that its operations and bytes take on the device.
 
 Williams, Waterman and Patterson, "Roofline" (CACM 52, 2009): no step is faster than its operations at the peak rate,
 nor than its bytes at the memory's bandwidth.

@@ -1,4 +1,4 @@
-"""The verdict on a measurement: what was measured and what was seen around it in, a Validity with its reasons out."""
+"""Judges whether a measurement is valid. Every bound is a constant here, with its reason or source."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ MIN_LONG_STEPS = 3
 MIN_LONG_WINDOW_SECONDS = 5.0
 
 # throttled. nvbench discards what ran below 75% of the clock (NVIDIA/nvbench, pull request 231): then heat or the power
-# limit is measured, not the device. A power limit in force is no fault by itself; the clock that it leaves is judged.
+# limit is measured, not the device. A power limit in force is accepted by itself; the clock that it leaves is judged.
 MIN_CLOCK_SHARE = 0.75
 # What cooling or supply force on a device makes it faulty at any clock. One sample in twenty may catch a passing one.
 FAULTY_REASONS = (SOFTWARE_THERMAL, HARDWARE_SLOWDOWN, HARDWARE_THERMAL, HARDWARE_POWER_BRAKE)
@@ -70,8 +70,8 @@ GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """All that a verdict rests on."""
+class ValidityInputs:
+    """Everything that a verdict is based on."""
 
     cell: Cell
     phases: Phases
@@ -84,28 +84,28 @@ class Evidence:
     roofline: Roofline | None
 
 
-def judge(evidence: Evidence) -> Validity:
+def judge(inputs: ValidityInputs) -> Validity:
     """Return the verdict on a measurement: the gravest of all reasons that hold, `valid` without any."""
-    found = [Reason(verdict=verdict, message=text) for check in CHECKS for verdict, text in check(evidence)]
+    found = [Reason(verdict=verdict, message=text) for check in CHECKS for verdict, text in check(inputs)]
     reasons = tuple(sorted(found, key=lambda reason: GRAVITY.index(reason.verdict)))
     verdict = reasons[0].verdict if reasons else "valid"
-    return Validity(verdict=verdict, reasons=reasons, unchecked=tuple(_list_unchecked(evidence)))
+    return Validity(verdict=verdict, reasons=reasons, unchecked=tuple(_list_unchecked(inputs)))
 
 
 Found = Iterator[tuple[Verdict, str]]
 
 
-def _check_device(evidence: Evidence) -> Found:
-    asked = evidence.cell.device
-    if evidence.device_kind not in (None, asked):
-        yield "wrong-device", f"the step's output lives on the {evidence.device_kind}, the cell asks for the {asked}"
+def _check_device(inputs: ValidityInputs) -> Found:
+    asked = inputs.cell.device
+    if inputs.device_kind not in (None, asked):
+        yield "wrong-device", f"the step's output lives on the {inputs.device_kind}, the cell asks for the {asked}"
 
 
-def _check_roofline(evidence: Evidence) -> Found:
-    roofline = evidence.roofline
+def _check_roofline(inputs: ValidityInputs) -> Found:
+    roofline = inputs.roofline
     if roofline is None:
         return
-    bound = find_peak_bound(evidence.cell)
+    bound = find_peak_bound(inputs.cell)
     if roofline.share_of_peak is not None and roofline.share_of_peak > bound:
         yield (
             "over-peak",
@@ -120,8 +120,8 @@ def _check_roofline(evidence: Evidence) -> Found:
         )
 
 
-def _check_gpu_neighbours(evidence: Evidence) -> Found:
-    for gpu in evidence.gpu_use:
+def _check_gpu_neighbours(inputs: ValidityInputs) -> Found:
+    for gpu in inputs.gpu_use:
         if gpu.foreign_processes:
             pids = ", ".join(str(process.pid) for process in gpu.foreign_processes)
             yield "contaminated", f"{gpu.uuid} was computing for others before the start (process {pids})"
@@ -130,11 +130,11 @@ def _check_gpu_neighbours(evidence: Evidence) -> Found:
             yield "contaminated", f"{used:.0f} MiB of {gpu.uuid} were in use before the start, more than {bound:.0f}"
 
 
-def _check_cpu_neighbours(evidence: Evidence) -> Found:
-    use = evidence.cpu_use
+def _check_cpu_neighbours(inputs: ValidityInputs) -> Found:
+    use = inputs.cpu_use
     busy = f"others kept {use.other_cores or 0.0:.1f} of {use.num_machine_cores} cores busy"
-    if evidence.cell.device == "cpu":
-        needed = evidence.num_threads  # they wait for the slowest among them
+    if inputs.cell.device == "cpu":
+        needed = inputs.num_threads  # they wait for the slowest among them
         if is_short_of_cores(use, needed):
             missing = count_missing_cores(use, needed)
             yield (
@@ -153,8 +153,8 @@ def _check_cpu_neighbours(evidence: Evidence) -> Found:
         )
 
 
-def _check_clocks(evidence: Evidence) -> Found:
-    for gpu in evidence.gpu_use:
+def _check_clocks(inputs: ValidityInputs) -> Found:
+    for gpu in inputs.gpu_use:
         if gpu.sm_clock_mhz and gpu.max_sm_clock_mhz:
             share = median(gpu.sm_clock_mhz) / gpu.max_sm_clock_mhz
             if share < MIN_CLOCK_SHARE:
@@ -169,11 +169,11 @@ def _check_clocks(evidence: Evidence) -> Found:
                 yield "throttled", f"{gpu.uuid}: {name} in {seen:.0%} of samples, more than {MAX_FAULTY_SHARE:.0%}"
 
 
-def _check_quota(evidence: Evidence) -> Found:
-    use = evidence.cpu_use
+def _check_quota(inputs: ValidityInputs) -> Found:
+    use = inputs.cpu_use
     if use.throttled_seconds is None:
         return
-    share = use.throttled_seconds / (use.window_seconds * evidence.num_threads)
+    share = use.throttled_seconds / (use.window_seconds * inputs.num_threads)
     if share > MAX_THROTTLED_SHARE:
         yield (
             "throttled",
@@ -182,8 +182,8 @@ def _check_quota(evidence: Evidence) -> Found:
         )
 
 
-def _check_length(evidence: Evidence) -> Found:
-    num_steps, seconds = len(evidence.samples.step_seconds), evidence.phases.steady_seconds or 0.0
+def _check_length(inputs: ValidityInputs) -> Found:
+    num_steps, seconds = len(inputs.samples.step_seconds), inputs.phases.steady_seconds or 0.0
     if seconds < MIN_WINDOW_SECONDS:
         yield "too-short", f"the timed window lasted {seconds:.2f} s, less than {MIN_WINDOW_SECONDS} s"
     if num_steps < (MIN_STEPS if seconds < MIN_LONG_WINDOW_SECONDS else MIN_LONG_STEPS):
@@ -194,17 +194,17 @@ def _check_length(evidence: Evidence) -> Found:
         )
 
 
-def _check_drift(evidence: Evidence) -> Found:
-    if not evidence.samples.reached_steady:
+def _check_drift(inputs: ValidityInputs) -> Found:
+    if not inputs.samples.reached_steady:
         yield "not-steady", "the warm-up ended at its time limit, before the series was steady"
-    steps = evidence.samples.step_seconds
+    steps = inputs.samples.step_seconds
     drift, bound = measure_drift(steps), find_drift_bound(steps)
     if abs(drift) > bound and are_thirds_apart(steps):
         yield "not-steady", f"the last third of the window is {drift:+.1%} off the first, more than {bound:.1%}"
 
 
-def _check_spread(evidence: Evidence) -> Found:
-    spread = measure_spread(evidence.samples.step_seconds)
+def _check_spread(inputs: ValidityInputs) -> Found:
+    spread = measure_spread(inputs.samples.step_seconds)
     if spread > MAX_SPREAD:
         yield "noisy", f"steps spread by {spread:.0%} around their median, more than {MAX_SPREAD:.0%}"
 
@@ -278,9 +278,9 @@ def _list_block_medians(steps: Sequence[float]) -> list[float]:
     return [median(steps[start:end]) for start, end in pairwise(ends)]
 
 
-def _list_unchecked(evidence: Evidence) -> Iterator[str]:
-    gpus = evidence.gpu_use
-    if evidence.cell.device == "gpu" and not (gpus and all(gpu.sm_clock_mhz and gpu.max_sm_clock_mhz for gpu in gpus)):
+def _list_unchecked(inputs: ValidityInputs) -> Iterator[str]:
+    gpus = inputs.gpu_use
+    if inputs.cell.device == "gpu" and not (gpus and all(gpu.sm_clock_mhz and gpu.max_sm_clock_mhz for gpu in gpus)):
         yield "clocks of the GPU not observed"
 
 

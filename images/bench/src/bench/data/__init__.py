@@ -1,1 +1,1 @@
-"""Real data: a Cell with a `data_dir` in, batches on the host out. One module per framework: its own input pipeline."""
+"""Input pipelines for real data, one module per framework; each yields batches on the host."""

@@ -1,4 +1,4 @@
-"""CIFAR-10's binary files as a sequence: paths in, one image and its label per index out. Imports no framework."""
+"""Reads CIFAR-10's binary files as a sequence of images with labels. Imports no framework."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The files of a `data_dir`: a Cell in, checked paths out. A fault is one message, before the first step. No framework.
+"""Finds and checks the files of a `data_dir` before the first step. Imports no framework.
 
 Every file is read once here, so a pipeline starts with whatever the page cache can hold of them.
 """

@@ -1,4 +1,4 @@
-"""Whether an image file is whole: a JPEG or PNG file in, what is wrong with it out. Decodes nothing."""
+"""Checks whether a JPEG or PNG file is whole, without decoding it."""
 
 import struct
 import zlib

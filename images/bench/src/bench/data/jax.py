@@ -1,4 +1,4 @@
-"""JAX's input pipeline, Grain: a Cell with a `data_dir` in, an endless iterator of batches on the host out.
+"""Yields endless batches of real data for JAX through Grain.
 
 JAX has no loader of its own; Grain is the one that its authors make. Grain decodes no images: Pillow does.
 """
@@ -78,7 +78,7 @@ def read_pairs(cell: Cell) -> Any:
 def repeat_prepared(cell: Cell, source: Any, prepare: Callable[[Any, np.random.Generator], Any], *, stream: int) -> Any:
     """Return `source` without end, each element prepared; shuffled anew in each epoch for training.
 
-    `stream` tells the random numbers of one dataset from those of another.
+    `stream` separates the random numbers of one dataset from those of another.
     """
     seed = (cell.seed + stream) % 2**32
     dataset = grain.MapDataset.source(source)

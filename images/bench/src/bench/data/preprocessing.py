@@ -1,4 +1,4 @@
-"""What every pipeline does to a sample, as numbers: the same work in each framework. docs/data.md says it in words."""
+"""The constants of preprocessing, shared so that each framework's pipeline does the same work; see docs/data.md."""
 
 from bench.schema import Cell
 

@@ -1,4 +1,4 @@
-"""PyTorch's input pipeline: a Cell with a `data_dir` in, an endless iterator of batches on the host out."""
+"""Yields endless batches of real data for PyTorch through torch.utils.data and torchvision."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def open_pipeline(cell: Cell, num_threads: int) -> Iterator[Batch]:
         generator=torch.Generator().manual_seed(cell.seed),
     )
     # Starts the workers now: they belong to building, not to the first step.
-    return _raise_faults(iter(loader))
+    return _raise_errors(iter(loader))
 
 
 class EndlessSampler(Sampler[tuple[int, ...]]):
@@ -111,18 +111,18 @@ class ImagePairs(Dataset[Any]):
             ]
         )
 
-    def __getitem__(self, indices: tuple[int, int]) -> "Batch | Fault":
+    def __getitem__(self, indices: tuple[int, int]) -> "Batch | SampleError":
         leave_if_orphaned()
         try:
             images = [decode(domain[index]) for domain, index in zip(self._domains, indices, strict=True)]
         except UserError as error:
-            return Fault(str(error))
+            return SampleError(str(error))
         return tuple(map(self._transform, images))
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A user's fault on its way out of a worker: DataLoader would wrap an exception's message in a traceback."""
+class SampleError:
+    """A UserError's message on its way out of a worker: DataLoader would wrap an exception in a traceback."""
 
     message: str
 
@@ -136,12 +136,12 @@ def decode(path: Path) -> Tensor:
 
 
 def collate(samples: list[Any]) -> Any:
-    """Return the samples as one batch, or the first fault among them."""
-    return next((sample for sample in samples if isinstance(sample, Fault)), None) or default_collate(samples)
+    """Return the samples as one batch, or the first error among them."""
+    return next((sample for sample in samples if isinstance(sample, SampleError)), None) or default_collate(samples)
 
 
-def _raise_faults(batches: Iterator[Any]) -> Iterator[Batch]:
+def _raise_errors(batches: Iterator[Any]) -> Iterator[Batch]:
     for batch in batches:
-        if isinstance(batch, Fault):
+        if isinstance(batch, SampleError):
             raise UserError(batch.message)
         yield tuple(batch)

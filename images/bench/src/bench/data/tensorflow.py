@@ -1,4 +1,4 @@
-"""TensorFlow's input pipeline, tf.data: a Cell with a `data_dir` in, an endless iterator of batches on the host out."""
+"""Yields endless batches of real data for TensorFlow through tf.data."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,7 +125,7 @@ def normalize(image: Any, mean: Any, std: Any) -> Any:
 
 
 def _name_damaged_image(batches: Iterator[Any], paths: tuple[Path, ...]) -> Iterator[tuple[Any, ...]]:
-    """Pass the batches on; where one cannot be made, find the image that is at fault: tf.data does not name it."""
+    """Pass the batches on; where one cannot be made, find the damaged image, which tf.data does not name."""
     while True:
         try:
             yield next(batches)

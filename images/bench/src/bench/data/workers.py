@@ -1,4 +1,4 @@
-"""Worker processes of a pipeline: what each does when it starts, so that none outlives the measuring process."""
+"""Ends the worker processes of a pipeline with the measuring process."""
 
 import os
 import threading

@@ -1,1 +1,1 @@
-"""The frameworks: a Cell in, a Workload for the harness out. One file per framework."""
+"""The frameworks, each of which builds the workload of a cell for the harness."""

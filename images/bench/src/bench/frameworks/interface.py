@@ -1,4 +1,4 @@
-"""What a framework must offer to be measured: one class per framework, found by its name."""
+"""The interface of a framework, and its import by the framework's name."""
 
 from importlib import import_module
 from typing import Protocol, cast
@@ -13,7 +13,7 @@ class Framework(Protocol):
     versions: dict[str, str]
     """Package name to version of what the framework brings."""
     settings: dict[str, str | int | bool]
-    """The switches as they stand."""
+    """The framework's switches and their present values."""
     cuda_version: str | None
     cudnn_version: str | None
 
@@ -24,7 +24,7 @@ class Framework(Protocol):
         """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether `error`, which is no MemoryError, says that memory ran out."""
+        """Whether `error`, which is no MemoryError, means that memory ran out."""
 
 
 def load_framework(cell: Cell, num_threads: int) -> Framework:

@@ -1,4 +1,4 @@
-"""JAX with Keras 3: a Cell in, a Workload for the harness out."""
+"""Builds and steps workloads in JAX with Keras 3."""
 
 import os
 import re
@@ -81,7 +81,7 @@ class Jax:
         return max(allocated, default=None), max(reserved, default=None)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether an allocator of XLA gave up (a plain runtime error: told by its code)."""
+        """Whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 

@@ -1,4 +1,4 @@
-"""PyTorch: a Cell in, a Workload for the harness out."""
+"""Sets PyTorch up for a cell and builds its workload, on one GPU or several."""
 
 import weakref
 from collections.abc import Callable
@@ -81,7 +81,7 @@ class PyTorch:
         return max(torch.cuda.max_memory_allocated(), captured), torch.cuda.max_memory_reserved()
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether an allocator gave up (all but CUDA's caching one raise a plain RuntimeError: told by its words)."""
+        """Whether an allocator gave up (all but CUDA's caching one raise a RuntimeError, known by its message)."""
         if isinstance(error, torch.OutOfMemoryError):
             return True
         return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY_WORDS)

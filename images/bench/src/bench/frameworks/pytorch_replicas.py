@@ -1,4 +1,4 @@
-"""Several GPUs in PyTorch: a Cell in, a Workload out that steps one process per GPU together (DistributedDataParallel).
+"""Steps a cell on several GPUs in PyTorch, one process per GPU (DistributedDataParallel).
 
 This process steps the first GPU and is the one that is timed. A step starts with one byte to every other process and
 ends when each has answered: it lasts as long as the slowest.
@@ -79,7 +79,7 @@ def _start_replica(cell: Cell, num_threads: int, rank: int, rendezvous: Path) ->
 def serve_replica(
     cell: Cell, num_threads: int, rank: int, rendezvous: Path, connection: Connection, parent_pid: int
 ) -> None:
-    """Build one GPU's share and step it whenever told to, until the connection closes."""
+    """Build one GPU's share and step it for every byte received, until the connection closes."""
     from bench.frameworks.pytorch import set_switches
 
     die_with_parent(parent_pid)

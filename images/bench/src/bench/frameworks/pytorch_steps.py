@@ -1,4 +1,4 @@
-"""Steps in PyTorch: a task's parts or its inference in, something that runs one step on given inputs out."""
+"""Training and inference steps in PyTorch, made of a task's parts; one can be captured as a CUDA graph."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

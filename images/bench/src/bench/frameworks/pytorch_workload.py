@@ -1,4 +1,4 @@
-"""One PyTorch model on one device: a Cell in, a Workload out, stepped op by op or compiled."""
+"""Builds and steps a cell's PyTorch model on one device, op by op or compiled."""
 
 from collections.abc import Iterator
 

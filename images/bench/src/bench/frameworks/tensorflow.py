@@ -1,4 +1,4 @@
-"""TensorFlow with Keras 3: a Cell in, a Workload for the harness out."""
+"""Builds and steps workloads in TensorFlow with Keras 3."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""What can be read of the machine: /proc, the cgroup and NVML in, plain numbers and an Environment out."""
+"""Probes that read the state of the machine from /proc, the cgroup and NVML."""

@@ -1,4 +1,4 @@
-"""Where this process's cgroup lies, v1 or v2: a controller's name in, directories out, the process's own first."""
+"""Finds the directories of this process's cgroup and its parents, v1 or v2."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 
 def list_cgroups(controller: str, membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> Iterator[Path]:
-    """Yield this process's cgroup directories for `controller`, each with its parents; not all of them exist.
+    """Yield this process's cgroup directory for `controller`, then its parents; not all of them exist.
 
     In a container /proc may show the path on the host, while the mount shows the container's own group as its root.
     """

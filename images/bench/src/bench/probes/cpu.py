@@ -1,4 +1,4 @@
-"""CPU cores, quota and threads: the scheduler's mask and the cgroup in, counts out. Sets every library's threads."""
+"""Reads cores, CPU quota and processor name, and sets every library's number of threads."""
 
 import math
 import os
@@ -30,7 +30,7 @@ def count_threads() -> int:
 
 
 def limit_library_threads(num_threads: int) -> None:
-    """Tell every numeric library its number of threads. Works only before the library is imported."""
+    """Set every numeric library's number of threads. Works only before the library is imported."""
     for variable in THREAD_VARIABLES:
         os.environ[variable] = str(num_threads)
 

@@ -1,4 +1,4 @@
-"""Who uses the CPUs: two readings of the kernel's counters in, a CpuUse out. Needs no root.
+"""Measures who uses the CPUs between two readings of the kernel's counters. Needs no root.
 
 The counters of /proc tick in hundredths of a second (SC_CLK_TCK): over a window of 0.5 s the cores are exact to 0.04.
 """
@@ -23,7 +23,7 @@ BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaCounters:
-    """What the cgroup's quota has done so far (cpu.stat)."""
+    """The counters of the cgroup's CPU quota (cpu.stat)."""
 
     num_periods: int
     num_throttled_periods: int
@@ -110,7 +110,7 @@ def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]
 
 
 def read_quota_counters(group: Path) -> QuotaCounters | None:
-    """Return what `group`'s quota has done (v2: throttled_usec, v1: throttled_time in ns); None: it does not tell."""
+    """Return what `group`'s quota has done (v2: throttled_usec, v1: throttled_time in ns); None: not counted there."""
     stat = group / "cpu.stat"
     if not stat.exists():
         return None

@@ -1,4 +1,4 @@
-"""Where a repeat runs: a set-up framework in, an Environment record out."""
+"""Records the environment of a repeat: machine, libraries and the switches that change times or precision."""
 
 import os
 import platform

@@ -1,6 +1,6 @@
-"""The GPUs of a cell as NVML sees them: their number in, Gpu records, and a GpuUse for each out.
+"""Reads a cell's GPUs through NVML: what they are, and their use by this and other processes.
 
-Apart from the timing: once before the framework starts, and through a sampling pass after the timed window.
+Only outside the timed window: before the framework starts, and in a sampling pass after the window.
 """
 
 import threading
@@ -51,7 +51,7 @@ class Sample:
 
 @dataclass(kw_only=True)
 class Pass:
-    """What a sampling pass saw of one device."""
+    """The samples of one device in a sampling pass."""
 
     window_seconds: float = 0.0
     num_steps: int = 0

@@ -1,4 +1,4 @@
-"""Memory of the process and the machine: /proc in, bytes out."""
+"""Reads memory limits and peaks of the process, its cgroup and the machine."""
 
 from pathlib import Path
 

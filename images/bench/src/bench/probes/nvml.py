@@ -1,7 +1,7 @@
-"""NVIDIA's management library: devices that this process may use in, what each tells out; None where it does not.
+"""Wraps NVIDIA's management library, NVML; the only module that calls it. What cannot be read is None.
 
-The only module that calls NVML. A device may not support a question (a MIG slice has no power of its own), a driver may
-not know it yet, a container may not be allowed to ask it.
+A device may not support a query (a MIG slice has no power of its own), a driver may not know it yet, a container may
+not be allowed to make it.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
-Units are in the names: seconds, bytes. A reader of version 2 refuses other versions in words.
+Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
 """
 
 from typing import Any
@@ -22,6 +22,7 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
+from bench.schema.reading import InvalidDocumentError, read_result, read_run
 from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
@@ -42,6 +43,7 @@ __all__ = [
     "Framework",
     "Gpu",
     "GpuUse",
+    "InvalidDocumentError",
     "LeftOutCell",
     "Memory",
     "MissingRepeat",
@@ -61,6 +63,8 @@ __all__ = [
     "Verdict",
     "export_json_schema",
     "hash_text",
+    "read_result",
+    "read_run",
 ]
 
 

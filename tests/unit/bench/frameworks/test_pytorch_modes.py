@@ -1,22 +1,14 @@
 """PyTorch's modes, precisions, parts and replicas, asked once by a program in the image's environment."""
 
-import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bench.schema import Framework
+from framework_programs import Answers, ask
 
-Answers = dict[str, Any]
-
-PROGRAM = Path(__file__).parent / "programs" / "check_pytorch_modes.py"
-ROOT = Path(__file__).parents[3]
-PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
 POOL_SIZE = 50
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler on a CPU")
@@ -24,24 +16,20 @@ pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile n
 
 @pytest.fixture(scope="module")
 def answers(interpreters: dict[Framework, Path]) -> Answers:
-    command = [str(interpreters["pytorch"]), str(PROGRAM)]
-    process = subprocess.run(command, env={**os.environ, "PYTHONPATH": PYTHONPATH}, capture_output=True, text=True)
-    assert 0 == process.returncode, process.stderr[-3000:]
-    found: Answers = json.loads(process.stdout.splitlines()[-1])
-    return found
+    return ask(interpreters["pytorch"], "check_pytorch_modes.py")
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 1e-2)])
 def test_compiled_steps_learn_what_eager_steps_learn(answers: Answers, precision: str, tolerance: float) -> None:
     eager, compiled = (answers["training"][f"{mode} {precision}"]["losses"] for mode in ("eager", "compiled"))
-    assert np.ravel(eager) == pytest.approx(np.ravel(compiled), rel=tolerance)
+    assert np.ravel(compiled) == pytest.approx(np.ravel(eager), rel=tolerance)
 
 
 def test_half_precision_is_used_and_is_near_to_full_precision(answers: Answers) -> None:
     full, half = (np.ravel(answers["training"][f"eager {precision}"]["losses"]) for precision in ("fp32", "bf16"))
     assert not np.array_equal(full, half)
-    assert full == pytest.approx(half, rel=2e-2)
-    assert full == pytest.approx(np.ravel(answers["scaled"]["losses"]), rel=2e-2)  # fp16 with its loss scaled
+    assert half == pytest.approx(full, rel=2e-2)
+    assert np.ravel(answers["scaled"]["losses"]) == pytest.approx(full, rel=2e-2)  # fp16 with its loss scaled
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 1e-3)])
@@ -49,30 +37,34 @@ def test_compiled_inference_gives_what_eager_inference_gives(
     answers: Answers, precision: str, tolerance: float
 ) -> None:
     eager, compiled = (answers["inference"][f"{mode} {precision}"] for mode in ("eager", "compiled"))
-    assert eager == pytest.approx(compiled, abs=tolerance)
+    assert compiled == pytest.approx(eager, abs=tolerance)
 
 
 def test_inference_in_bf16_has_weights_of_eight_bits_of_mantissa(answers: Answers) -> None:
     """A bfloat16 is a float32 whose lower 16 bits are zero."""
     for mode, is_half in (("eager bf16", True), ("compiled bf16", True), ("eager fp32", False)):
         bits = np.array(answers["inference"][mode], dtype=np.float32).view(np.uint32)
-        assert is_half == bool((bits & 0xFFFF == 0).all())
+        assert bool((bits & 0xFFFF == 0).all()) == is_half
 
 
 def test_the_record_says_what_was_decided_for_the_mode(answers: Answers) -> None:
     eager, compiled = (answers["training"][f"{mode} fp32"]["settings"] for mode in ("eager", "compiled"))
-    assert ("contiguous (NCHW)", False, "default Adam") == tuple(
-        eager[name] for name in ("memory_format", "torch_compile", "optimizer")
+    assert tuple(eager[name] for name in ("memory_format", "torch_compile", "optimizer")) == (
+        "contiguous (NCHW)",
+        False,
+        "default Adam",
     )
-    assert ("channels last (NHWC)", True, "fused Adam") == tuple(
-        compiled[name] for name in ("memory_format", "torch_compile", "optimizer")
+    assert tuple(compiled[name] for name in ("memory_format", "torch_compile", "optimizer")) == (
+        "channels last (NHWC)",
+        True,
+        "fused Adam",
     )
-    assert False is eager["cuda_graph"] is compiled["cuda_graph"]  # there is no CUDA here
-    assert {"cpu"} == {answer["device_kind"] for answer in answers["training"].values()}
+    assert (eager["cuda_graph"], compiled["cuda_graph"]) == (False, False)  # there is no CUDA here
+    assert {answer["device_kind"] for answer in answers["training"].values()} == {"cpu"}
 
 
 def test_every_network_is_trained(answers: Answers) -> None:
-    assert 4 == len(answers["training"]["cyclegan"]["moved"])
+    assert len(answers["training"]["cyclegan"]["moved"]) == 4
     for answer in answers["training"].values():
         assert all(answer["moved"].values())
         assert np.isfinite(answer["losses"]).all()
@@ -80,15 +72,15 @@ def test_every_network_is_trained(answers: Answers) -> None:
 
 def test_a_classifier_without_knowledge_has_the_loss_of_a_guess(answers: Answers) -> None:
     for name, num_classes, tolerance in (("eager fp32", 10, 0.1), ("text-classifier", 2, 0.5)):
-        assert np.log(num_classes) == pytest.approx(answers["training"][name]["losses"][0][0], abs=tolerance)
+        assert answers["training"][name]["losses"][0][0] == pytest.approx(np.log(num_classes), abs=tolerance)
 
 
 def test_cyclegans_generators_run_six_times_and_leave_the_discriminators_alone(answers: Answers) -> None:
     """Two fakes, two cycles, two identities (Zhu et al., arXiv 1703.10593); discriminators are trained in part two."""
     parts = answers["parts"]
-    assert 6 == parts["num_calls_first_part"] == parts["num_calls_step"]
-    assert 0 == parts["num_gradients_first_part"]
-    assert 20 == parts["num_parameters"] == parts["num_gradients_step"]  # five convolutions with bias, twice
+    assert (parts["num_calls_first_part"], parts["num_calls_step"]) == (6, 6)
+    assert parts["num_gradients_first_part"] == 0
+    assert (parts["num_parameters"], parts["num_gradients_step"]) == (20, 20)  # five convolutions with bias, twice
 
 
 def test_the_pool_is_filled_first_and_then_swaps_half_of_the_time(answers: Answers) -> None:
@@ -96,21 +88,21 @@ def test_the_pool_is_filled_first_and_then_swaps_half_of_the_time(answers: Answe
     np.testing.assert_array_equal(shown[:POOL_SIZE], came[:POOL_SIZE])
     is_swapped = (shown != came)[POOL_SIZE:]
     # 950 fair coins: mean 475, standard deviation 15.4; five of them either way.
-    assert 475 == pytest.approx(is_swapped.sum(), abs=5 * 15.4)
+    assert is_swapped.sum() == pytest.approx(475, abs=5 * 15.4)
     assert (came[POOL_SIZE:][is_swapped] < shown[POOL_SIZE:][is_swapped]).all()  # a swap gives an earlier image
 
 
 def test_the_pool_keeps_fifty_images_and_each_comes_out_at_most_once_after_it_went_in(answers: Answers) -> None:
     """A newcomer is passed through, or stored while an older one leaves: nothing is lost, nothing comes twice."""
     came, kept = answers["pool"]["came"], answers["pool"]["kept"]
-    assert POOL_SIZE == len(set(kept))
+    assert len(set(kept)) == POOL_SIZE
     later = came[POOL_SIZE:]
-    assert len(later) == len(set(later))
+    assert len(set(later)) == len(later)
     assert set(answers["pool"]["shown"]) == set(later) | set(kept)
-    assert set() == set(later) & set(kept)
+    assert set(later) & set(kept) == set()
 
 
 def test_two_processes_with_half_the_batch_train_as_one_with_the_whole(answers: Answers) -> None:
     """Adam divides a gradient by its size, so rounding shows where it is next to zero: to 0.1 % of the way gone."""
-    assert [8, 4] == answers["replicas"]["shares"]
+    assert answers["replicas"]["shares"] == [8, 4]
     assert 1e-3 > answers["replicas"]["difference"]

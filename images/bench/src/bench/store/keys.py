@@ -1,4 +1,4 @@
-"""Ids of runs, cells and attempts in, the keys of their objects out, and back."""
+"""The layout of the store: the key of every object, and what a key says about its object."""
 
 import re
 from dataclasses import dataclass

@@ -22,15 +22,9 @@ from bench.probes.cpu_use import (
     read_quota_counters,
 )
 from bench.probes.memory import read_peak_cgroup_bytes
+from file_trees import write_tree
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
-
-
-def write_tree(root: Path, files: dict[str, str]) -> None:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
 
 
 # The quota's periods
@@ -46,7 +40,8 @@ def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Pa
         },
     )
     expected = QuotaCounters(num_periods=40, num_throttled_periods=10, throttled_seconds=2.5)
-    assert expected == read_quota_counters(tmp_path / "v2") == read_quota_counters(tmp_path / "v1")
+    assert read_quota_counters(tmp_path / "v2") == expected
+    assert read_quota_counters(tmp_path / "v1") == expected
 
 
 def test_a_group_that_counts_no_periods_tells_nothing(tmp_path: Path) -> None:
@@ -58,7 +53,7 @@ def test_a_group_that_counts_no_periods_tells_nothing(tmp_path: Path) -> None:
 def test_the_periods_are_those_of_the_group_with_the_tightest_quota(tmp_path: Path) -> None:
     files = {"pod/c1/cpu.max": "max 100000\n", "pod/cpu.max": "200000 100000\n", "cpu.max": "400000 100000\n"}
     write_tree(tmp_path, {"membership": "0::/pod/c1\n"} | {f"root/{name}": text for name, text in files.items()})
-    assert tmp_path / "root/pod" == find_quota_group(tmp_path / "membership", tmp_path / "root")
+    assert find_quota_group(tmp_path / "membership", tmp_path / "root") == tmp_path / "root/pod"
 
 
 # Memory of the cgroup
@@ -80,7 +75,7 @@ def test_the_peak_of_the_nearest_group_is_read(
     tmp_path: Path, lines: str, files: dict[str, str], expected: int | None
 ) -> None:
     write_tree(tmp_path, {"membership": lines} | {f"root/{name}": text for name, text in files.items()})
-    assert expected == read_peak_cgroup_bytes(tmp_path / "membership", tmp_path / "root")
+    assert read_peak_cgroup_bytes(tmp_path / "membership", tmp_path / "root") == expected
 
 
 # The machine's cores
@@ -90,7 +85,7 @@ def test_stolen_time_is_busy_and_waiting_for_disks_is_not(tmp_path: Path) -> Non
     # user nice system idle iowait irq softirq steal guest guest_nice; the guest's 50 are among the user's 100.
     write_tree(tmp_path, {"stat": "cpu  100 20 30 9000 800 4 5 60 50 0\ncpu0 1 2\ncpu1 3 4\nintr 5\n"})
     seconds, num_cores = read_machine_seconds(tmp_path / "stat")
-    assert (219 * TICK, 2) == (seconds, num_cores)
+    assert (seconds, num_cores) == (219 * TICK, 2)
 
 
 def test_a_machine_without_the_file_tells_its_cores_only(tmp_path: Path) -> None:
@@ -150,25 +145,25 @@ BEFORE = CpuCounters(
 
 def test_cores_are_seconds_over_the_seconds_of_the_window() -> None:
     use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=104.0, own_seconds=18.0, busy_seconds=1014.0))
-    assert (4.0, 2.0, 1.5, 8) == (use.window_seconds, use.own_cores, use.other_cores, use.num_machine_cores)
-    assert (None, None, None, None) == (
+    assert (use.window_seconds, use.own_cores, use.other_cores, use.num_machine_cores) == (4.0, 2.0, 1.5, 8)
+    assert (
         use.num_periods,
         use.num_throttled_periods,
         use.throttled_seconds,
         use.energy_joules,
-    )
+    ) == (None, None, None, None)
 
 
 def test_others_cannot_use_less_than_nothing() -> None:
     use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=101.0, own_seconds=12.0, busy_seconds=1001.99))
-    assert 0.0 == use.other_cores
+    assert use.other_cores == 0.0
 
 
 def test_only_the_periods_of_the_window_count() -> None:
     earlier = QuotaCounters(num_periods=100, num_throttled_periods=50, throttled_seconds=5.0)
     later = QuotaCounters(num_periods=120, num_throttled_periods=53, throttled_seconds=5.25)
     use = compare_cpu_counters(replace(BEFORE, quota=earlier), replace(BEFORE, seconds=102.0, quota=later))
-    assert (20, 3, 0.25) == (use.num_periods, use.num_throttled_periods, use.throttled_seconds)
+    assert (use.num_periods, use.num_throttled_periods, use.throttled_seconds) == (20, 3, 0.25)
 
 
 # Energy
@@ -189,7 +184,7 @@ def test_packages_are_read_and_parts_of_them_are_not(tmp_path: Path) -> None:
         write_tree(tmp_path / domain, files)
     packages = read_package_energy(tmp_path)
     assert packages is not None
-    assert [1, 3] == [package.microjoules for package in packages]
+    assert [package.microjoules for package in packages] == [1, 3]
 
 
 def test_there_is_no_energy_without_counters_or_without_the_right_to_read_them(tmp_path: Path) -> None:
@@ -206,4 +201,4 @@ def test_a_counter_that_starts_anew_within_the_window_is_taken_on() -> None:
 
     after = replace(BEFORE, seconds=101.0, packages=make(2_000_000, 5_000_000))
     # 3 J of the first socket from 9 to 10 and on to 2, 4 J of the second.
-    assert 7.0 == compare_cpu_counters(replace(BEFORE, packages=make(9_000_000, 1_000_000)), after).energy_joules
+    assert compare_cpu_counters(replace(BEFORE, packages=make(9_000_000, 1_000_000)), after).energy_joules == 7.0

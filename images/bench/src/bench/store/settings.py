@@ -1,4 +1,4 @@
-"""Refuse credentials and endpoints that cannot be right, by the name of the setting and without the secret's value.
+"""Checks of credentials and endpoints before the store library sees them; messages name the setting, not its value.
 
 The store library aborts a request with a Rust panic where a header or a URL cannot be made of them.
 """

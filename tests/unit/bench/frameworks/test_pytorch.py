@@ -27,16 +27,16 @@ def test_pytorch_switches_tf32_off_and_its_record_says_what_is(pytorch: Answers)
         "num_threads": 1,
         "num_interop_threads": 1,
     }
-    assert expected == pytorch["switches"]
-    assert expected == {name: pytorch["settings"][name] for name in expected}
+    assert pytorch["switches"] == expected
+    assert {name: pytorch["settings"][name] for name in expected} == expected
 
 
 def test_every_library_of_pytorch_takes_the_threads_that_it_was_given(pytorch: Answers) -> None:
-    assert [1] == pytorch["library_threads"]
+    assert pytorch["library_threads"] == [1]
 
 
 def test_there_is_no_gpu_allocator_on_a_cpu(pytorch: Answers) -> None:
-    assert [None, None] == pytorch["peak_memory"]
+    assert pytorch["peak_memory"] == [None, None]
 
 
 # Training
@@ -44,10 +44,10 @@ def test_there_is_no_gpu_allocator_on_a_cpu(pytorch: Answers) -> None:
 
 def test_pytorch_learns(pytorch: Answers) -> None:
     training = pytorch["training"]
-    assert (0, True, ["torch.float32"]) == (training["num_unchanged"], training["is_training"], training["dtypes"])
-    assert [3e-4] == training["learning_rates"]
+    assert (training["num_unchanged"], training["is_training"], training["dtypes"]) == (0, True, ["torch.float32"])
+    assert training["learning_rates"] == [3e-4]
     # Ten classes: an untrained model's loss is about ln 10 = 2.30.
-    assert 2.30 == pytest.approx(training["losses"][0], abs=0.1)
+    assert training["losses"][0] == pytest.approx(2.30, abs=0.1)
     assert training["losses"][-1] < 0.9 * training["losses"][0]
 
 
@@ -56,9 +56,9 @@ def test_pytorch_learns(pytorch: Answers) -> None:
 
 def test_inference_in_pytorch_changes_nothing_and_builds_no_gradient(pytorch: Answers) -> None:
     inference = pytorch["inference"]
-    assert (0, 0, False) == (inference["num_changed"], inference["num_gradients"], inference["is_training"])
+    assert (inference["num_changed"], inference["num_gradients"], inference["is_training"]) == (0, 0, False)
     shape, requires_grad, is_inference_mode = [2, 10], False, True
-    assert [[shape, requires_grad, is_inference_mode]] * 3 == inference["seen"]
+    assert inference["seen"] == [[shape, requires_grad, is_inference_mode]] * 3
 
 
 # Out of memory
@@ -66,7 +66,7 @@ def test_inference_in_pytorch_changes_nothing_and_builds_no_gradient(pytorch: An
 
 def test_pytorch_knows_its_ways_of_running_out_of_memory(pytorch: Answers) -> None:
     expected = {"cuda allocator", "cuda context", "cublas", "c++", "cpu"}
-    assert expected == {name for name, is_out_of_memory in pytorch["out_of_memory"].items() if is_out_of_memory}
+    assert {name for name, is_out_of_memory in pytorch["out_of_memory"].items() if is_out_of_memory} == expected
 
 
 # Data and seeds
@@ -75,20 +75,20 @@ def test_pytorch_knows_its_ways_of_running_out_of_memory(pytorch: Answers) -> No
 def test_pytorch_gets_the_data_of_a_seed_as_every_framework_does(pytorch: Answers) -> None:
     images, labels = make_inputs(make_cell(batch_size=3, seed=11))
     expected = [images.tobytes().hex()[:64], float(images.astype(np.float64).sum()), labels.tolist()]
-    assert expected == pytorch["batch"]
+    assert pytorch["batch"] == expected
 
 
 def test_equal_seeds_make_equal_weights_and_others_do_not(pytorch: Answers) -> None:
-    assert [True, False] == pytorch["seeded_alike"]
+    assert pytorch["seeded_alike"] == [True, False]
 
 
 def test_a_batch_has_the_cells_shape_standard_normal_values_and_labels_of_every_class() -> None:
     images, labels = make_inputs(make_cell(batch_size=500, input_size=16, num_classes=5))
-    assert ((500, 3, 16, 16), np.float32, (500,)) == (images.shape, images.dtype, labels.shape)
+    assert (images.shape, images.dtype, labels.shape) == ((500, 3, 16, 16), np.float32, (500,))
     # 384,000 values: the mean's standard error is 0.0016.
-    assert 0.0 == pytest.approx(float(images.mean()), abs=0.01)
-    assert 1.0 == pytest.approx(float(images.std()), abs=0.01)
-    assert {0, 1, 2, 3, 4} == set(labels.tolist())
+    assert float(images.mean()) == pytest.approx(0.0, abs=0.01)
+    assert float(images.std()) == pytest.approx(1.0, abs=0.01)
+    assert set(labels.tolist()) == {0, 1, 2, 3, 4}
 
 
 def test_another_seed_makes_other_data() -> None:

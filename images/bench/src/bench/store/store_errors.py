@@ -1,4 +1,4 @@
-"""The text of an obstore error in, words for the user out: what is wrong with the store and how to mend it.
+"""The store's errors: their classes, and the translation of obstore's error texts into messages that say what to mend.
 
 obstore's errors carry no codes: their text starts with a headline, which ends in the server's answer, and goes on with
 a debug print of the cause. Seen in obstore 0.8 and 0.12.
@@ -7,6 +7,8 @@ a debug print of the cause. Seen in obstore 0.8 and 0.12.
 import errno
 import re
 
+from bench.errors import TransientError, UserError
+
 MAX_HEADLINE_CHARS = 400
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -14,7 +16,7 @@ NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
 NOT_A_DIRECTORY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 # What the text shows, and what to say about it; the first that matches is taken.
-FAULTS = (
+EXPLANATIONS = (
     (
         r"<Code>(NoSuchBucket|ContainerNotFound)<",
         "the bucket does not exist at {place}; {make_bucket} or name another with --store",
@@ -48,13 +50,25 @@ FAULTS = (
 )
 
 
-def explain_fault(text: str, place: str, make_bucket: str) -> str | None:
-    """Return what to tell the user about an obstore error at `place`; None for a fault that is not known."""
+class StoreError(UserError):
+    """The store cannot be used: the message says which one, why, and how to mend it."""
+
+
+class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rather than an error)
+    """The store does not answer at present, or its server reports an error of its own; a later try may succeed."""
+
+
+class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
+    """There is no object with that key."""
+
+
+def explain_error(text: str, place: str, make_bucket: str) -> str | None:
+    """Return what to report of an obstore error at `place`; None for one that is not known."""
     headline = text.partition("Debug source:")[0]
     os_error = re.search(r"\(os error (\d+)\)", headline)
     if os_error:
         return explain_os_error(int(os_error[1]), place)
-    for pattern, explanation in FAULTS:
+    for pattern, explanation in EXPLANATIONS:
         match = re.search(pattern, headline)
         if match:
             return explanation.format(place=place, make_bucket=make_bucket, found=find_cause(text) or match[1])
@@ -62,7 +76,7 @@ def explain_fault(text: str, place: str, make_bucket: str) -> str | None:
 
 
 def explain_os_error(number: int | None, place: str) -> str | None:
-    """Return what to tell the user about the system's error `number` at a directory; None for any other error."""
+    """Return what to report of the system's error `number` at a directory; None for any other error."""
     if number in DISK_FULL:
         return f"the disk of {place} is full; free some space or name another place with --store"
     if number in NOT_PERMITTED:
@@ -72,18 +86,18 @@ def explain_os_error(number: int | None, place: str) -> str | None:
     return None
 
 
-def is_passing(text: str) -> bool:
-    """Whether an obstore error is of a server that cannot be reached or that ails: it may do well later."""
+def is_transient(text: str) -> bool:
+    """Whether an obstore error may pass: the server cannot be reached, or answers with an error of its own (5xx)."""
     return re.search(r"HTTP error: |status code: 5[0-9][0-9]", text.partition("Debug source:")[0]) is not None
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether the store library gave up in Rust code: pyo3 makes that an exception which is no Exception."""
+    """Whether the error is a panic of the library's Rust code, which pyo3 derives from BaseException."""
     return type(error).__name__ == "PanicException"
 
 
 def explain_panic(error: BaseException, settings: str) -> str:
-    """Return what to tell the user about a panic: the names of Rust's errors in it, for its values may be secrets."""
+    """Return what to report of a panic: only the names of Rust's errors in it, as its values may be secrets."""
     names = ", ".join(re.findall(r"\bInvalid[A-Za-z0-9]+", str(error))) or "no reason that could be shown"
     return f"the store library cannot work with the settings ({names}); check keys, endpoint and region in {settings}"
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import obstore.store
 import pytest
 
-from bench.exit_codes import EXIT_FAULT, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_USER_ERROR
 from bench.order import Order
-from bench.store import Backend, Store, StoreError
+from bench.store import Store, StoreError
+from bench.store.backend import Backend
 from factories import make_cell
 
-SOURCES = Path(__file__).parents[3] / "images" / "bench" / "src"
+SOURCES = Path(__file__).parents[4] / "images" / "bench" / "src"
 SETTINGS = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "hunter2",
@@ -49,8 +50,8 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setattr("bench.store.RETRY_SECONDS", 0.1)
-    monkeypatch.setattr("bench.store.PUT_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.backend.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.backend.PUT_RETRY_SECONDS", 0.1)
     return dict(SETTINGS)
 
 
@@ -138,12 +139,13 @@ def test_a_panic_of_the_library_is_a_store_error_whatever_was_called() -> None:
         "bkt", endpoint="http://host:99999", client_options={"allow_http": True}, access_key_id="a"
     )
     store = Store(
-        url="s3://bkt", backend=Backend(place="http://host:99999", patient=panicking, brisk=panicking, settings="AWS_*")
+        url="s3://bkt",
+        backend=Backend(place="http://host:99999", long_retries=panicking, short_retries=panicking, settings="AWS_*"),
     )
     calls = (
         store.check_writable,
         lambda: store.put("x", b"1"),
-        lambda: store.put_briskly("x", b"1"),
+        lambda: store.put_with_short_retries("x", b"1"),
         lambda: store.get("x"),
         lambda: list(store.get_many(["x"])),
         lambda: list(store.list_keys("")),
@@ -176,4 +178,4 @@ def test_a_fault_of_the_package_does_not_end_with_the_exit_code_that_promises_a_
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}/results")
     variables = {**os.environ, **order.to_variables(), "PYTHONPATH": str(SOURCES)}
     done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_FAULT, "RuntimeError: a fault")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_INTERNAL_ERROR, "RuntimeError: a fault")

@@ -63,7 +63,7 @@ def test_the_devices_are_those_that_cuda_shows(
 ) -> None:
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert [UUIDS[index] for index in expected] == find_uuids(num_gpus)
+    assert find_uuids(num_gpus) == [UUIDS[index] for index in expected]
 
 
 @pytest.mark.parametrize("visible", ["7", "GPU-dddd", "MIG-dddd"])
@@ -75,14 +75,14 @@ def test_a_device_that_is_not_there_is_an_error(nvml: FakeNvml, monkeypatch: pyt
 
 def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
     first, second = read_gpus(2, "12.8", None)
-    assert (UUIDS[0], UUIDS[1]) == (first.uuid, second.uuid)
-    assert ("Tesla T4", "7.5", "550.54.15", "12.8") == (
+    assert (first.uuid, second.uuid) == (UUIDS[0], UUIDS[1])
+    assert (
         first.name,
         first.compute_capability,
         first.driver_version,
         first.cuda_version,
-    )
-    assert 15_360 * MIB == first.memory_total_bytes
+    ) == ("Tesla T4", "7.5", "550.54.15", "12.8")
+    assert first.memory_total_bytes == 15_360 * MIB
 
 
 # Before the framework starts
@@ -92,15 +92,15 @@ def test_the_baseline_says_who_was_there_before(nvml: FakeNvml) -> None:
     nvml.processes = [(17, 300 * MIB), (18, None)]
     (use,) = IdleWatch(read_gpu_baselines(1)).end()
     expected = (ForeignProcess(pid=17, memory_bytes=300 * MIB), ForeignProcess(pid=18, memory_bytes=None))
-    assert expected == use.foreign_processes
-    assert (UUIDS[0], 60.5, 70.0, 1590) == (
+    assert use.foreign_processes == expected
+    assert (
         use.uuid,
         use.idle_power_watts,
         use.power_limit_watts,
         use.max_sm_clock_mhz,
-    )
-    assert 3 * MIB == use.memory_used_before_bytes  # the driver's reserve left out
-    assert (None, 0, ()) == (use.window_seconds, use.num_steps, use.sample_seconds)
+    ) == (UUIDS[0], 60.5, 70.0, 1590)
+    assert use.memory_used_before_bytes == 3 * MIB  # the driver's reserve left out
+    assert (use.window_seconds, use.num_steps, use.sample_seconds) == (None, 0, ())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_baseline_says_who_was_there_before(nvml: FakeNvml) -> None:
 )
 def test_the_idle_power_is_the_lowest_mean_of_values_on_end(watts: list[float], expected: float | None) -> None:
     """Of three: 133.3, 86.7, 70, 73.3."""
-    assert expected == find_lowest_mean(watts, 3)
+    assert find_lowest_mean(watts, 3) == expected
 
 
 def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
@@ -118,23 +118,23 @@ def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
     nvml.refusals["nvmlDeviceGetComputeRunningProcesses_v3"] = pynvml.NVML_ERROR_NO_PERMISSION
     baselines = IdleWatch(read_gpu_baselines(1)).end()
     (use,) = sample_gpus(baselines, lambda: 5)
-    assert (None, None, None, None, ()) == (
+    assert (
         use.idle_power_watts,
         use.power_limit_watts,
         use.max_sm_clock_mhz,
         use.memory_used_before_bytes,
         use.foreign_processes,
-    )
-    assert ((), (), (), {}, None, None) == (
+    ) == (None, None, None, None, ())
+    assert (
         use.sm_clock_mhz,
         use.temperature_celsius,
         use.power_watts,
         use.throttle_reasons,
         use.energy_joules,
         use.memory_used_peak_bytes,
-    )
-    assert (5, True) == (use.num_steps, len(use.sample_seconds) > 0)
-    assert use == GpuUse.model_validate_json(use.to_json())
+    ) == ((), (), (), {}, None, None)
+    assert (use.num_steps, len(use.sample_seconds) > 0) == (5, True)
+    assert GpuUse.model_validate_json(use.to_json()) == use
 
 
 # The sampling pass
@@ -149,27 +149,27 @@ def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
         return 7
 
     first, second = sample_gpus(baselines, run)
-    assert (UUIDS[0], UUIDS[1]) == (first.uuid, second.uuid)
+    assert (first.uuid, second.uuid) == (UUIDS[0], UUIDS[1])
     for use in (first, second):
-        assert (7, 60.5, 3 * MIB, 900 * MIB) == (
+        assert (
             use.num_steps,
             use.idle_power_watts,
             use.memory_used_before_bytes,
             use.memory_used_peak_bytes,
-        )
+        ) == (7, 60.5, 3 * MIB, 900 * MIB)
         assert (use.window_seconds or 0) >= 0.1
         assert len(use.sample_seconds) >= 2
-        assert sorted(use.sample_seconds) == list(use.sample_seconds)
-        assert ({1500}, {55}, {60.5}) == (set(use.sm_clock_mhz), set(use.temperature_celsius), set(use.power_watts))
-        assert {"software power cap": 1.0, "software thermal slowdown": 1.0} == use.throttle_reasons
-        assert use == GpuUse.model_validate_json(use.to_json())
+        assert list(use.sample_seconds) == sorted(use.sample_seconds)
+        assert (set(use.sm_clock_mhz), set(use.temperature_celsius), set(use.power_watts)) == ({1500}, {55}, {60.5})
+        assert use.throttle_reasons == {"software power cap": 1.0, "software thermal slowdown": 1.0}
+        assert GpuUse.model_validate_json(use.to_json()) == use
 
 
 def test_a_counter_that_moves_with_every_reading_gives_the_energy(nvml: FakeNvml) -> None:
     baselines = read_gpu_baselines(1)
     nvml.energy_millijoules = [1_000_000 + 1000 * reading for reading in range(1000)]
     (use,) = sample_gpus(baselines, lambda: len([time.sleep(0.1)]))
-    assert "energy-counter" == use.energy_source
+    assert use.energy_source == "energy-counter"
     # 1 J per reading; the window is a little longer than from the first to the last.
     assert len(use.sample_seconds) == pytest.approx(use.energy_joules, rel=0.5)
 
@@ -182,7 +182,7 @@ def test_what_the_steps_raise_is_raised_when_the_sampler_has_ended(nvml: FakeNvm
     num_threads = threading.active_count()
     with pytest.raises(RuntimeError, match="no room"):
         sample_gpus(baselines, run)
-    assert num_threads == threading.active_count()
+    assert threading.active_count() == num_threads
 
 
 # Energy
@@ -210,12 +210,12 @@ def test_energy_is_the_mean_power_between_two_jumps_of_the_counter_times_the_win
 
 def test_a_counter_that_hardly_moves_leaves_the_samples_of_power() -> None:
     samples = [make_sample(0.0, 100.0, 50.0), make_sample(0.1, 108.0, 60.0), make_sample(0.2, 108.0, 70.0)]
-    assert (24.0, "power-samples") == measure_energy(Pass(window_seconds=0.4, samples=samples))
+    assert measure_energy(Pass(window_seconds=0.4, samples=samples)) == (24.0, "power-samples")
 
 
 def test_without_counter_and_power_there_is_no_energy() -> None:
-    assert (None, None) == measure_energy(Pass(window_seconds=0.4, samples=[make_sample(0.0)]))
-    assert (None, None) == measure_energy(Pass(window_seconds=0.4))
+    assert measure_energy(Pass(window_seconds=0.4, samples=[make_sample(0.0)])) == (None, None)
+    assert measure_energy(Pass(window_seconds=0.4)) == (None, None)
 
 
 def test_reasons_are_given_as_shares_of_the_samples() -> None:
@@ -233,4 +233,4 @@ def test_reasons_are_given_as_shares_of_the_samples() -> None:
         for index, given in enumerate(reasons)
     ]
     use = summarize_pass(make_gpu_use(), Pass(window_seconds=0.4, num_steps=3, samples=samples))
-    assert {"GPU idle": 0.5, "sync boost": 0.25} == use.throttle_reasons
+    assert use.throttle_reasons == {"GPU idle": 0.5, "sync boost": 0.25}

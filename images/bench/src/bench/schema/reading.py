@@ -1,0 +1,56 @@
+"""Reads documents that other programs wrote, and describes in one line why a text is no valid document."""
+
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from bench.schema.document import SCHEMA_VERSION, Document
+from bench.schema.result import Result
+from bench.schema.run import Run
+
+MAX_REASON_CHARACTERS = 300
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+
+
+class InvalidDocumentError(ValueError):
+    """A text is no valid document of the expected kind; the message is the reason, in one line without the place.
+
+    Not a UserError: whether a damaged document is skipped, measured again or reported is for the reader to decide.
+    """
+
+
+def read_result(data: bytes) -> Result:
+    """Return the Result in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(Result, data)
+
+
+def read_run(data: bytes) -> Run:
+    """Return the Run in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(Run, data)
+
+
+def _read(kind: type[DocumentT], data: bytes) -> DocumentT:
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        raise InvalidDocumentError(_describe_validation_error(kind, error)) from None
+
+
+def _describe_validation_error(kind: type[Document], error: ValidationError) -> str:
+    """Return that the text is no JSON, or its version, or the first of its errors and how many more there are."""
+    errors = error.errors(include_url=False, include_context=False)
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return _shorten(f"no JSON: {first['msg'].removeprefix('Invalid JSON: ')}")
+    for item in errors:  # before all others: of another version nearly every field can be wrong
+        if item["loc"] == ("schema_version",):
+            return _shorten(f"schema_version is {item['input']!r}, this version reads {SCHEMA_VERSION}")
+    place = ".".join(str(part) for part in first["loc"])
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return _shorten(f"no {kind.__name__}: {place + ': ' if place else ''}{first['msg']}{more}")
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"

@@ -1,0 +1,35 @@
+"""The store of runs and results: one interface to directories (file://) and buckets (s3://, gs://, az://)."""
+
+from bench.store.keys import (
+    LATEST_REPORT_KEY,
+    LATEST_RUN_KEY,
+    ResultKey,
+    cancelled_key,
+    cancelled_prefix,
+    interrupted_key,
+    parse_result_key,
+    report_key,
+    result_key,
+    results_prefix,
+    run_key,
+)
+from bench.store.store import Store
+from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable
+
+__all__ = [
+    "LATEST_REPORT_KEY",
+    "LATEST_RUN_KEY",
+    "KeyMissing",
+    "ResultKey",
+    "Store",
+    "StoreError",
+    "StoreUnreachable",
+    "cancelled_key",
+    "cancelled_prefix",
+    "interrupted_key",
+    "parse_result_key",
+    "report_key",
+    "result_key",
+    "results_prefix",
+    "run_key",
+]

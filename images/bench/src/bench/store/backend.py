@@ -1,0 +1,181 @@
+"""Opens a store URL: finds the directory, or the bucket with its credentials, endpoint and region."""
+
+import functools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import obstore.store
+from obstore.exceptions import BaseError
+
+from bench.store.keys import check_key
+from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password
+from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
+
+if TYPE_CHECKING:
+    import boto3
+    from botocore.client import BaseClient
+    from obstore.store import ObjectStore, RetryConfig
+
+SCHEMES = ("file", "s3", "gs", "az")
+DEFAULT_REGION = "us-east-1"
+PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
+RETRY_SECONDS = 10  # reads and the check: somebody is waiting
+INITIAL_BACKOFF_SECONDS = 0.1
+MAX_BACKOFF_SECONDS = 5
+MAX_RETRIES = 1000  # never reached: the time is the bound
+# obstore asks boto3 again 300 s before this: every 5 minutes, while boto3 renews what has less than 10 minutes left.
+CREDENTIALS_TTL_SECONDS = 600
+AWS_SETTINGS = "the AWS_* variables or ~/.aws/config"
+OTHER_SETTINGS = "the GOOGLE_* and AZURE_* variables"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """obstore's stores for one URL, and what error messages say about the place."""
+
+    place: str
+    long_retries: "ObjectStore"
+    """Retries for `PUT_RETRY_SECONDS`."""
+    short_retries: "ObjectStore"
+    """Retries for `RETRY_SECONDS`."""
+    make_bucket: str = "make it"
+    """How to make a bucket that does not exist."""
+    settings: str = "the URL"
+    """Where to mend what the store library cannot use."""
+
+
+def open_backend(url: str) -> Backend:
+    """Open the store at `url` without a request to it; raise StoreError where the URL or the settings are wrong."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise StoreError(f"store '{url}': not a URL; for a directory write file://{url}")
+    if scheme not in SCHEMES:
+        raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
+    if scheme == "file":
+        return _open_directory(url, rest)
+    if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest):
+        raise StoreError(
+            f"store: {scheme}:// needs a bucket and may have a prefix, {scheme}://BUCKET/PREFIX, and nothing else"
+        )
+    bucket, _, prefix = rest.rstrip("/").partition("/")
+    try:
+        check_key(prefix or bucket)
+    except ValueError as error:
+        raise StoreError(f"store {url}: {error}") from error
+    return _open_s3(url, bucket, prefix) if scheme == "s3" else _open_other(url)
+
+
+def _open_directory(url: str, path: str) -> Backend:
+    if not path:
+        raise StoreError(f"store {url}: names no directory; for the current one write file://.")
+    directory = Path(path).expanduser().absolute()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"store {url}: {explain_os_error(error.errno, str(directory)) or error}") from error
+    store = obstore.store.LocalStore(directory, automatic_cleanup=True)
+    return Backend(place=str(directory), long_retries=store, short_retries=store)
+
+
+def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session, endpoint, region = _resolve_aws(url)
+    provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
+    open_with = functools.partial(
+        obstore.store.S3Store,
+        bucket,
+        prefix=prefix or None,
+        endpoint=endpoint,
+        region=region,
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+        credential_provider=CheckedCredentials(
+            provider=provider, config=provider.config, source=provider.credentials.method
+        ),
+    )
+    with _translate_setting_errors(url, AWS_SETTINGS):
+        return Backend(
+            place=endpoint,
+            long_retries=open_with(retry_config=_plan_retries(PUT_RETRY_SECONDS)),
+            short_retries=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
+            make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
+            settings=AWS_SETTINGS,
+        )
+
+
+def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
+    """Return a session that has credentials, the endpoint and the region, from all places that boto3 looks at."""
+    import boto3
+    from botocore.credentials import Credentials
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        session = boto3.Session()
+        credentials = session.get_credentials()
+        if credentials is not None and type(credentials) is Credentials:  # others ask a server when they are read
+            for name, value in (
+                ("access_key_id", credentials.access_key),
+                ("secret_access_key", credentials.secret_key),
+            ):
+                check_key_text(value, name, credentials.method)
+            check_key_text(credentials.token or None, "session_token", credentials.method)
+        client = _make_client(session)
+        check_endpoint(client.meta.endpoint_url)
+    except (BotoCoreError, ValueError) as error:
+        raise StoreError(f"store {url}: {hide_password(str(error))}; mend {AWS_SETTINGS}") from None
+    if credentials is None:
+        raise StoreError(
+            f"store {url}: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a "
+            "profile in AWS_PROFILE, or log in with `aws sso login`"
+        )
+    return session, client.meta.endpoint_url, client.meta.region_name
+
+
+def _make_client(session: "boto3.Session") -> "BaseClient":
+    try:
+        client: BaseClient = session.client("s3", region_name=session.region_name or DEFAULT_REGION)
+    except ValueError as error:
+        raise ValueError(f"{ENDPOINT}: {error}") from None
+    return client
+
+
+def _open_other(url: str) -> Backend:
+    with _translate_setting_errors(url, OTHER_SETTINGS):
+        return Backend(
+            place=url,
+            long_retries=obstore.store.from_url(url, retry_config=_plan_retries(PUT_RETRY_SECONDS)),
+            short_retries=obstore.store.from_url(url, retry_config=_plan_retries(RETRY_SECONDS)),
+            settings=OTHER_SETTINGS,
+        )
+
+
+@contextmanager
+def _translate_setting_errors(url: str, settings: str) -> Iterator[None]:
+    """Raise StoreError for settings that the store library refuses when a store is opened."""
+    try:
+        yield
+    except BaseError as error:
+        headline = hide_password(get_headline(str(error)))
+        raise StoreError(f"store {url}: {headline}; the settings come from {settings}") from None
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise StoreError(f"store {url}: {explain_panic(error, settings)}") from None
+
+
+def _plan_retries(retry_seconds: float) -> "RetryConfig":
+    return {
+        "max_retries": MAX_RETRIES,
+        "retry_timeout": timedelta(seconds=retry_seconds),
+        "backoff": {
+            "init_backoff": timedelta(seconds=INITIAL_BACKOFF_SECONDS),
+            "max_backoff": timedelta(seconds=MAX_BACKOFF_SECONDS),
+            "base": 2,
+        },
+    }

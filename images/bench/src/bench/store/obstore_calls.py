@@ -1,0 +1,47 @@
+"""Single calls into obstore, each in a thread of its own, so that Ctrl-C interrupts whoever waits for one.
+
+A call into obstore itself cannot be interrupted. Its asynchronous calls are not used: their threads may still hand over
+a result while the interpreter ends, and then abort the process.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+CHECK_BYTES = 65_536  # about a result
+
+T = TypeVar("T")
+
+
+def submit(work: Callable[[], T]) -> Future[T]:
+    """Start `work` in a thread that does not keep the process alive: work that nobody waits for ends with it."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # handed over to whoever waits
+            future.set_exception(error)
+
+    Thread(target=run, name="store", daemon=True).start()
+    return future
+
+
+def read_object(store: "ObjectStore", key: str) -> bytes:
+    """Return the bytes of the object with this key."""
+    return bytes(store.get(key).bytes())
+
+
+def write_object(store: "ObjectStore", key: str, data: bytes) -> None:
+    """Write an object in one request: object_store retries it as a whole, and an aborted one leaves no parts behind."""
+    store.put(key, data, use_multipart=False)
+
+
+def write_and_delete_object(store: "ObjectStore", key: str) -> None:
+    """Write an object of `CHECK_BYTES` and delete it again."""
+    write_object(store, key, bytes(CHECK_BYTES))
+    store.delete(key)

@@ -1,0 +1,69 @@
+"""Runs `python -m bench` as a process of its own and says how it ended."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.order import Order
+from bench.schema import Cell, Result
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How `python -m bench` ended."""
+
+    exit_code: int
+    output: str
+    result: Result | None
+    started_at: datetime
+    wall_seconds: float
+    store: Path
+
+
+def run_bench(
+    python: Path | str,
+    cell: Cell,
+    folder: Path,
+    *,
+    preexec: Callable[[], None] | None = None,
+    cwd: Path | None = None,
+    **variables: str,
+) -> Ending:
+    """Run the order of one cell in a process and return how it ended; `variables` override the environment."""
+    store = folder / "store"
+    order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "TZ": "America/New_York"}
+    path["XDG_CACHE_HOME"] = str(folder / "cache")  # where the host's measured peak is kept
+    started_at, start = datetime.now(UTC), time.perf_counter()
+    process = subprocess.run(
+        [str(python), "-m", "bench"],
+        env={**inherited, **path, **order.to_variables(), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=cwd or folder,
+        preexec_fn=preexec,
+    )
+    wall_seconds = time.perf_counter() - start
+    record = store / "runs" / "test-1" / "results" / cell.cell_id / "2-a1.json"
+    return Ending(
+        exit_code=process.returncode,
+        output=process.stdout,
+        result=Result.model_validate_json(record.read_bytes()) if record.exists() else None,
+        started_at=started_at,
+        wall_seconds=wall_seconds,
+        store=store,
+    )
+
+
+def get_result(ending: Ending) -> Result:
+    """Return the record that the process left; AssertionError with its output where there is none."""
+    assert ending.result is not None, ending.output[-3000:]
+    return ending.result

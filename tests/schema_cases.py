@@ -1,0 +1,49 @@
+"""Documents for tests of the schema: arbitrary valid cells, and documents with one value replaced."""
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE, Cell
+
+
+@st.composite
+def draw_cells(draw: st.DrawFn) -> Cell:
+    framework = draw(st.sampled_from(list(FRAMEWORKS)))
+    model, spec = draw(st.sampled_from(list(MODELS.items())))
+    device = draw(st.sampled_from(["cpu", "gpu"]))
+    num_gpus = 1 if device == "cpu" else draw(st.integers(1, 64))
+    multiple = spec.input_size_multiple
+    return Cell(
+        model=model,
+        framework=framework,
+        device=device,
+        phase=draw(st.sampled_from(spec.phases)),
+        precision=draw(st.sampled_from(["fp32", "tf32", "fp16", "bf16"])),
+        mode=draw(st.sampled_from(FRAMEWORKS[framework].modes)),
+        num_gpus=num_gpus,
+        batch_size=num_gpus * draw(st.integers(1, 10**9 // num_gpus)),
+        input_size=multiple * draw(st.integers(-(-spec.min_input_size // multiple), 65_536 // multiple)),
+        num_classes=None if spec.num_classes is None else draw(st.integers(2, 10**7)),
+        data_dir=None if spec.data is None else draw(st.none() | st.text("/ab ü.", min_size=1, max_size=4096)),
+        num_warmup_steps=draw(st.integers(1, 10**9)),
+        max_warmup_seconds=draw(st.floats(SMALLEST_POSITIVE, MAX_AMOUNT)),
+        num_steps=draw(st.integers(1, 10**9)),
+        min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        seed=draw(st.integers(0, 2**32 - 1)),
+    )
+
+
+def change_document(document: BaseModel, path: str, value: Any) -> str:
+    """Return the document as JSON text with the value at `a.b.c` replaced or added."""
+    *parents, key = path.split(".")
+    content = json.loads(document.model_dump_json())
+    inner = content
+    for parent in parents:
+        inner = inner[int(parent)] if isinstance(inner, list) else inner[parent]
+    inner[key] = value
+    return json.dumps(content)

@@ -1,0 +1,82 @@
+"""TensorFlow and JAX take switches, threads, devices, data and precision as their records say."""
+
+import numpy as np
+import pytest
+
+from bench.tasks.inputs import make_inputs
+from factories import make_cell
+from framework_programs import Answers
+
+MODES = ("eager", "graph", "compiled")
+STEPPERS = [("tensorflow", mode) for mode in MODES] + [("jax", "compiled")]
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+def test_tensorflow_switches_tf32_off_and_takes_its_threads_as_its_record_says(tensorflow: Answers) -> None:
+    assert (tensorflow["tf32"], tensorflow["settings"]["tf32"]) == (False, False)
+    names = ("intra_op_threads", "inter_op_threads")
+    assert tensorflow["threads"] == [1, 1]
+    assert [tensorflow["settings"][name] for name in names] == [1, 1]
+
+
+def test_xla_computes_with_as_many_cpu_threads_as_jax_was_given(jax: Answers) -> None:
+    assert (jax["num_pool_threads"], jax["settings"]["num_threads"]) == (3, 3)
+
+
+def test_a_users_keras_configuration_changes_nothing(tensorflow: Answers, jax: Answers) -> None:
+    assert tensorflow["asked_for"] == ["float16", "channels_first"]
+    for answers in (tensorflow, jax):
+        assert answers["keras"] == ["float32", "channels_last", "float32"]
+
+
+def test_a_missing_gpu_is_named(tensorflow: Answers, jax: Answers) -> None:
+    expected = "sees 0 GPUs, the cell asks for 1"
+    assert expected in tensorflow["without_gpu"]
+    assert expected in jax["without_gpu"]
+
+
+def test_there_is_no_gpu_allocator_on_a_cpu(tensorflow: Answers, jax: Answers) -> None:
+    assert (tensorflow["peak_memory"], jax["peak_memory"]) == ([None, None], [None, None])
+
+
+def test_both_know_their_ways_of_running_out_of_memory(tensorflow: Answers, jax: Answers) -> None:
+    for answers in (tensorflow, jax):
+        assert answers["out_of_memory"] == {"allocator": True, "shapes": False, "value": False}
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
+def test_both_get_the_data_of_a_seed_as_every_framework_does(answers: dict[str, Answers], framework: str) -> None:
+    images, labels = make_inputs(make_cell(batch_size=4, input_size=16, seed=11))
+    rows, found_labels = answers[framework]["inputs"]
+    np.testing.assert_allclose(rows, images.sum(axis=(1, 3)), rtol=1e-4, atol=1e-4)
+    assert labels.tolist() == found_labels
+
+
+def test_equal_seeds_make_equal_weights_and_others_do_not(tensorflow: Answers, jax: Answers) -> None:
+    assert (tensorflow["seeded_alike"], jax["seeded_alike"]) == ([True, False], [True, False])
+
+
+def test_float32_products_are_true_float32_in_xla_and_tf32_ones_are_not(tensorflow: Answers, jax: Answers) -> None:
+    assert tensorflow["compiled"]["fp32"]["precisions"] == ["highest,highest"]
+    assert tensorflow["compiled"]["tf32"]["precisions"] == ["default"]
+    assert jax["step"]["precisions"] == [["HIGHEST", "HIGHEST"]]
+    assert jax["tf32"] == [["HIGH", "HIGH"]]
+
+
+@pytest.mark.parametrize(("framework", "mode"), STEPPERS)
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_changes_the_loss_a_little(
+    answers: dict[str, Answers], framework: str, mode: str, precision: str
+) -> None:
+    training = answers[framework]["training"][mode]
+    exact, rounded = (training[f"conv6 {name}"]["losses"][0] for name in ("fp32", precision))
+    assert exact != rounded
+    assert rounded == pytest.approx(exact, rel=2e-3)
+
+
+@pytest.mark.parametrize(("framework", "mode"), STEPPERS)
+@pytest.mark.parametrize("precision", DTYPES)
+def test_inference_takes_and_gives_the_precision_asked_for(
+    answers: dict[str, Answers], framework: str, mode: str, precision: str
+) -> None:
+    assert answers[framework]["inference"][mode][f"conv6 {precision}"]["dtypes"] == [DTYPES[precision]] * 2

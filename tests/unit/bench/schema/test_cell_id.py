@@ -1,0 +1,117 @@
+"""Cell ids: equal for equal cells on every machine, different otherwise, and always a DNS label."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.registry import MODELS
+from bench.schema import Cell
+from factories import make_cell
+from schema_cases import draw_cells
+
+DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+OTHER_VALUES = {
+    "model": "resnet18",
+    "framework": "tensorflow",
+    "device": "gpu",
+    "phase": "infer",
+    "precision": "bf16",
+    "mode": "graph",
+    "num_gpus": 2,
+    "batch_size": 65,
+    "input_size": 33,
+    "num_classes": 11,
+    "data_dir": "/data/cifar10",
+    "num_warmup_steps": 2,
+    "max_warmup_seconds": 31.0,
+    "num_steps": 2,
+    "min_seconds": 0.5,
+    "sampling_seconds": 0.0,
+    "seed": 1,
+}
+# What a field's other value is possible with, where it is not with the cell of `make_cell`.
+NEEDED = {"mode": {"framework": "tensorflow"}, "num_gpus": {"device": "gpu"}}
+
+
+def compute_cell_id(fields: dict[str, Any]) -> str:
+    """The rule of ids, written down a second time: slug and SHA-256 of JSON with sorted keys and no spaces."""
+    members = (f"{json.dumps(key)}:{json.dumps(fields[key])}" for key in sorted(fields))
+    digest = hashlib.sha256(("{" + ",".join(members) + "}").encode("ascii")).hexdigest()
+    device = fields["device"] if fields["num_gpus"] == 1 else f"{fields['num_gpus']}gpu"
+    names = [fields["model"], fields["framework"], device, *(fields[key] for key in ("phase", "precision", "mode"))]
+    slug = f"{'-'.join(names)}-b{fields['batch_size']}"[:54]
+    return f"{slug.rstrip('-')}-{digest[:8]}"
+
+
+@given(draw_cells(), st.randoms())
+def test_a_cells_id_is_slug_and_hash_whatever_the_order_of_its_keys(cell: Cell, random: Any) -> None:
+    fields = json.loads(cell.to_json())
+    keys = list(fields)
+    random.shuffle(keys)
+    shuffled = Cell.model_validate_json(json.dumps({key: fields[key] for key in keys}))
+    assert compute_cell_id(fields) == shuffled.cell_id
+
+
+def test_a_cells_id_is_the_same_in_every_process() -> None:
+    # printf '%s' '{"batch_size":64,"device":"cpu",...}' | sha256sum
+    expected = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
+    program = "from factories import make_cell; print(make_cell().cell_id)"
+    for seed in ("0", "1", "4711"):
+        variables = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])}
+        printed = subprocess.run(
+            [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True
+        ).stdout
+        assert printed.strip() == expected
+
+
+@pytest.mark.parametrize(("field", "value"), OTHER_VALUES.items())
+def test_another_value_in_any_field_is_another_cell(field: str, value: Any) -> None:
+    needed = NEEDED.get(field, {})
+    assert make_cell(**needed).cell_id != make_cell(**(needed | {field: value})).cell_id
+
+
+def test_every_field_that_can_vary_was_varied() -> None:
+    assert set(Cell.model_fields) - {"schema_version"} == set(OTHER_VALUES)
+
+
+@given(draw_cells(), draw_cells())
+def test_ids_are_equal_exactly_for_equal_cells(one: Cell, other: Cell) -> None:
+    assert (one.cell_id == other.cell_id) == (one == other)
+
+
+@pytest.mark.parametrize(("one", "other"), [(2, 2.0), (-0.0, 0.0), (0, 0.0), (1e22, 10**22)])
+def test_equal_numbers_make_equal_ids(one: float, other: float) -> None:
+    assert make_cell(min_seconds=one).cell_id == make_cell(min_seconds=other).cell_id
+
+
+@given(draw_cells())
+@settings(max_examples=30)
+def test_a_cells_id_fits_a_dns_label(cell: Cell) -> None:
+    assert DNS_LABEL.fullmatch(cell.cell_id)
+
+
+def test_an_id_says_how_many_gpus_where_there_are_several() -> None:
+    cell = make_cell(device="gpu", num_gpus=2, mode="compiled", precision="bf16")
+    assert cell.cell_id.startswith("conv6-pytorch-2gpu-train-bf16-compiled-b64-")
+
+
+def test_the_longest_id_fits_a_dns_label() -> None:
+    cell = make_cell(model="resnet18", framework="tensorflow", phase="infer", mode="graph", batch_size=10**9)
+    assert DNS_LABEL.fullmatch(cell.cell_id)
+    assert cell.cell_id.startswith("resnet18-tensorflow-cpu-infer-fp32-graph-b1000000000-")
+
+
+def test_a_longer_name_is_cut_to_a_dns_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "a" * 53 + "-x", MODELS["conv6"])
+    cell_id = make_cell(model="a" * 53 + "-x").cell_id
+    assert cell_id[:-9] == "a" * 53  # no '-' before the one that separates the hash
+    assert DNS_LABEL.fullmatch(cell_id)

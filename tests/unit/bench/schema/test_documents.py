@@ -1,0 +1,182 @@
+"""Every document survives JSON unchanged; wrong values and unknown fields are refused."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from pydantic import ValidationError
+
+from bench.schema import Cell, Result, Run
+from factories import (
+    START,
+    make_cell,
+    make_cpu_use,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_gpu_use,
+    make_phases,
+    make_result,
+    make_roofline,
+    make_run,
+    make_validity,
+)
+from schema_cases import change_document, draw_cells
+
+
+@given(draw_cells())
+def test_a_cell_survives_json(cell: Cell) -> None:
+    assert Cell.model_validate_json(cell.to_json()) == cell
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        make_result(
+            make_cell(device="gpu", num_gpus=2),
+            device_step_seconds=(0.1, 0.1, 0.1),
+            started_at=START,
+            environment=make_environment(gpus=(make_gpu(), make_gpu(uuid="GPU-2"))),
+            cpu_use=make_cpu_use(),
+            gpu_use=(
+                make_gpu_use(),
+                make_gpu_use(uuid="GPU-2", power_watts=(), energy_joules=None, energy_source=None),
+            ),
+            roofline=make_roofline(),
+            validity=make_validity("throttled", "noisy"),
+        ),
+        make_result(step_seconds=(1e-9, 0.1 + 0.2, 12345.678)),
+        make_failed_result(status="oom", message="zu groß: 5 €", stderr_tail="a\x00b\n\ttail"),
+        make_run([make_cell(), make_cell(seed=1)]),
+    ],
+    ids=["gpu", "cpu", "failed", "run"],
+)
+def test_a_document_survives_json(document: Result | Run) -> None:
+    assert type(document).model_validate_json(document.to_json()) == document
+
+
+def test_a_time_in_another_zone_stays_the_same_instant() -> None:
+    noon_in_utc = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+    in_new_york = noon_in_utc.astimezone(timezone(timedelta(hours=-5)))
+    result = make_result(started_at=in_new_york, finished_at=in_new_york + timedelta(seconds=9))
+    assert Result.model_validate_json(result.to_json()).started_at == noon_in_utc
+
+
+def test_documents_cannot_be_changed() -> None:
+    result = make_result()
+    for document, field in ((result, "repeat"), (result.cell, "seed"), (result.phases, "build_seconds")):
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(document, field, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("surprise", 1),
+        ("cell.surprise", 1),
+        ("samples.surprise", 1),
+        ("environment.gpus", None),
+        ("schema_version", 1),
+        ("schema_version", True),
+        ("schema_version", 2.0),
+        ("schema_version", "2"),
+        ("schema_version", None),
+        ("repeat", 0),
+        ("repeat", True),
+        ("repeat", 1.0),
+        ("repeat", "1"),
+        ("repeat", 10**9 + 1),
+        ("run_id", "Smoke"),
+        ("run_id", "-a"),
+        ("run_id", "a/b"),
+        ("run_id", "a\n"),
+        ("run_id", "a" * 64),
+        ("attempt", ""),
+        ("status", "fine"),
+        ("written_by", "me"),
+        ("cell.batch_size", 0),
+        ("cell.batch_size", True),
+        ("cell.batch_size", 64.0),
+        ("cell.model", "conv7"),
+        ("cell.mode", "graph"),
+        ("cell.precision", "int8"),
+        ("cell.num_gpus", 0),
+        ("cell.num_gpus", 65),
+        ("cell.num_gpus", True),
+        ("cell.input_size", 1),
+        ("cell.num_classes", 1),
+        ("cell.data_dir", ""),
+        ("cell.data_dir", 1),
+        ("cell.sampling_seconds", -0.1),
+        ("cell.seed", -1),
+        ("cell.seed", 2**32),
+        ("cell.max_warmup_seconds", 0),
+        ("cell.min_seconds", -1e-9),
+        ("cell.min_seconds", True),
+        ("cell.min_seconds", float("nan")),
+        ("cell.min_seconds", float("inf")),
+        ("samples.step_seconds", [0.1, 0.1, 0.0]),
+        ("samples.step_seconds", [0.1, 0.1, -0.1]),
+        ("samples.step_seconds", [0.1, 0.1, float("nan")]),
+        ("samples.step_seconds", [0.1, 0.1, float("inf")]),
+        ("samples.step_seconds", [0.1, 0.1, "0.1"]),
+        ("samples.step_seconds", [0.1, 0.1, True]),
+        ("samples.step_seconds", [0.1, 0.1, None]),
+        ("samples.warmup_step_seconds", [0.0]),
+        ("samples.reached_steady", 1),
+        ("phases.import_seconds", -0.1),
+        ("phases.first_step_seconds", 0.0),
+        ("phases.steady_seconds", float("inf")),
+        ("memory.peak_rss_bytes", -1),
+        ("memory.peak_rss_bytes", 1.5),
+        ("memory.peak_rss_bytes", True),
+        ("environment.num_threads", 0),
+        ("environment.cpu_quota_cores", 0.0),
+        ("environment.versions.torch", 2),
+        ("environment.settings.tf32", 0.5),
+        ("environment.settings.tf32", None),
+        ("started_at", "2026-03-01T12:00:00"),
+        ("started_at", 1_772_366_400),
+        ("finished_at", "2026-03-01T11:59:59Z"),
+    ],
+)
+def test_a_wrong_value_in_json_is_refused(path: str, value: Any) -> None:
+    text = change_document(make_result(), path, value)
+    with pytest.raises(ValidationError):
+        Result.model_validate_json(text)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"batch_size": True},
+        {"batch_size": 64.0},
+        {"batch_size": "64"},
+        {"min_seconds": float("nan")},
+        {"max_warmup_seconds": float("inf")},
+        {"min_seconds": "2"},
+        {"schema_version": True},
+        {"schema_version": 1},
+    ],
+)
+def test_a_wrong_value_in_python_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        make_cell(**fields)
+
+
+def test_another_version_is_refused_in_words() -> None:
+    text = change_document(make_result(), "schema_version", 1)
+    with pytest.raises(ValidationError, match="reads version 2 of its documents, not 1"):
+        Result.model_validate_json(text)
+
+
+def test_naive_times_are_refused() -> None:
+    with pytest.raises(ValidationError, match="timezone"):
+        make_result(started_at=datetime(2026, 3, 1, 12, 0))
+
+
+def test_a_part_that_was_copied_with_a_wrong_value_is_refused() -> None:
+    phases = make_phases((0.1, 0.1, 0.1), (0.2, 0.1)).model_copy(update={"build_seconds": -1.0})
+    with pytest.raises(ValidationError, match="build_seconds"):
+        make_result(phases=phases)

@@ -1,0 +1,66 @@
+"""The exported JSON Schema accepts what is written and refuses wrong values."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+
+from bench.schema import export_json_schema
+from factories import make_cell, make_failed_result, make_result, make_run
+from schema_cases import change_document
+
+
+def make_validator(name: str) -> jsonschema.Draft202012Validator:
+    schema = export_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema | {"$ref": f"#/$defs/{name}"})
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("Cell", make_cell()),
+        ("Result", make_result()),
+        ("Result", make_result(make_cell(device="gpu"), device_step_seconds=(0.1, 0.1, 0.1))),
+        ("Result", make_failed_result(status="oom")),
+        ("Run", make_run()),
+    ],
+)
+def test_the_json_schema_accepts_what_is_written(name: str, document: BaseModel) -> None:
+    make_validator(name).validate(json.loads(document.model_dump_json()))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("surprise", 1),
+        ("cell.surprise", 1),
+        ("schema_version", 1),
+        ("repeat", 0),
+        ("repeat", True),
+        ("status", "fine"),
+        ("cell.batch_size", "64"),
+        ("cell.input_size", 1),
+        ("cell.num_gpus", 0),
+        ("samples.step_seconds", [0.0]),
+        ("phases.build_seconds", -1),
+        ("memory.peak_rss_bytes", -1),
+        ("cell_id", "conv6"),
+        ("run_id", "Smoke"),
+    ],
+)
+def test_the_json_schema_refuses_a_wrong_value(path: str, value: Any) -> None:
+    document = json.loads(change_document(make_result(), path, value))
+    with pytest.raises(jsonschema.ValidationError):
+        make_validator("Result").validate(document)
+
+
+def test_the_json_schema_names_every_document_and_describes_its_fields() -> None:
+    definitions = export_json_schema()["$defs"]
+    assert {"Cell", "Result", "Run", "Samples", "Phases", "Memory", "Environment", "Gpu", "Failure"} <= set(definitions)
+    assert (
+        definitions["Cell"]["properties"]["batch_size"]["description"]
+        == "Samples of one step, over all GPUs: the global batch."
+    )

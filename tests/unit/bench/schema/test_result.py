@@ -1,0 +1,118 @@
+"""Results: contradictions are refused, and throughput is computed from the timed window."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from bench.schema import Cell, Phases, Reason, Samples, Validity
+from factories import (
+    START,
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_gpu_use,
+    make_phases,
+    make_result,
+)
+
+NOISY = Reason(verdict="noisy", message="spread of 9%, more than 5%")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cell_id": make_cell(seed=1).cell_id}, "is not the id of its cell"),
+        ({"finished_at": START - timedelta(microseconds=1)}, "finished_at is before started_at"),
+        ({"samples": None}, "needs samples, memory, environment, validity and every phase"),
+        ({"memory": None}, "needs samples, memory, environment, validity and every phase"),
+        ({"validity": None}, "needs samples, memory, environment, validity and every phase"),
+        ({"environment": None}, "needs samples, memory, environment, validity and every phase"),
+        ({"phases": make_phases((0.1,) * 3, (0.2, 0.1), import_seconds=None)}, "every phase"),
+        ({"phases": make_phases((0.1,) * 3, (0.2, 0.1), steady_seconds=0.2999)}, "more than its window"),
+        ({"phases": make_phases((0.1,) * 3, (0.2, 0.1), warmup_seconds=0.2999)}, "more than its window"),
+        ({"error": make_failed_result().error}, "a result with status 'ok' has none"),
+        ({"status": "failed"}, "a result with status 'failed' must say why"),
+        ({"status": "timeout"}, "a result with status 'timeout' must say why"),
+    ],
+)
+def test_a_result_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_result(**changes)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (make_cell(num_steps=4), "step_seconds: 3 values, the cell asks for at least 4"),
+        (make_cell(num_warmup_steps=3), "warmup_step_seconds: 2 values, the cell asks for at least 3"),
+    ],
+)
+def test_fewer_steps_than_asked_for_are_refused(cell: Cell, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_result(cell)
+
+
+def test_exactly_as_many_steps_as_asked_for_are_enough() -> None:
+    assert make_result(make_cell(num_steps=3, num_warmup_steps=2)).status == "ok"
+
+
+def test_step_times_of_two_clocks_must_be_equally_many() -> None:
+    with pytest.raises(ValidationError, match="differ in length"):
+        Samples(warmup_step_seconds=(), step_seconds=(0.1, 0.1), device_step_seconds=(0.1,), reached_steady=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "fields", "message"),
+    [
+        (make_gpu_use, {"sm_clock_mhz": (1590,)}, "sm_clock_mhz: neither empty nor as long as sample_seconds"),
+        (make_gpu_use, {"power_watts": (60.0,) * 4}, "power_watts: neither empty nor as long as sample_seconds"),
+        (make_gpu_use, {"energy_source": None}, "one is there without the other"),
+        (make_gpu_use, {"energy_joules": None}, "one is there without the other"),
+        (make_gpu_use, {"throttle_reasons": {"power cap": 1.1}}, "less than or equal to 1"),
+        (Validity, {"verdict": "noisy", "reasons": ()}, "is 'valid' where there are no reasons, and only there"),
+        (Validity, {"verdict": "valid", "reasons": (NOISY,)}, "is 'valid' where there are no reasons, and only there"),
+        (Validity, {"verdict": "throttled", "reasons": (NOISY,)}, "'throttled' is the verdict of none of the reasons"),
+    ],
+)
+def test_a_measurement_that_contradicts_itself_is_refused(
+    make: Callable[..., BaseModel], fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make(**fields)
+
+
+def test_the_first_gpu_of_an_environment_is_the_gpu() -> None:
+    first, second = make_gpu(), make_gpu(uuid="GPU-2")
+    assert make_environment(gpus=(first, second)).gpu == first
+    assert make_environment(gpus=()).gpu is None
+
+
+def test_a_failed_result_needs_nothing_but_its_error() -> None:
+    result = make_failed_result(phases=Phases(import_seconds=2.0))
+    assert (result.samples, result.throughput_samples_per_s) == (None, None)
+
+
+def test_a_result_that_was_cut_short_has_the_steps_that_it_came_to() -> None:
+    samples = Samples(warmup_step_seconds=(0.2,), step_seconds=(0.1,), device_step_seconds=None, reached_steady=False)
+    result = make_failed_result(status="timeout", samples=samples)
+    assert result.samples == samples
+    assert result.throughput_samples_per_s is None
+
+
+def test_throughput_is_samples_of_the_window_over_its_seconds() -> None:
+    # 4 steps of 8 samples in a window of 2.0 s, of which the steps themselves took 1.6 s: 32 / 2.0.
+    steps = (0.4, 0.4, 0.4, 0.4)
+    result = make_result(
+        make_cell(batch_size=8), step_seconds=steps, phases=make_phases(steps, (0.2, 0.1), steady_seconds=2.0)
+    )
+    assert result.throughput_samples_per_s == 16.0
+
+
+def test_throughput_counts_a_slow_step() -> None:
+    # One step of 9.7 s among three of 0.1 s: 4 x 10 samples in 10.0 s, not 100 a second.
+    result = make_result(make_cell(batch_size=10), step_seconds=(0.1, 9.7, 0.1, 0.1))
+    assert result.throughput_samples_per_s == pytest.approx(4.0)

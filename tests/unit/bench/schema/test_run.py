@@ -1,0 +1,34 @@
+"""Runs: plan ids and the number of planned repeats."""
+
+import pytest
+
+from bench.schema import PlannedCell, Run
+from factories import make_cell, make_run
+
+
+def test_equal_plans_have_equal_ids_whatever_their_order_and_limits() -> None:
+    cells = [make_cell(seed=seed) for seed in range(3)]
+    run = make_run(cells, timeout_seconds=600.0)
+    other = make_run(reversed(cells), timeout_seconds=60.0, run_id="another", hostname="elsewhere")
+    assert run.plan_id == other.plan_id
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        make_run([make_cell()], repeats=4),
+        make_run([make_cell(seed=1)]),
+        make_run([make_cell(), make_cell(seed=1)]),
+        make_run([]),
+    ],
+    ids=["repeats", "cell", "more", "none"],
+)
+def test_other_plans_have_other_ids(other: Run) -> None:
+    assert make_run([make_cell()]).plan_id != other.plan_id
+
+
+def test_repeats_of_a_run_are_summed_over_its_cells() -> None:
+    planned = tuple(
+        PlannedCell(cell=make_cell(seed=number), repeats=number, timeout_seconds=60.0) for number in (1, 2, 4)
+    )
+    assert make_run().model_copy(update={"cells": planned}).num_repeats == 7

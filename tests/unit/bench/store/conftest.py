@@ -1,0 +1,61 @@
+"""Stores over directories and S3 servers."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from bench.store import Store
+from s3_server import S3Server
+
+
+@pytest.fixture(params=["file", "s3", "s3-prefix"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "file":
+        return Store.open(f"file://{tmp_path}/results")
+    server = request.getfixturevalue("s3_server")
+    return Store.open(f"s3://{server.bucket}" + ("/team/a b" if request.param == "s3-prefix" else ""))
+
+
+@pytest.fixture
+def s3_store(s3_server: S3Server) -> Store:
+    return Store.open(f"s3://{s3_server.bucket}")
+
+
+@pytest.fixture
+def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.store.backend.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.backend.PUT_RETRY_SECONDS", 0.1)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch, s3_server: S3Server) -> Iterator[list[tuple[int, str]]]:
+    """A list of (status, S3 error code) that the endpoint answers with in turn, the last one for ever."""
+    queue: list[tuple[int, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, code = queue.pop(0) if len(queue) > 1 else queue[0]
+            body = f"<Error><Code>{code}</Code></Error>".encode()
+            self.send_response(status)
+            self.send_header("ETag", '"0"')
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = answer  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    yield queue
+    server.shutdown()
+    thread.join()
+    server.server_close()

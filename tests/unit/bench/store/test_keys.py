@@ -1,0 +1,69 @@
+"""Keys: the layout of the store, and what is no key."""
+
+import pytest
+
+from bench.store import (
+    ResultKey,
+    cancelled_key,
+    cancelled_prefix,
+    parse_result_key,
+    result_key,
+    results_prefix,
+    run_key,
+)
+
+CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-0a1b2c3d"
+
+
+def test_keys_follow_the_layout() -> None:
+    assert run_key("smoke-1") == "runs/smoke-1/run.json"
+    assert results_prefix("smoke-1") == "runs/smoke-1/results/"
+    assert cancelled_key("smoke-1", "ab12") == "runs/smoke-1/cancelled/ab12.json"
+    assert result_key("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/results/{CELL_ID}/3-ab12.json"
+
+
+def test_a_result_key_is_parsed_into_its_parts() -> None:
+    key = f"runs/smoke-1/results/{CELL_ID}/12-pod-7.json"
+    assert parse_result_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=12, attempt="pod-7")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "runs/smoke-1/run.json",
+        f"runs/smoke-1/results/{CELL_ID}/1.json",
+        f"runs/smoke-1/results/{CELL_ID}/0-a.json",
+        f"runs/smoke-1/results/{CELL_ID}/01-a.json",
+        f"runs/smoke-1/results/{CELL_ID}/1-a.json.bak",
+        f"runs/smoke-1/results/{CELL_ID}/1-a.json\n",
+        f"runs/smoke-1/results/{CELL_ID}/x/1-a.json",
+        f"runs/smoke/1/results/{CELL_ID}/1-a.json",
+        f"x/runs/smoke-1/results/{CELL_ID}/1-a.json",
+        "runs/smoke-1/results/no-hash/1-a.json",
+        "",
+    ],
+)
+def test_foreign_keys_are_no_result_keys(key: str) -> None:
+    assert parse_result_key(key) is None
+
+
+@pytest.mark.parametrize(
+    ("run_id", "cell_id", "repeat", "attempt"),
+    [
+        ("../x", CELL_ID, 1, "a"),
+        ("r", "../x", 1, "a"),
+        ("r", CELL_ID, 0, "a"),
+        ("r", CELL_ID, 1, "A/b"),
+        ("", CELL_ID, 1, "a"),
+    ],
+)
+def test_result_keys_of_hostile_parts_are_refused(run_id: str, cell_id: str, repeat: int, attempt: str) -> None:
+    with pytest.raises(ValueError, match="is no key of a result"):
+        result_key(run_id, cell_id, repeat, attempt)
+
+
+@pytest.mark.parametrize("run_id", ["", "..", "a/b", "A", "a b"])
+def test_run_keys_of_hostile_names_are_refused(run_id: str) -> None:
+    for make_key in (run_key, results_prefix, cancelled_prefix):
+        with pytest.raises(ValueError, match="is no run id"):
+            make_key(run_id)

@@ -1,0 +1,62 @@
+"""Store URLs: which are opened, and how those that name no store are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.store import Store, StoreError
+from s3_server import S3Server
+
+
+def test_a_relative_directory_is_made_where_the_process_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = Store.open("file://results/a b")
+    monkeypatch.chdir("/")
+    store.put("x", b"1")
+    assert (tmp_path / "results" / "a b" / "x").read_bytes() == b"1"
+    assert store.url == "file://results/a b"
+
+
+def test_the_prefix_of_a_bucket_is_part_of_every_object_name(s3_server: S3Server) -> None:
+    Store.open(f"s3://{s3_server.bucket}/team/a/").put("x", b"1")
+    assert (s3_server.root / s3_server.bucket / "team" / "a" / "x").read_bytes() == b"1"
+
+
+def test_a_plain_path_is_refused_with_the_url_to_write() -> None:
+    with pytest.raises(StoreError, match="write file://some/results"):
+        Store.open("some/results")
+
+
+def test_an_unknown_scheme_is_refused_with_those_known() -> None:
+    with pytest.raises(StoreError, match="'ftp://' is unknown; known are file, s3, gs, az"):
+        Store.open("ftp://host/results")
+
+
+@pytest.mark.parametrize(
+    "url", ["file://", "s3://", "s3:///a", "s3://bkt?region=x", "s3://bkt/../a", "s3://bkt//a", "gs://"]
+)
+def test_urls_that_name_no_place_are_refused(url: str) -> None:
+    with pytest.raises(StoreError):
+        Store.open(url)
+
+
+def test_credentials_in_a_url_are_refused_and_not_repeated() -> None:
+    with pytest.raises(StoreError) as caught:
+        Store.open("s3://AKIA1:hunter2@bkt")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_credentials_in_the_endpoint_are_refused_and_not_repeated(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@127.0.0.1:9000")
+    with pytest.raises(StoreError, match="holds credentials") as caught:
+        Store.open("s3://bkt")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_settings_that_a_cloud_lacks_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_USE_EMULATOR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(StoreError, match=r"Account must be specified; the settings come from .* AZURE_\* variables"):
+        Store.open("az://container/prefix")

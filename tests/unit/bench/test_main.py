@@ -1,0 +1,125 @@
+"""`python -m bench` where something is missing or wrong: its record or its one line, and its exit code."""
+
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as program
+from bench.exit_codes import EXIT_USER_ERROR
+from bench.order import Order
+from bench.registry import FRAMEWORKS
+from bench.schema import Framework
+from bench_process import get_result, run_bench
+from factories import make_cell
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_missing_framework_is_a_record_of_its_own_kind(tmp_path: Path, framework: Framework) -> None:
+    # From the folder whose sub-folders have the frameworks' names: they must not pass for the frameworks.
+    cell = make_cell(framework=framework, mode=FRAMEWORKS[framework].modes[0])
+    ending = run_bench(sys.executable, cell, tmp_path, cwd=ROOT / "images")
+    result = get_result(ending)
+    assert result.error is not None
+    assert (ending.exit_code, result.status, result.error.kind) == (1, "failed", "missing-framework")
+    assert "No module named" in result.error.message
+    assert f"failed: {result.error.message}" in ending.output
+    assert "Traceback" in result.error.stderr_tail
+    assert result.phases.import_seconds is None
+
+
+def test_folders_with_a_frameworks_name_do_not_pass_for_it(tmp_path: Path) -> None:
+    for name in ("torch", "torchvision"):
+        (tmp_path / name).mkdir()
+    result = get_result(run_bench(sys.executable, make_cell(), tmp_path))
+    assert result.error is not None
+    assert (result.status, result.error.kind) == ("failed", "missing-framework")
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_cell_for_a_gpu_fails_where_none_is_visible(
+    tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
+) -> None:
+    cell = make_cell(framework=framework, mode=FRAMEWORKS[framework].modes[0], device="gpu")
+    ending = run_bench(
+        interpreters[framework], cell, tmp_path, CUDA_VISIBLE_DEVICES="", BENCH_PARENT_PID=str(os.getpid())
+    )
+    result = get_result(ending)
+    assert result.error is not None
+    assert (ending.exit_code, result.status, result.error.kind) == (1, "failed", "exception")
+    assert result.error.message.startswith("DeviceMissingError: ")
+    assert "sees 0 GPUs" in result.error.message
+
+
+def test_a_container_without_a_gpu_says_so_before_anything_is_imported(tmp_path: Path) -> None:
+    ending = run_bench(sys.executable, make_cell(device="gpu"), tmp_path, CUDA_VISIBLE_DEVICES="")
+    assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
+    assert "cannot be measured here: device: " in ending.output
+
+
+def limit_address_space(num_bytes: int) -> Callable[[], None]:
+    """Return what makes a process unable to hold more than `num_bytes`, so that no test fills the machine."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (num_bytes, num_bytes))
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_batch_that_fits_nowhere_is_out_of_memory(
+    tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
+) -> None:
+    cell = make_cell(framework=framework, mode=FRAMEWORKS[framework].modes[0], batch_size=10**9)
+    ending = run_bench(interpreters[framework], cell, tmp_path, preexec=limit_address_space(30 * 10**9))
+    result = get_result(ending)
+    assert result.error is not None
+    assert (ending.exit_code, result.status, result.error.kind) == (1, "oom", "out-of-memory")
+    # 10^9 images of 3 x 32 x 32 float32: 12.288e12 bytes, 11.2 TiB.
+    assert "Unable to allocate 11.2 TiB" in result.error.message
+    assert result.error.bytes_requested == round(11.2 * 2**40)
+    assert (result.samples, result.phases.build_seconds) == (None, None)
+    assert result.environment is not None
+
+
+def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
+    cell = make_cell(batch_size=20_000)
+    result = get_result(run_bench(interpreters["pytorch"], cell, tmp_path, preexec=limit_address_space(8 * 10**9)))
+    assert result.error is not None
+    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
+    # The first convolution's output: 20,000 x 64 x 32 x 32 float32.
+    assert result.error.bytes_requested == 5_242_880_000
+    assert result.phases.build_seconds is not None
+    assert result.phases.first_step_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"BENCH_CELL": "{}"}, "error: BENCH_CELL: model: Field required"),
+        ({"BENCH_REPEAT": "0"}, "error: BENCH_REPEAT: '0' is no whole number"),
+        ({"BENCH_RUN_ID": "../x"}, "error: BENCH_RUN_ID: '../x' is no name"),
+        ({"BENCH_STORE": ""}, "error: BENCH_STORE: not set"),
+        ({"BENCH_STORE": "ftp://x"}, "error: store: 'ftp://' is unknown"),
+        ({"BENCH_STORE": f"file://{__file__}/x"}, "error: store file://"),
+    ],
+)
+def test_a_wrong_order_ends_with_one_line_and_exit_code_2(
+    tmp_path: Path, variables: dict[str, str], message: str
+) -> None:
+    ending = run_bench(sys.executable, make_cell(), tmp_path, **variables)
+    assert (ending.exit_code, ending.result) == (2, None)
+    assert ending.output.startswith(message)
+    assert len(ending.output.splitlines()) == 1
+
+
+def test_the_store_is_tried_before_the_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="file:///sys/kernel")  # never writable
+    for name, value in order.to_variables().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("bench.__main__.Attempt", lambda order: pytest.fail("the work was begun"))
+    assert program.main() == 2
+    assert capsys.readouterr().err.startswith("error: store file:///sys/kernel: ")
