@@ -183,7 +183,8 @@ def find_namespace(run_id: str, context: str, profile: str | None, namespace: st
 
 def _open_run(run_id: str, on: str, profile: str | None, namespace: str | None, store: str | None) -> "JobCleaner":
     from runner.kubernetes.cleanup import JobCleaner
-    from runner.kubernetes.connection import Connection, find_context
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.login import find_context
 
     context = find_context(on)
     opened = None if store is None else Store.open(store)

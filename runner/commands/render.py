@@ -78,7 +78,7 @@ def _choose_profile(on: str | None, profile: str | None, namespace: str | None) 
     if profile is not None:
         found = find_profile(profile, "")
     elif on is not None:
-        from runner.kubernetes.connection import find_context
+        from runner.kubernetes.login import find_context
 
         found = find_profile(None, find_context(on))
     else:
@@ -135,7 +135,7 @@ def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) 
     renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
     files = {}
     for repeat in order_repeats(run.cells):
-        key = JobKey(run_id=run.run_id, cell_id=repeat.planned.cell.cell_id, number=repeat.number, round_number=0)
+        key = JobKey(run_id=run.run_id, cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
         files[f"{key.job_name}.yaml"] = dump_yaml([json.loads(renderer.render(repeat.planned, key))])
     return files
 

@@ -19,9 +19,9 @@ from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from chart import CHART, make_night, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes import executor
-from runner.kubernetes import recording as settlement
-from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes import recording, session
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
 from s3_server import S3Server
 
 RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"
@@ -128,9 +128,9 @@ def test_install_upgrade_rollback_and_uninstall_leave_nothing(
     spec = get_cronjob(connection, place)["spec"]
     assert spec["suspend"] is True
     assert "paper" in spec["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert keys == connection.get_object(f"/api/v1/namespaces/{place}/secrets/{FULLNAME}-store")["data"]
+    assert connection.get_object(f"/api/v1/namespaces/{place}/secrets/{FULLNAME}-store")["data"] == keys
     assert f"resourcequotas/{FULLNAME}-cells" not in list_objects(connection, place)
-    assert pod["metadata"]["uid"] == find_pod_of(connection, place, "first-night")["metadata"]["uid"]
+    assert find_pod_of(connection, place, "first-night")["metadata"]["uid"] == pod["metadata"]["uid"]
 
     config.rollback(RELEASE)
 
@@ -143,7 +143,7 @@ def test_install_upgrade_rollback_and_uninstall_leave_nothing(
 
     wait_for(lambda: not list_objects(connection, place) - {f"pods/{pod['metadata']['name']}"}, "nothing to be left")
     secrets = connection.list_items(f"/api/v1/namespaces/{place}/secrets")
-    assert [] == [secret["metadata"]["name"] for secret in secrets]
+    assert [secret["metadata"]["name"] for secret in secrets] == []
 
 
 def test_two_releases_share_a_namespace_and_do_not_meet(
@@ -157,7 +157,7 @@ def test_two_releases_share_a_namespace_and_do_not_meet(
 
     config.uninstall(other)
 
-    assert first == list_objects(connection, place)
+    assert list_objects(connection, place) == first
     wait_for(lambda: not list_objects(connection, place, other), "the other release to be gone")
 
 
@@ -174,11 +174,11 @@ def test_claims_of_another_class_are_installed_by_an_upgrade(
 
     values = make_values(profile__extends="gke", claims__enabled=True, claims__maxPerNode=2)
     config.install(CHART, RELEASE, values)
-    assert ["gpu.nvidia.com"] * 2 == list_classes()
+    assert list_classes() == ["gpu.nvidia.com"] * 2
 
     config.upgrade(CHART, RELEASE, values | {"claims": values["claims"] | {"deviceClass": "mig.nvidia.com"}})
 
-    assert ["mig.nvidia.com"] * 2 == list_classes()
+    assert list_classes() == ["mig.nvidia.com"] * 2
     config.uninstall(RELEASE)
 
 
@@ -241,9 +241,9 @@ def test_optional_kinds_are_used_where_the_cluster_has_them(
     helm(place).install(CHART, RELEASE, values)
 
     queue = connection.get_object(f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{place}/localqueues/q")
-    assert "all" == queue["spec"]["clusterQueue"]
+    assert queue["spec"]["clusterQueue"] == "all"
     monitors = connection.list_items(f"/apis/monitoring.coreos.com/v1/namespaces/{place}/podmonitors")
-    assert [f"{FULLNAME}-runner"] == [monitor["metadata"]["name"] for monitor in monitors]
+    assert [monitor["metadata"]["name"] for monitor in monitors] == [f"{FULLNAME}-runner"]
     helm(place).uninstall(RELEASE)
 
 
@@ -331,12 +331,12 @@ def test_a_night_asks_for_what_its_role_allows_and_reports_at_its_deadline_what_
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     call_main: CallMain = make_call(monkeypatch, capfd)
-    monkeypatch.setattr(settlement, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
+    monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
     store = Store.open(bucket)
     # Beside the runner's own pod one more at a time: two end, the third hangs, and the fourth gets none. When the
     # runner has asked why, its deadline passes.
     user = f"system:serviceaccount:{nights}:{FULLNAME}-runner"
-    monkeypatch.setattr(executor, "read_clock", make_clock(lambda: asked_for_events(control_plane, user)))
+    monkeypatch.setattr(session, "read_clock", make_clock(lambda: asked_for_events(control_plane, user)))
     values = make_values(store__url=bucket, customMatrix=MATRIX, quota__hard={"pods": "2"})
     helm(nights).install(CHART, RELEASE, values)
     role = connection.get_object(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{nights}/roles/{FULLNAME}-runner")
@@ -348,19 +348,19 @@ def test_a_night_asks_for_what_its_role_allows_and_reports_at_its_deadline_what_
         become_runner(connection, nights, control_plane, tmp_path, patched)
         code, out, err = call_main(*words)
 
-    assert (1, "") == (code, err), out
+    assert (code, err) == (1, ""), out
     assert "the deadline has passed" in out
-    assert allowed == read_requests(control_plane, user)
+    assert read_requests(control_plane, user) == allowed
     latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
     assert latest.ending is not None
-    assert ("first-night", {"ok": 1, "failed": 1, "missing": 2}) == (latest.run_id, latest.ending.num_repeats)
-    assert 2 == len(latest.ending.missing)
-    assert store.get(LATEST_REPORT_KEY) == (tmp_path / "report" / "report.html").read_bytes()
+    assert (latest.run_id, latest.ending.num_repeats) == ("first-night", {"ok": 1, "failed": 1, "missing": 2})
+    assert len(latest.ending.missing) == 2
+    assert (tmp_path / "report" / "report.html").read_bytes() == store.get(LATEST_REPORT_KEY)
     path = f"/apis/batch/v1/namespaces/{nights}/jobs"
     left = connection.list_items(path, labelSelector="app.kubernetes.io/component=cell")
     assert all(item["status"].get("conditions") or "deletionTimestamp" in item["metadata"] for item in left)
     owners = {owner["uid"] for item in left for owner in item["metadata"]["ownerReferences"]}
-    assert {job["metadata"]["uid"]} == owners
+    assert owners == {job["metadata"]["uid"]}
     # With the night's Job its cells go.
     connection.request("delete", f"{path}/first-night", query={"propagationPolicy": "Background"})
     wait_for(lambda: not connection.list_items(path), "the cells to go")
@@ -386,7 +386,7 @@ def test_doctor_finds_nothing_missing_with_the_rights_that_the_chart_gives(
 
     code, out, _ = call_main("doctor", *words[1:5])
 
-    assert 0 == code, out
+    assert code == 0, out
     assert "0 failed" in out
     assert f"system:serviceaccount:{place}:{FULLNAME}-runner" in out
     config.uninstall(RELEASE)

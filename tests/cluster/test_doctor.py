@@ -17,7 +17,7 @@ from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.commands import cluster as cluster_commands
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.checks import judge_clock
+from runner.kubernetes.doctor.api_server_checks import judge_clock
 from runner.kubernetes.doctor.node_fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
@@ -59,7 +59,7 @@ def examine(
         (tmp_path / "mine.yaml").write_text(profile)
         options = ("--on", on, "--profile", "mine.yaml", "--namespace", namespace, "--json")
         code, out, err = call_main("doctor", "matrix.yaml", *options, *words)
-        assert "" == err
+        assert err == ""
         return code, {finding["check"]: finding for finding in json.loads(out)["findings"]}
 
     return call
@@ -93,12 +93,12 @@ def test_nothing_fails_where_everything_is_there(
 
     code, findings = examine("--store", f"s3://{s3_server.bucket}/runs")
 
-    assert {"ok", "warning"} == set(list_states(findings).values())
+    assert set(list_states(findings).values()) == {"ok", "warning"}
     assert ["namespace"] == [check for check, state in list_states(findings).items() if state == "warning"]
     assert "has no Pod Security level" in findings["namespace"]["message"]
-    assert 0 == code
-    assert "1 of 2 nodes can hold one" == findings["nodes for cells on the CPU"]["message"]
-    assert ["1 can: n2-standard-8, 4 CPUs, 16 GiB"] == findings["nodes for cells on the CPU"]["details"][:1]
+    assert code == 0
+    assert findings["nodes for cells on the CPU"]["message"] == "1 of 2 nodes can hold one"
+    assert findings["nodes for cells on the CPU"]["details"][:1] == ["1 can: n2-standard-8, 4 CPUs, 16 GiB"]
     assert ["1 can: no instance type, 4 CPUs, 16 GiB, 1 nvidia.com/gpu"] == (
         findings["nodes for cells on 1 GPU"]["details"][:1]
     )
@@ -108,7 +108,7 @@ def test_nothing_fails_where_everything_is_there(
 def test_the_lines_name_check_state_and_remedy(call_main: CallMain, connection: Connection) -> None:
     code, out, _ = call_main("doctor", "--on", "current", "--profile", "kind", "--namespace", "not-there")
 
-    assert 1 == code
+    assert code == 1
     lines = out.splitlines()
     at = lines.index("failed  namespace: there is no namespace not-there")
     assert "        > `benchmatrix setup` makes it; or name one: --namespace" == lines[at + 1]
@@ -123,7 +123,7 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
 ) -> None:
     code, findings = examine(on=f"{control_plane.context}-user")
 
-    assert 1 == code
+    assert code == 1
     needed = findings["permission: jobs"]
     assert needed["message"].startswith("you may not create, list, watch, delete jobs in namespace ")
     assert "benchmatrix setup --user" in needed["hint"]
@@ -133,7 +133,7 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
         housekeeping["message"].startswith("you may not patch, deletecollection jobs in namespace "),
     )
     states = list_states(findings)
-    assert "failed" == states["permission: jobs"]
+    assert states["permission: jobs"] == "failed"
     assert "failed" == states["permission: pods"] == states["permission: events"]
     assert "warning" == states["nodes"] == states["namespace"] == states["service account"]
     assert findings["nodes"]["message"].startswith("not checked: you may not look: nodes is forbidden")
@@ -150,9 +150,9 @@ def test_each_group_of_nodes_is_told_why_it_cannot_hold_a_cell(examine: Examine,
 
     code, findings = examine()
 
-    assert 1 == code
+    assert code == 1
     found = findings["nodes for cells on the CPU"]
-    assert ("failed", "none of 4 nodes can hold one") == (found["state"], found["message"])
+    assert (found["state"], found["message"]) == ("failed", "none of 4 nodes can hold one")
     assert any(
         line.startswith("2 cannot (node-") and line.endswith("e2-medium, 0.94 CPUs, 16 GiB): cpu: 4 wanted, 0.94 there")
         for line in found["details"]
@@ -164,9 +164,9 @@ def test_each_group_of_nodes_is_told_why_it_cannot_hold_a_cell(examine: Examine,
         f"{label}, cpu: 3 wanted, 0.94 there, nvidia.com/gpu: 1 wanted, none there",
         "taint team=b:NoExecute is not tolerated",
     ] == sorted(reasons, key=lambda reason: (reason.startswith("taint"), len(reason)))
-    assert "1 of 2 nodes with the labels of the GPU pool offer nvidia.com/gpu" == findings["device plugin"]["message"]
+    assert findings["device plugin"]["message"] == "1 of 2 nodes with the labels of the GPU pool offer nvidia.com/gpu"
     assert silent in findings["device plugin"]["hint"]
-    assert "warning" == findings["driver: pytorch"]["state"]
+    assert findings["driver: pytorch"]["state"] == "warning"
     assert f"1 of 2 nodes have an older one: 535 on {silent}" in findings["driver: pytorch"]["message"]
     assert "unknown on 1 of 2 nodes" in findings["driver: tensorflow"]["message"]
 
@@ -179,7 +179,7 @@ def test_an_autoscaler_makes_a_missing_node_a_warning(examine: Examine, connecti
     finally:
         connection.request("delete", f"{path}/cluster-autoscaler-status")
 
-    assert "warning" == findings["nodes for cells on 1 GPU"]["state"]
+    assert findings["nodes for cells on 1 GPU"]["state"] == "warning"
     assert findings["nodes for cells on 1 GPU"]["hint"].startswith("the cluster autoscaler may add one")
 
 
@@ -202,7 +202,7 @@ def test_the_scheduler_judges_each_node_as_doctor_does(
     ]
     (cell,) = make_cells(1, device=device)
     renderer = JobRenderer(profile=make_profile(namespace, "gke"), store_url="s3://b", git_revision=None)
-    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, round_number=0)
+    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, retry_round=0)
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=60)
     spec = json.loads(renderer.render(planned, key))["spec"]["template"]["spec"]
     path = f"/api/v1/namespaces/{namespace}/pods"
@@ -219,8 +219,8 @@ def test_the_scheduler_judges_each_node_as_doctor_does(
     by_scheduler = wait_for(list_judged, "the scheduler")
 
     nodes = [read_node_status(connection.get_object(f"/api/v1/nodes/{name}"), {}) for name in names]
-    assert by_scheduler == {node.name: not list(list_misfits(spec, node)) for node in nodes}
-    assert {True, False} == set(by_scheduler.values())
+    assert {node.name: not list(list_misfits(spec, node)) for node in nodes} == by_scheduler
+    assert set(by_scheduler.values()) == {True, False}
 
 
 def test_pods_of_daemon_sets_take_their_part_of_a_node() -> None:
@@ -233,9 +233,9 @@ def test_pods_of_daemon_sets_take_their_part_of_a_node() -> None:
     status = {"allocatable": {"cpu": "3920m"}, "conditions": [{"type": "Ready", "status": "True"}]}
     node = read_node_status({"metadata": {"name": "n"}, "status": status}, taken["n"])
 
-    assert Decimal("3.12") == node.free["cpu"]
+    assert node.free["cpu"] == Decimal("3.12")
     spec = {"containers": [{"resources": {"requests": {"cpu": "3.5"}}}]}
-    assert {"cpu: 3.5 wanted, 3.12 there": ("n",)} == fit_pod(spec, [node]).unfit
+    assert fit_pod(spec, [node]).unfit == {"cpu: 3.5 wanted, 3.12 there": ("n",)}
 
 
 def test_a_quota_on_jobs_is_found_before_the_run(examine: Examine, connection: Connection, namespace: str) -> None:
@@ -246,7 +246,7 @@ def test_a_quota_on_jobs_is_found_before_the_run(examine: Examine, connection: C
     _, findings = examine()
 
     found = findings["Job: pytorch on the CPU"]
-    assert "failed" == found["state"]
+    assert found["state"] == "failed"
     assert "exceeded quota: none, requested: count/jobs.batch=1" in found["message"]
 
 
@@ -256,14 +256,14 @@ def test_secrets_that_cells_name_are_looked_for(examine: Examine, connection: Co
 
     _, findings = examine(profile=profile)
 
-    assert ("ok", "failed") == (findings["store secret"]["state"], findings["image pull secret"]["state"])
-    assert "there is no pull" == findings["image pull secret"]["message"]
+    assert (findings["store secret"]["state"], findings["image pull secret"]["state"]) == ("ok", "failed")
+    assert findings["image pull secret"]["message"] == "there is no pull"
 
 
 def test_an_image_that_the_profile_lacks_is_found(examine: Examine) -> None:
     code, findings = examine(profile="extends: gke\nimages: {pytorch: {cpu: r.example/p:1, gpu: r.example/p:1}}\n")
 
-    assert 1 == code
+    assert code == 1
     assert "images.tensorflow.gpu" in findings["profile"]["message"]
 
 
@@ -294,7 +294,7 @@ def kueue(connection: Connection) -> Iterator[None]:
 def test_a_queue_needs_kueue(examine: Examine) -> None:
     _, findings = examine("--queue", "team")
 
-    assert "the cluster has no Kueue: it does not know kueue.x-k8s.io" == findings["queue"]["message"]
+    assert findings["queue"]["message"] == "the cluster has no Kueue: it does not know kueue.x-k8s.io"
     assert "leave --queue out" in findings["queue"]["hint"]
 
 
@@ -302,7 +302,7 @@ def test_the_queue_must_be_there_and_active(
     examine: Examine, connection: Connection, namespace: str, kueue: None
 ) -> None:
     _, findings = examine("--queue", "team")
-    assert f"namespace {namespace} has no LocalQueue team" == findings["queue"]["message"]
+    assert findings["queue"]["message"] == f"namespace {namespace} has no LocalQueue team"
 
     conditions = [{"type": "Active", "status": "False", "message": "ClusterQueue a is inactive"}]
     body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "spec": {"clusterQueue": "a"}}
@@ -311,9 +311,9 @@ def test_the_queue_must_be_there_and_active(
     create(connection, path, body | {"metadata": {"name": "good"}})
 
     found = examine("--queue", "bad")[1]["queue"]
-    assert ("failed", "LocalQueue bad is not active: ClusterQueue a is inactive") == (found["state"], found["message"])
+    assert (found["state"], found["message"]) == ("failed", "LocalQueue bad is not active: ClusterQueue a is inactive")
     found = examine("--queue", "good")[1]["queue"]
-    assert ("ok", "LocalQueue good of ClusterQueue a") == (found["state"], found["message"])
+    assert (found["state"], found["message"]) == ("ok", "LocalQueue good of ClusterQueue a")
 
 
 def test_claims_need_a_class_devices_and_templates(
@@ -322,7 +322,7 @@ def test_claims_need_a_class_devices_and_templates(
     profile = PROFILE + "gpu: {request: claim}\n"
     _, findings = examine(profile=profile)
     checks = ("device class", "devices to claim", "claim template")
-    assert ["failed"] * 3 == [findings[check]["state"] for check in checks]
+    assert [findings[check]["state"] for check in checks] == ["failed"] * 3
 
     node = add_nodes(labels=T4)
     dra = "/apis/resource.k8s.io/v1"
@@ -342,8 +342,8 @@ def test_claims_need_a_class_devices_and_templates(
         connection.request("delete", f"{dra}/deviceclasses/gpu.nvidia.com")
         connection.request("delete", f"{dra}/resourceslices/{node}")
 
-    assert ["ok"] * 3 == [findings[check]["state"] for check in checks]
-    assert "2 in 1 ResourceSlices" == findings["devices to claim"]["message"]
+    assert [findings[check]["state"] for check in checks] == ["ok"] * 3
+    assert findings["devices to claim"]["message"] == "2 in 1 ResourceSlices"
     assert "device plugin" not in findings
 
 
@@ -360,7 +360,7 @@ def test_the_store_is_tried(
 ) -> None:
     _, findings = examine(*words)
 
-    assert state == findings["store"]["state"]
+    assert findings["store"]["state"] == state
     assert findings["store"]["message"].startswith(message)
 
 
@@ -373,8 +373,8 @@ def test_an_api_server_that_is_away_ends_the_checks_but_for_the_store(
 
     code, findings = examine()
 
-    assert 1 == code
-    assert ["cells", "API server", "store"] == list(findings)
+    assert code == 1
+    assert list(findings) == ["cells", "API server", "store"]
     assert findings["API server"]["message"].startswith("the API server does not answer: ")
 
 
@@ -395,4 +395,4 @@ def test_the_clock_is_judged_with_the_way_and_whole_seconds_allowed_for(
 
     found = judge_clock(now + timedelta(seconds=seconds), before=now, after=now)
 
-    assert (state, message) == (found.state, found.message)
+    assert (found.state, found.message) == (state, message)

@@ -199,7 +199,7 @@ class Cluster:
         renderer = JobRenderer(profile=self.profile, store_url="s3://bucket/prefix", git_revision=None)
         for cell in cells:
             planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
-            key = JobKey(run_id=self.profile.namespace, cell_id=cell.cell_id, number=1, round_number=0)
+            key = JobKey(run_id=self.profile.namespace, cell_id=cell.cell_id, number=1, retry_round=0)
             path = f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs"
             self.connection.request("create", path, body=renderer.render(planned, key))
 
@@ -256,9 +256,9 @@ def test_each_cell_has_a_node_of_its_pool_alone_and_one_too_many_waits(
     pods = cluster.await_pods(num_placed=len(cells) - len(devices), num_waiting=len(devices), words=TAKEN)
 
     placed = sorted((pod.node, pod.pool) for pod in pods if pod.node)
-    assert sorted((node, pool) for node, pool in pools.items() if pool) == placed
+    assert placed == sorted((node, pool) for node, pool in pools.items() if pool)
     waiting = [pod for pod in pods if not pod.node]
-    assert devices == sorted(pod.pool for pod in waiting)
+    assert sorted(pod.pool for pod in waiting) == devices
     for pod in waiting:
         assert re.match(r"0/\d+ nodes are available: ", pod.unschedulable)
         assert TAKEN in pod.unschedulable
@@ -296,7 +296,7 @@ def test_cells_may_share_a_node_where_the_profile_says_so(make_cluster: Callable
     cluster.submit(make_cell(seed=1), make_cell(seed=2))
 
     pods = cluster.await_pods(num_placed=2, num_waiting=0)
-    assert [node, node] == [pod.node for pod in pods]
+    assert [pod.node for pod in pods] == [node, node]
 
 
 def test_a_cell_with_more_cores_than_any_node_waits_with_the_schedulers_words(
@@ -336,7 +336,7 @@ def test_a_share_of_a_gpu_is_asked_for_by_its_own_name(make_cluster: Callable[..
     (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
     assert list(pools)[1] == pod.node
     limits = cluster.list_pods()[0]["spec"]["containers"][0]["resources"]["limits"]
-    assert "1" == limits["nvidia.com/gpu.shared"]
+    assert limits["nvidia.com/gpu.shared"] == "1"
     assert "nvidia.com/gpu" not in limits
 
 
@@ -389,15 +389,15 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
     cluster.submit(make_cell(device="gpu", num_gpus=2))
 
     (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
-    assert nodes[2] == pod.node
+    assert pod.node == nodes[2]
     claims = f"/apis/resource.k8s.io/v1/namespaces/{cluster.profile.namespace}/resourceclaims"
     (claim,) = connection.list_items(claims)
     results = claim["status"]["allocation"]["devices"]["results"]
-    assert [("gpu-0", nodes[2]), ("gpu-1", nodes[2])] == sorted((found["device"], found["pool"]) for found in results)
+    assert sorted((found["device"], found["pool"]) for found in results) == [("gpu-0", nodes[2]), ("gpu-1", nodes[2])]
     resources = cluster.list_pods()[0]["spec"]["containers"][0]["resources"]
-    assert {"cpu", "memory"} == set(resources["limits"])
+    assert set(resources["limits"]) == {"cpu", "memory"}
 
 
 def test_kind_refuses_gpu_cells_before_anything_is_sent() -> None:
     obstacle = load_profile("kind").find_obstacle(make_cell(device="gpu"))
-    assert "the profile kind has no pool 'gpu'" == obstacle
+    assert obstacle == "the profile kind has no pool 'gpu'"

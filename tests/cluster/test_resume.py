@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from runs import IMAGES, Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, IMAGES, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Run
 from bench.store import Store, run_key
@@ -66,7 +66,7 @@ class CommandLine:
         """Wait for a process, check its exit code, and return what it said."""
         code = process.wait(timeout_seconds)
         output = self.output_path.read_text()
-        assert exit_code == code, output
+        assert code == exit_code, output
         assert "Traceback" not in output
         return output
 
@@ -132,12 +132,12 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
 
     command_line.check_end(command_line.start(), 0, 120)
 
-    assert 24 == command_line.read_run().num_repeats
+    assert command_line.read_run().num_repeats == 24
     setup = view(command_line, connection)
-    assert 24 == len(setup.count_records())
-    assert {1} == set(setup.count_records().values())
-    assert [1] * 24 == list(kubelet.measured.values())
-    assert 10 == num_kills, "the run ended too soon for ten kills"
+    assert len(setup.count_records()) == 24
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 24
+    assert num_kills == 10, "the run ended too soon for ten kills"
 
 
 def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
@@ -155,8 +155,8 @@ def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
 
     command_line.check_end(command_line.start(), 0, 120)
 
-    assert {1} == set(setup.count_records().values())
-    assert [1] * 24 == list(kubelet.measured.values())
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 24
 
 
 def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
@@ -187,12 +187,14 @@ def test_a_job_that_somebody_deletes_is_made_again(
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
     connection.request("delete", path, query={"propagationPolicy": "Background"})
 
-    running.result(60)
+    running.result(DEADLINE_SECONDS)
 
-    assert ["ok"] == [result.status for result in setup.observed.results]
-    assert [f"Job {job['metadata']['name']} went before it had ended; it is made again"] == setup.observed.warnings
-    assert [1] == list(kubelet.measured.values())
-    assert {1} == set(setup.count_records().values())
+    assert [result.status for result in setup.observed.results] == ["ok"]
+    assert setup.observed.warnings == [
+        f"Job {job['metadata']['name']} was deleted before it had finished; it is created again"
+    ]
+    assert list(kubelet.measured.values()) == [1]
+    assert set(setup.count_records().values()) == {1}
 
 
 def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(
@@ -206,8 +208,8 @@ def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_rec
 
     again = setup.measure()
 
-    assert [] == again.results
-    assert [1] * 3 == list(kubelet.measured.values())
+    assert again.results == []
+    assert list(kubelet.measured.values()) == [1] * 3
 
 
 def test_a_cancelled_run_ends(
@@ -222,7 +224,7 @@ def test_a_cancelled_run_ends(
     connection.request("patch", path, body=body, content_type="application/merge-patch+json")
 
     with pytest.raises(RunCancelled):
-        running.result(60)
+        running.result(DEADLINE_SECONDS)
 
     assert not setup.count_records()
 
@@ -238,13 +240,13 @@ def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
     setup.retry_failed = True
     second, third, fourth = (setup.measure() for _ in range(3))
 
-    assert ["failed", "ok"] == [result.status for result in first.results]
-    assert ["failed"] == [result.status for result in second.results]
-    assert ["ok"] == [result.status for result in third.results]
-    assert [] == fourth.results
-    assert [3, 1] == sorted(setup.count_records().values(), reverse=True)
-    assert [3, 1] == sorted(kubelet.measured.values(), reverse=True)
-    assert 4 == len({job["metadata"]["name"] for job in setup.list_jobs()})
+    assert [result.status for result in first.results] == ["failed", "ok"]
+    assert [result.status for result in second.results] == ["failed"]
+    assert [result.status for result in third.results] == ["ok"]
+    assert fourth.results == []
+    assert sorted(setup.count_records().values(), reverse=True) == [3, 1]
+    assert sorted(kubelet.measured.values(), reverse=True) == [3, 1]
+    assert len({job["metadata"]["name"] for job in setup.list_jobs()}) == 4
 
 
 def test_a_store_that_is_away_is_waited_for_and_told_about(
@@ -264,10 +266,10 @@ def test_a_store_that_is_away_is_waited_for_and_told_about(
     wait_for(lambda: setup.observed.warnings, "a word about the store")
     s3_server.start()
 
-    running.result(60)
+    running.result(DEADLINE_SECONDS)
 
-    assert 1 == len(setup.observed.warnings)
+    assert len(setup.observed.warnings) == 1
     assert setup.observed.warnings[0].endswith("it is tried again")
-    assert ["failed"] * 3 == [result.status for result in setup.observed.results]
-    assert {1} == set(setup.count_records().values())
-    assert [1] * 3 == list(kubelet.measured.values())
+    assert [result.status for result in setup.observed.results] == ["failed"] * 3
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 3

@@ -29,18 +29,18 @@ COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell
 
 @dataclass(frozen=True, kw_only=True)
 class JobKey:
-    """What a Job measures: the `number`-th repeat of a cell, taken up for the `round_number`-th time."""
+    """What a Job measures: the `number`-th repeat of a cell, in the `retry_round`-th round of retries."""
 
     run_id: str
     cell_id: str
     number: int
-    round_number: int
+    retry_round: int
     """How many terminal records the repeat had when the Job was made: 0, or more after `--retry-failed`."""
 
     @cached_property
     def job_name(self) -> str:
         """A DNS-1123 label of at most 53 characters, equal on every machine: a Job is never made twice."""
-        text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.round_number)))
+        text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round)))
         digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
         slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")
         return f"{slug or 'cell'}-{digits}"

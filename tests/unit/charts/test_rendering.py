@@ -116,7 +116,7 @@ def test_the_runner_reads_the_profile_that_the_chart_makes(tmp_path: Path) -> No
     assert {"OMP_PROC_BIND": "true", "AWS_ENDPOINT_URL": "https://s3.example"} == profile.environment
     renderer = JobRenderer(profile=profile, store_url="s3://bucket/prefix", git_revision=None)
     planned = load_matrix("smoke").cells[0]
-    key = JobKey(run_id="r", cell_id=planned.cell.cell_id, number=1, round_number=0)
+    key = JobKey(run_id="r", cell_id=planned.cell.cell_id, number=1, retry_round=0)
     labels = json.loads(renderer.render(planned, key))["spec"]["template"]["metadata"]["labels"]
     policy = find(manifests, "NetworkPolicy", "-cells")
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()

@@ -17,7 +17,7 @@ KEYS = st.builds(
     run_id=NAMES,
     cell_id=CELL_IDS,
     number=st.integers(min_value=1, max_value=10**9),
-    round_number=st.integers(min_value=0, max_value=10**6),
+    retry_round=st.integers(min_value=0, max_value=10**6),
 )
 DNS_1123 = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -38,19 +38,19 @@ def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
 @settings(deadline=None)
 @given(KEYS)
 def test_each_part_of_a_key_changes_the_name(key: JobKey) -> None:
-    parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "round_number")}
+    parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "retry_round")}
     others = [
         parts | {"run_id": f"a{key.run_id}"},
         parts | {"cell_id": f"a{key.cell_id}"},
         parts | {"number": key.number + 1},
-        parts | {"round_number": key.round_number + 1},
+        parts | {"retry_round": key.retry_round + 1},
     ]
     assert key.job_name not in {JobKey(**other).job_name for other in others}
 
 
 def test_a_name_is_the_same_on_every_machine() -> None:
     # printf of the four parts, a line each, through sha256sum
-    key = JobKey(run_id="smoke-1", cell_id="conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa", number=2, round_number=0)
+    key = JobKey(run_id="smoke-1", cell_id="conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa", number=2, retry_round=0)
     assert "conv6-pytorch-cpu-train-fp32-eager-b64-52dcf9eee789" == key.job_name
 
 
@@ -65,7 +65,7 @@ def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -
                 input_size=spec.input_size,
                 num_classes=spec.num_classes,
             )
-            key = JobKey(run_id="demo", cell_id=cell.cell_id, number=1, round_number=0)
+            key = JobKey(run_id="demo", cell_id=cell.cell_id, number=1, retry_round=0)
             assert key.job_name.startswith(f"{name}-{framework}"[:40])
             assert DNS_1123.fullmatch(key.job_name)
 

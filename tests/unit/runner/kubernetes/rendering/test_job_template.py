@@ -72,7 +72,7 @@ def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
 
 
 def make_key(cell: Cell) -> JobKey:
-    return JobKey(run_id=RUN_ID, cell_id=cell.cell_id, number=1, round_number=0)
+    return JobKey(run_id=RUN_ID, cell_id=cell.cell_id, number=1, retry_round=0)
 
 
 def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict[str, Any]:
