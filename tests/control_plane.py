@@ -26,7 +26,7 @@ START_DEADLINE_SECONDS = STOP_DEADLINE_SECONDS = 600.0
 """Only a test that fails takes so long."""
 ADMIN_TOKEN, USER_TOKEN = "admin-of-the-tests", "user-of-the-tests"
 USER = "runner-of-the-tests"
-AUDITED_NAMESPACE = "nights"
+AUDITED_NAMESPACE = "audited"
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

@@ -25,7 +25,6 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 
 NUM_THREADS = 8
-"""As many pods may be held by a `decide` that blocks, less one."""
 Behaviour = Literal[
     "ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused", "in-log"
 ]
@@ -56,12 +55,14 @@ def read_variables(pod: Pod) -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class FakeKubelet:
-    """Stands for every kubelet of the cluster. `decide` says how a pod ends; it may block until the test lets it."""
+    """Stands for every kubelet of the cluster. `decide` says how a pod ends; it may block."""
 
     connection: Connection
     store: Store
     decide: Callable[[Pod], Behaviour] = lambda pod: "ok"
     run_seconds: float = 0.0
+    may_end: threading.Event = field(default_factory=threading.Event)
+    """While a test has it cleared, pods run on, up to NUM_THREADS - 1 of them."""
     measured: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(run id, cell id/repeat) of the pods whose container ended by itself, as often as it did."""
     _fake_nodes: FakeNodes = field(init=False)
@@ -72,6 +73,7 @@ class FakeKubelet:
 
     def __post_init__(self) -> None:
         self._fake_nodes = FakeNodes(connection=self.connection)
+        self.may_end.set()
 
     @property
     def nodes(self) -> list[str]:
@@ -86,6 +88,7 @@ class FakeKubelet:
     def stop(self) -> None:
         """End; pods stay as they are."""
         self._stop.set()
+        self.may_end.set()
         self._fake_nodes.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -145,10 +148,11 @@ class FakeKubelet:
             self._set_status(pod, status)
             return
         started = format_now()
-        if behaviour == "hang" or self.run_seconds:
+        if behaviour == "hang" or self.run_seconds or not self.may_end.is_set():
             self._set_state(pod, "Running", {"running": {"startedAt": started}})
         if behaviour == "hang":
             return
+        self.may_end.wait()
         if self.run_seconds:
             later = threading.Timer(
                 self.run_seconds, self._quietly, (partial(self._end, behaviour=behaviour, started=started), pod)

@@ -43,8 +43,8 @@ class Connection:
     num_requests: Counter[str] = field(default_factory=Counter)
     """Requests that were sent, by verb and kind, `create jobs` for one; repeated ones are counted again."""
     rate_limiter: RateLimiter = field(default_factory=lambda: RateLimiter(NUM_CONNECTIONS))
-    warn: Callable[[str], None] = field(default=lambda message: None, repr=False)
-    """Called, from any thread, with the reason why requests have been repeated for some time."""
+    warn: Callable[[str, str], None] = field(default=lambda message, dedup_key: None, repr=False)
+    """Called, from any thread, with the reason why requests have been repeated for some time, and its dedup key."""
     is_known: bool = False
     """The API server has answered a request, so it has accepted the user."""
     _client: kubernetes.client.ApiClient = field(init=False, repr=False)
@@ -69,7 +69,7 @@ class Connection:
     ) -> bytes:
         """Send a request and return the body of the answer.
 
-        `verb`: a word of RBAC, `create` for one. Repeated while the server is away, busy or ailing, for as long as the
+        `verb`: as RBAC names it, such as `create`. Repeated while the server is away, busy or failing, for as long as the
         patience lasts and until `stop`; ApiError where it refuses, or when that is over.
         """
         retries = Retries(

@@ -130,7 +130,7 @@ def _name_token(context: str) -> str:
 
 
 def _name_user(context: str) -> str:
-    """Return words for the kubeconfig and the user in it that the context names."""
+    """Return the names of the kubeconfig and of the user in it that the context uses."""
     with suppress(Exception):  # it only makes the message better
         contexts, _ = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
         user = next(item["context"]["user"] for item in contexts if item["name"] == context)

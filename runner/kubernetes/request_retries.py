@@ -31,8 +31,8 @@ class Retried(Protocol):
 
     is_known: bool
 
-    def warn(self, message: str, /) -> None:
-        """Report why requests are repeated."""
+    def warn(self, message: str, dedup_key: str, /) -> None:
+        """Report why requests are repeated; warnings of one dedup_key have the same cause."""
 
     def log_in_anew(self, refused: "kubernetes.client.ApiClient | None") -> None:
         """Read the credentials again if `refused` is the client in use."""
@@ -59,7 +59,7 @@ class Retries:
         if left <= 0:
             raise error
         if now - self._since >= WARN_SECONDS:
-            self.connection.warn(f"{error.message}; it is tried again")
+            self.connection.warn(f"{error.message}; it is tried again", f"API server {error.reason or error.status}")
         if not isinstance(error, BusyError):
             self.connection.log_in_anew(error.client)
         asked = min(error.retry_after or 0.0, MAX_PAUSE_SECONDS) if isinstance(error, BusyError) else 0.0

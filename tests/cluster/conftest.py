@@ -1,4 +1,4 @@
-"""A real API server for these tests: that of $KUBECONFIG_TEST, or one started from binaries of envtest."""
+"""Fixtures of the tests that need a cluster: a real API server, started from envtest's binaries."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import make_cluster as make_cluster
+from commands import call_main as call_main
 from disruptions import LostNode, lose_node
+from doctor_calls import add_nodes as add_nodes
+from doctor_calls import examine as examine
+from releases import helm as helm
+from releases import place as place
 from runs import DEADLINE_SECONDS, make_namespace
 
 from bench.store import Store

@@ -12,6 +12,7 @@ from typing import Any
 from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
+from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.run import ClusterRun, ClusterTarget
 from runner.kubernetes.session import ClusterSession
@@ -156,3 +157,10 @@ class Setup:
     def list_jobs(self) -> list[dict[str, Any]]:
         """Return the Jobs of the namespace."""
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")
+
+
+def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
+    """Check that each of so many repeats was measured once, ended well and has one record."""
+    assert [result.status for result in setup.observed.results] == ["ok"] * number
+    assert list(setup.count_records().values()) == [1] * number
+    assert list(kubelet.measured.values()) == [1] * number

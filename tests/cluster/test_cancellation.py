@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from commands import CallMain, create, make_call
+from commands import CallMain, create
 from disruptions import FirstHangs, forget_watches, keep_watches_shut, refuse_watches
 from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
@@ -16,11 +16,6 @@ from runner.matrix.plan import read_run, read_user_name
 
 StartKubelet = Callable[..., FakeKubelet]
 ConnectThrough = Callable[[FaultyServer], Connection]
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 def count_ready(setup: Setup) -> int:

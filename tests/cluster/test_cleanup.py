@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from commands import CallMain, create, make_call
+from commands import CallMain, create
 from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Cell
@@ -20,11 +20,6 @@ from runner.kubernetes.run_status import RunState, summarize_run
 
 StartKubelet = Callable[..., FakeKubelet]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 def hang_after_the_first(pod: Pod) -> str:

@@ -27,7 +27,7 @@ def pass_deadline_when(is_time_up: Callable[[], bool], monkeypatch: pytest.Monke
 
 def measure(setup: Setup, connection: Connection, begun_at: datetime | None = None) -> Observed:
     """Measure until the deadline, a day after the run began, as the command line does."""
-    observed = Observed()
+    observed = setup.observed = Observed()
     setup.run = setup.run.model_copy(update={"created_at": begun_at or datetime.now(UTC)})
     run = replace(setup.make_cluster_run(), deadline_seconds=DAY_SECONDS)
     run.measure(setup.run, connection, observed, Console(quiet=True))
@@ -83,7 +83,7 @@ def test_what_had_ended_has_its_record_before_the_report_is_made(
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 3.0)
     setup = Setup.make(connection, namespace, store, make_cells(3))
     kubelet = start_kubelet(lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1)
-    pass_deadline_when(lambda: len(kubelet.measured) >= 2 and setup.count_finished() >= 2, monkeypatch)
+    pass_deadline_when(lambda: setup.observed.jobs.count("recording", "done") >= 2, monkeypatch)
 
     measure(setup, connection)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from disruptions import FirstHangs, check_measured_again
-from runs import DEADLINE_SECONDS, Setup, make_cells, make_namespace, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
 
 from bench.store import Store
-from control_plane import ADMIN_TOKEN, ControlPlane, find_assets
+from control_plane import ADMIN_TOKEN, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.connection import Connection
@@ -125,13 +125,6 @@ def test_a_job_that_passes_its_deadline_leaves_a_timeout(
 ConnectThrough = Callable[[FaultyServer], Connection]
 
 
-def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
-    assert {status: number for status in {result.status for result in setup.observed.results}} == {"ok": number}
-    assert number == len(setup.observed.results) == len(setup.count_records())
-    assert set(setup.count_records().values()) == {1}
-    assert list(kubelet.measured.values()) == [1] * number
-
-
 def test_a_run_goes_on_when_its_watches_are_cut(
     connection: Connection,
     namespace: str,
@@ -221,42 +214,3 @@ def test_an_expired_token_is_read_again(
     running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 8)
-
-
-def test_a_run_outlives_an_api_server_that_is_killed_and_started_again(
-    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("runner.kubernetes.request_retries.WARN_SECONDS", 1.0)
-    assets = find_assets()
-    if assets is None:
-        pytest.skip("no kube-apiserver")
-    plane = ControlPlane(folder=tmp_path / "plane", assets=assets)
-    try:
-        plane.start()
-        monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
-        connection = Connection(context=plane.context, patience_seconds=DEADLINE_SECONDS)
-        make_namespace(connection, "outage")
-        kubelet = FakeKubelet(connection=connection, store=store, run_seconds=0.5)
-        for number in range(2):
-            kubelet.add_node(f"node-{number}")
-        kubelet.start()
-        setup = Setup.make(connection, "outage", store, make_cells(12), max_in_flight=6)
-        through = Connection(context=plane.context, patience_seconds=DEADLINE_SECONDS)
-        running = setup.start(through)
-        for number in (2, 5):
-            wait_for(lambda number=number: len(setup.observed.results) >= number, "records")  # type: ignore[misc]
-            plane.stop_api_server()
-            num_warnings = len(setup.observed.warnings)
-            if number == 2:
-                wait_for(lambda num=num_warnings: len(setup.observed.warnings) > num, "a warning")  # type: ignore[misc]
-            plane.start_api_server()
-
-        running.result(DEADLINE_SECONDS)
-
-        check_all_once(setup, kubelet, 12)
-        assert len(setup.observed.warnings) == 1
-        assert setup.observed.warnings[0].startswith("the API server does not answer: ")
-        assert through.num_requests["list jobs"] >= 2  # a new server does not know the old versions: 410 Gone
-        kubelet.stop()
-    finally:
-        plane.stop()

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from disruptions import LostNode, check_measured_again
-from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
 
 from bench.errors import UserError
 from bench.store import Store
@@ -35,13 +36,6 @@ def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
 
 def patch(connection: Connection, path: str, body: dict[str, Any]) -> None:
     connection.request("patch", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json")
-
-
-def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
-    assert [result.status for result in setup.observed.results] == ["ok"] * number
-    assert len(setup.count_records()) == number
-    assert set(setup.count_records().values()) == {1}
-    assert list(kubelet.measured.values()) == [1] * number
 
 
 # Quotas
@@ -146,15 +140,35 @@ def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
 
 
 def test_a_pod_that_waits_for_its_turn_is_not_given_up(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kubelet = start_kubelet(num_nodes=1, run_seconds=4)
+    """The session's clock is the test's, so that it does not matter how long the scheduler takes."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("runner.kubernetes.pending_pods.time", SimpleNamespace(monotonic=lambda: clock.now))
+    kubelet = start_kubelet(num_nodes=1)
+    kubelet.may_end.clear()
     setup = Setup.make(connection, namespace, store, make_cells(2), unschedulable_seconds=2)
-
-    setup.measure()
+    running = setup.start()
+    wait_for(lambda: count_waiting(setup) == 1 and count_ready(setup) == 1, "one cell that runs and one that waits")
+    for _ in range(3):
+        clock.now += 10.0
+        num_ticks = setup.observed.num_ticks
+        wait_for(lambda num=num_ticks: setup.observed.num_ticks >= num + 2, "another look at the pods")  # type: ignore[misc]
+    kubelet.may_end.set()
+    running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 2)
     assert setup.observed.warnings == []
+
+
+def count_ready(setup: Setup) -> int:
+    """Return how many cells run, as far as the session knows."""
+    return sum(tracked.job is not None and tracked.job.num_ready for tracked in setup.observed.jobs)
+
+
+def count_waiting(setup: Setup) -> int:
+    """Return how many pods no node takes, as far as the session knows."""
+    return sum(bool(pod.unschedulable) for tracked in setup.observed.jobs for pod in tracked.pods.values())
 
 
 def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import CallMain, create, make_call
+from commands import CallMain, create
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
@@ -51,11 +51,6 @@ images:
   pytorch: {cpu: r.example/p:1, gpu: r.example/p:1}
   tensorflow: {cpu: r.example/t:1, gpu: r.example/t:1}
 """
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 @pytest.fixture

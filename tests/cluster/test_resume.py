@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from runs import DEADLINE_SECONDS, IMAGES, Setup, make_cells, make_profile, wait
 
 from bench.schema import Run
 from bench.store import Store, run_key
+from child_process import start_child
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.cancellation import RunCancelled
@@ -51,7 +53,7 @@ class CommandLine:
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         environment = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
         with self.output_path.open("wb") as output:
-            process = subprocess.Popen(
+            process = start_child(
                 [*command, *words, "--no-report"], env=environment, stdout=output, stderr=subprocess.STDOUT
             )
         self.processes.append(process)
@@ -62,9 +64,9 @@ class CommandLine:
         """Where the newest process writes what it says."""
         return self.folder / "output.txt"
 
-    def check_end(self, process: "subprocess.Popen[bytes]", exit_code: int, timeout_seconds: float) -> str:
+    def check_end(self, process: "subprocess.Popen[bytes]", exit_code: int) -> str:
         """Wait for a process, check its exit code, and return what it said."""
-        code = process.wait(timeout_seconds)
+        code = process.wait(DEADLINE_SECONDS)
         output = self.output_path.read_text()
         assert code == exit_code, output
         assert "Traceback" not in output
@@ -114,30 +116,32 @@ def view(command_line: CommandLine, connection: Connection) -> Setup:
 def test_a_runner_that_is_killed_ten_times_measures_everything_once(
     command_line: CommandLine, connection: Connection, bucket: Store, start_kubelet: StartKubelet
 ) -> None:
-    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=2, run_seconds=1.5)
+    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=2, run_seconds=0.5)
+    is_over = threading.Event()
+
+    def hold_the_last(pod: Pod) -> str:
+        if len(kubelet.measured) >= 20:  # so that the run does not end before the tenth kill
+            is_over.wait()
+        return "ok"
+
+    kubelet.decide = hold_the_last  # type: ignore[assignment]
     moments = random.Random(4)
-
-    num_kills = 0
-    while num_kills < 10:
-        process = command_line.start()
-        try:
-            process.wait(moments.uniform(0.2, 2.5))
-        except subprocess.TimeoutExpired:
+    try:
+        for _ in range(10):
+            process = command_line.start()
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(moments.uniform(0.2, 2.5))
             process.kill()
-            num_kills += 1
-        process.wait()
-        assert process.returncode in (-signal.SIGKILL, 0)
-        if process.returncode == 0:
-            break
-
-    command_line.check_end(command_line.start(), 0, 120)
+            process.wait()
+    finally:
+        is_over.set()
+    command_line.check_end(command_line.start(), 0)
 
     assert command_line.read_run().num_repeats == 24
     setup = view(command_line, connection)
     assert len(setup.count_records()) == 24
     assert set(setup.count_records().values()) == {1}
     assert list(kubelet.measured.values()) == [1] * 24
-    assert num_kills == 10, "the run ended too soon for ten kills"
 
 
 def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
@@ -148,12 +152,12 @@ def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
     wait_for(lambda: kubelet.measured or process.poll() is not None, "a repeat that was measured")
     process.send_signal(signal.SIGINT)
 
-    output = command_line.check_end(process, 130, 20)
+    output = command_line.check_end(process, 130)
     assert "interrupted; Jobs that were submitted go on." in output
     setup = view(command_line, connection)
     assert setup.list_jobs()
 
-    command_line.check_end(command_line.start(), 0, 120)
+    command_line.check_end(command_line.start(), 0)
 
     assert set(setup.count_records().values()) == {1}
     assert list(kubelet.measured.values()) == [1] * 24
@@ -168,7 +172,7 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
     wait_for(lambda: "does not answer" in command_line.output_path.read_text(), "a word about the API server")
     process.send_signal(signal.SIGINT)
 
-    command_line.check_end(process, 130, 10)
+    command_line.check_end(process, 130)
 
 
 def test_a_job_that_somebody_deletes_is_made_again(

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import CallMain, create, make_call
+from commands import CallMain, create
 from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
 from bench.errors import UserError
 from bench.store import Store, StoreError
+from child_process import start_child
 from control_plane import USER, ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.checkout import ROOT
@@ -27,11 +28,6 @@ from runner.kubernetes.rendering.job_template import MANIFESTS
 from runner.kubernetes.rendering.setup_template import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
 from runner.profiles.model import load_profile
 from s3_server import find_free_port
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -135,7 +131,7 @@ def test_rclone_serves_the_bucket_as_the_manifest_starts_it(tmp_path: Path, monk
     port = find_free_port()
     words = {"/data": str(tmp_path), ":9000": f"127.0.0.1:{port}"}
     rclone = Path(sys.executable).parent / "rclone"
-    process = subprocess.Popen([rclone, *(words.get(word, word) for word in container["args"])], env=variables)
+    process = start_child([rclone, *(words.get(word, word) for word in container["args"])], env=variables)
     try:
         for name, value in (secret | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}).items():
             monkeypatch.setenv(name, value)

@@ -49,7 +49,7 @@ def check_clock(context: DoctorContext) -> Finding:
     before = datetime.now(UTC)
     created = _review_self(context)[1]
     if created is None:
-        message = "not checked: the server does not tell its time"
+        message = "not checked: the server does not give its time"
         return Finding(check=CLOCK, state="warning", message=message, hint="compare the clocks yourself")
     return judge_clock(created, before=before, after=datetime.now(UTC))
 
@@ -101,7 +101,7 @@ def _may(context: DoctorContext, permission: Permission, verb: str) -> bool:
 
 
 def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
-    """Return the user's name on the server, and the server's time or None if it does not tell."""
+    """Return the user's name on the server, and the server's time or None if it does not say."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     try:

@@ -52,7 +52,7 @@ class DoctorContext:
     matrix: Matrix
     kinds: tuple[CellKind, ...]
     findings: tuple[Finding, ...]
-    """What the profile alone tells of the cells."""
+    """What follows from the profile alone."""
 
     @property
     def profile(self) -> Profile:

@@ -97,7 +97,7 @@ def _check_drivers(kinds: Sequence[CellKind], nodes: Sequence[NodeStatus]) -> It
         check, cuda = f"driver: {framework}", read_image_cuda(framework)
         least = MIN_DRIVERS.get(cuda[0]) if cuda else None
         if cuda is None or least is None:
-            message = "unknown: no lock in images/ tells the version of CUDA that the image needs"
+            message = "unknown: no lock in images/ names the version of CUDA that the image needs"
             yield Finding(check=check, state="warning", message=message, hint="compare them yourself")
             continue
         needs = f"CUDA {cuda[0]}.{cuda[1]} of images/{framework} needs a driver from {least} on"
@@ -110,7 +110,7 @@ def _check_drivers(kinds: Sequence[CellKind], nodes: Sequence[NodeStatus]) -> It
             hint = "update the driver, or use an image with an older CUDA"
             yield Finding(check=check, state=state, message=message, hint=hint)
         elif len(known) < len(nodes):
-            message = f"{needs}; unknown on {len(nodes) - len(known)} of {len(nodes)} nodes: no label tells it"
+            message = f"{needs}; unknown on {len(nodes) - len(known)} of {len(nodes)} nodes: no label names it"
             hint = "GPU feature discovery sets it; or see `nvidia-smi` on a node"
             yield Finding(check=check, state="warning", message=message, hint=hint)
         else:

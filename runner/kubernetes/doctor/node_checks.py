@@ -38,7 +38,7 @@ def judge_image(kind: CellKind, image: str, nodes: Sequence[NodeStatus]) -> Find
     having = [node for node in nodes if image in node.images or f"docker.io/{image}" in node.images]
     if having:
         return Finding(check=check, state="ok", message=f"{image} is on {len(having)} of {len(nodes)} nodes")
-    message = f"{image} is on none of the nodes that could run it, as far as they tell"
+    message = f"{image} is on none of the nodes that could run it, as far as they report"
     if image.startswith(f"{LOCAL_REGISTRY}/"):
         hint = "bring it to them (`kind load docker-image`)"
     else:

@@ -32,7 +32,7 @@ class NodeStatus:
     free: Resources
     """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
     images: frozenset[str] = frozenset()
-    """Names of images that it has. The kubelet tells of 50 at most, the largest first (nodeStatusMaxImages)."""
+    """Names of images that it has. The kubelet reports 50 at most, the largest first (nodeStatusMaxImages)."""
 
     @property
     def kind(self) -> str:

@@ -10,7 +10,7 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from runner.kubernetes import request_retries
-from runner.kubernetes.api_errors import UNREACHABLE, ApiError, BusyError, read_refusal, to_user_error
+from runner.kubernetes.api_errors import UNREACHABLE, ApiError, BusyError, make_unreachable, read_refusal, to_user_error
 from runner.kubernetes.request_retries import (
     FIRST_PATIENCE_SECONDS,
     LOGIN_PATIENCE_SECONDS,
@@ -43,10 +43,12 @@ class Server:
     def __init__(self, *, is_known: bool) -> None:
         self.is_known = is_known
         self.warnings: list[str] = []
+        self.dedup_keys: set[str] = set()
         self.num_logins = 0
 
-    def warn(self, message: str, /) -> None:
+    def warn(self, message: str, dedup_key: str, /) -> None:
         self.warnings.append(message)
+        self.dedup_keys.add(dedup_key)
 
     def log_in_anew(self, refused: object) -> None:
         self.num_logins += 1
@@ -88,6 +90,16 @@ def test_the_whole_patience_is_used_with_waits_that_double(clock: Clock) -> None
         assert longest / 2 <= seconds <= longest
     assert set(server.warnings) == {"slow down; it is tried again"}
     assert server.num_logins == 0
+
+
+def test_an_outage_is_one_cause_however_the_server_fails_to_answer(clock: Clock) -> None:
+    server = Server(is_known=True)
+    retries = Retries(connection=server, patience_seconds=900.0)
+    while clock.now < 1000.0 + 10 * WARN_SECONDS:
+        retries.wait(make_unreachable(OSError(f"refused for the {len(clock.waits)}th time")))
+
+    assert len(set(server.warnings)) > 1
+    assert len(server.dedup_keys) == 1
 
 
 def test_a_pause_that_the_server_asks_for_is_kept(clock: Clock) -> None:
