@@ -1,4 +1,4 @@
-"""A connection and a script in, what kubelets would do out: pods that fake nodes were given run and end as it says.
+"""Kubelets for tests: pods on fake nodes run and end as a test decides.
 
 Nodes are objects with capacity; the scheduler, the Job controller and the garbage collector are real. What the
 container would do, that is to put its record into the store, is done here as well.
@@ -9,24 +9,28 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Literal
 
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
 from bench.store import Store, result_key
 from factories import make_failed_result, make_result
-from runner.kubernetes.connection import ApiError, Connection
+from fake_nodes import FakeNodes, format_now
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
 
 NUM_THREADS = 8
-Ending = Literal[
+Behaviour = Literal[
     "ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused", "in-log"
 ]
 Pod = dict[str, Any]
 # How a container ends that leaves no record: exit code, reason, the log's tail.
-ENDINGS: dict[str, tuple[int, str, str]] = {
+EXITS: dict[str, tuple[int, str, str]] = {
     "no-record": (0, "Completed", ""),
     "oom": (137, "OOMKilled", "out of memory"),
     "user-error": (2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
@@ -37,11 +41,6 @@ WAITING: dict[str, tuple[str, str]] = {
     "image": ("ImagePullBackOff", 'Back-off pulling image "x": not found'),
     "secret": ("CreateContainerConfigError", 'secret "benchmatrix-store" not found'),
 }
-
-
-def say_now() -> str:
-    """Return the time of day as the API writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_variables(pod: Pod) -> dict[str, str]:
@@ -56,75 +55,52 @@ def read_variables(pod: Pod) -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class FakeKubelet:
-    """Plays every kubelet of the cluster. `decide` says how a pod ends."""
+    """Stands for every kubelet of the cluster. `decide` says how a pod ends; it may block."""
 
     connection: Connection
     store: Store
-    decide: Callable[[Pod], Ending] = lambda pod: "ok"
+    decide: Callable[[Pod], Behaviour] = lambda pod: "ok"
     run_seconds: float = 0.0
+    may_end: threading.Event = field(default_factory=threading.Event)
+    """While a test has it cleared, pods run on, up to NUM_THREADS - 1 of them."""
     measured: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(run id, cell id/repeat) of the pods whose container ended by itself, as often as it did."""
-    nodes: list[str] = field(default_factory=list)
+    _fake_nodes: FakeNodes = field(init=False)
     _seen: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _pool: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, NUM_THREADS, "kubelet"))
+
+    def __post_init__(self) -> None:
+        self._fake_nodes = FakeNodes(connection=self.connection)
+        self.may_end.set()
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the nodes that are not silent."""
+        return self._fake_nodes.names
 
     def start(self) -> None:
-        """Begin to play, until `stop`."""
-        self._pool = ThreadPoolExecutor(NUM_THREADS, "kubelet")
-        self._thread = threading.Thread(target=self._follow, name="kubelet", daemon=True)
-        self._thread.start()
+        """Run pods until `stop`."""
+        self._fake_nodes.start()
+        threading.Thread(target=self._follow, name="kubelet", daemon=True).start()
 
     def stop(self) -> None:
         """End; pods stay as they are."""
         self._stop.set()
+        self.may_end.set()
+        self._fake_nodes.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def add_node(
-        self,
-        name: str,
-        *,
-        labels: dict[str, str] | None = None,
-        taints: list[dict[str, str]] | None = None,
-        capacity: dict[str, str] | None = None,
-    ) -> None:
-        """Register a node that is ready. `capacity`: what it has besides, or in place of, four cores and 16 GiB."""
-        whole = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"} | (capacity or {})
-        node = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
-            "spec": {"taints": taints or []},
-        }
-        self.connection.request("create", "/api/v1/nodes", body=json.dumps(node).encode())
-        conditions = [{"type": "Ready", "status": "True", "reason": "Fake", "lastHeartbeatTime": say_now()}]
-        status = {"capacity": whole, "allocatable": whole, "conditions": conditions}
-        self._patch(f"/api/v1/nodes/{name}/status", {"status": status})
-        self._renew_lease(name, "create")
-        self.nodes.append(name)
+    def add_node(self, name: str, **options: Any) -> None:
+        """Register a node; see FakeNodes.add."""
+        self._fake_nodes.add(name, **options)
 
     def forget_node(self, name: str) -> None:
         """Let a node go silent, as one that lost its power does."""
         self.nodes.remove(name)
 
-    def _renew_lease(self, name: str, verb: str) -> None:
-        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-        renewed = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed}
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": name, "namespace": "kube-node-lease"},
-            "spec": spec,
-        }
-        if verb == "create":
-            self.connection.request("create", path, body=json.dumps(lease).encode())
-        else:
-            self._patch(f"{path}/{name}", {"spec": spec})
-
     def _follow(self) -> None:
-        beats = threading.Thread(target=self._beat, name="heartbeats", daemon=True)
-        beats.start()
         while not self._stop.is_set():
             try:
                 listing = json.loads(self.connection.request("list", "/api/v1/pods"))
@@ -142,14 +118,6 @@ class FakeKubelet:
             except (ApiError, ValueError):
                 self._stop.wait(0.5)
 
-    def _beat(self) -> None:
-        while not self._stop.wait(3.0):
-            for name in list(self.nodes):
-                try:
-                    self._renew_lease(name, "update")
-                except ApiError:
-                    continue
-
     def _meet(self, pod: Pod) -> None:
         name, uid = pod["spec"].get("nodeName"), pod["metadata"]["uid"]
         if name not in self.nodes or "benchmatrix/run-id" not in pod["metadata"].get("labels", {}):
@@ -159,45 +127,47 @@ class FakeKubelet:
         if key in self._seen:
             return
         self._seen.add(key)
-        self._pool.submit(self._quietly, self._remove if is_leaving else self._run, pod)
+        with suppress(RuntimeError):  # stopped meanwhile
+            self._pool.submit(self._quietly, self._remove if is_leaving else self._run, pod)
 
     def _quietly(self, act: Callable[[Pod], None], pod: Pod) -> None:
         try:
             act(pod)
         except ApiError as error:
-            if error.status not in (404, 409):
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 print(f"fake kubelet: {error.status} {error.message}")
 
     def _run(self, pod: Pod) -> None:
-        ending = self.decide(pod)
-        if ending in WAITING:
-            reason, message = WAITING[ending]
+        behaviour = self.decide(pod)
+        if behaviour in WAITING:
+            reason, message = WAITING[behaviour]
             self._set_state(pod, "Pending", {"waiting": {"reason": reason, "message": message}})
             return
-        if ending == "refused":
+        if behaviour == "refused":
             status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Allocate failed: no device"}
             self._set_status(pod, status)
             return
-        started = say_now()
-        if ending == "hang" or self.run_seconds:
+        started = format_now()
+        if behaviour == "hang" or self.run_seconds or not self.may_end.is_set():
             self._set_state(pod, "Running", {"running": {"startedAt": started}})
-        if ending == "hang":
+        if behaviour == "hang":
             return
+        self.may_end.wait()
         if self.run_seconds:
             later = threading.Timer(
-                self.run_seconds, self._quietly, (partial(self._end, ending=ending, started=started), pod)
+                self.run_seconds, self._quietly, (partial(self._end, behaviour=behaviour, started=started), pod)
             )
             later.daemon = True
             later.start()
         else:
-            self._end(pod, ending, started)
+            self._end(pod, behaviour, started)
 
-    def _end(self, pod: Pod, ending: Ending, started: str) -> None:
+    def _end(self, pod: Pod, behaviour: Behaviour, started: str) -> None:
         labels = pod["metadata"]["labels"]
-        code, reason, message = ENDINGS.get(ending, (0, "Completed", ""))
-        if ending in ("ok", "failed-record"):
-            self._put_record(pod, is_ok=ending == "ok")
-            code, reason = (0, "Completed") if ending == "ok" else (1, "Error")
+        code, reason, message = EXITS.get(behaviour, (0, "Completed", ""))
+        if behaviour in ("ok", "failed-record"):
+            self._put_record(pod, is_ok=behaviour == "ok")
+            code, reason = (0, "Completed") if behaviour == "ok" else (1, "Error")
         with self._lock:
             self.measured[
                 labels["benchmatrix/run-id"], f"{labels['benchmatrix/cell-id']}/{labels['benchmatrix/repeat']}"
@@ -207,7 +177,7 @@ class FakeKubelet:
             "reason": reason,
             "message": message,
             "startedAt": started,
-            "finishedAt": say_now(),
+            "finishedAt": format_now(),
         }
         self._set_state(pod, "Failed" if code else "Succeeded", {"terminated": terminated})
 
@@ -235,7 +205,7 @@ class FakeKubelet:
     def _remove(self, pod: Pod) -> None:
         """End a pod that somebody deleted: a kubelet kills the container, says so, and lets the object go."""
         if pod["status"].get("phase") not in ("Succeeded", "Failed"):
-            killed = {"exitCode": 137, "reason": "Error", "startedAt": say_now(), "finishedAt": say_now()}
+            killed = {"exitCode": 137, "reason": "Error", "startedAt": format_now(), "finishedAt": format_now()}
             self._set_state(pod, "Failed", {"terminated": killed})
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         self.connection.request("delete", path, query={"gracePeriodSeconds": "0"})
@@ -250,8 +220,8 @@ class FakeKubelet:
             "restartCount": 0,
             "state": state,
         }
-        ready = {"type": "Ready", "status": str(is_running), "lastTransitionTime": say_now()}
-        status = {"phase": phase, "startTime": say_now(), "containerStatuses": [container], "conditions": [ready]}
+        ready = {"type": "Ready", "status": str(is_running), "lastTransitionTime": format_now()}
+        status = {"phase": phase, "startTime": format_now(), "containerStatuses": [container], "conditions": [ready]}
         self._set_status(pod, status)
 
     def _set_status(self, pod: Pod, status: dict[str, Any]) -> None:
@@ -259,8 +229,11 @@ class FakeKubelet:
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         content_type = "application/strategic-merge-patch+json"
-        self.connection.request("patch", path, body=json.dumps(body).encode(), content_type=content_type)
-
-    def _patch(self, path: str, body: dict[str, Any]) -> None:
-        content_type = "application/merge-patch+json"
-        self.connection.request("patch", path, body=json.dumps(body).encode(), content_type=content_type)
+        while True:
+            try:
+                self.connection.request("patch", path, body=json.dumps(body).encode(), content_type=content_type)
+                return
+            except ApiError as error:
+                # The scheduler or a controller wrote it meanwhile; for a pod with another uid there is nothing to set.
+                if error.status != HTTPStatus.CONFLICT or "uid" in error.message.lower():
+                    raise

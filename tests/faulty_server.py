@@ -1,6 +1,6 @@
-"""An API server in, the same server with faults out: a test says of each request whether it is answered, and how.
+"""A server in front of an API server that injects faults: a test says whether and how each request is answered.
 
-Speaks HTTP to the code under test and HTTPS to the API server. Watches are passed on as they come and can be cut.
+It speaks HTTP to the code under test and HTTPS to the API server. Watches are passed on as they come and can be cut.
 """
 
 import socket
@@ -27,7 +27,7 @@ class FaultyServer:
     """Of the API server on the loopback device."""
     choose_fault: Callable[[str, str], Fault | None] = lambda method, path: None
     tokens: dict[str, str] | None = None
-    """What the API server knows the tokens as that are valid at present; None: all are passed on as they are."""
+    """The tokens that are valid at present, with the API server's own for each. None: all are passed on as they are."""
     num_faults: int = 0
     num_unauthorized: int = 0
     num_cut_watches: int = 0

@@ -1,4 +1,4 @@
-"""A directory in, a real S3 server over it out: `rclone serve s3` on a free port of the loopback device.
+"""A real S3 server for tests: `rclone serve s3` over a directory, on a free port of the loopback device.
 
 It ignores If-None-Match, keeps no versions, and serves every directory in its root as a bucket.
 """
@@ -10,8 +10,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-START_DEADLINE_SECONDS = 20
-STOP_DEADLINE_SECONDS = 10
+from child_process import start_child
+
+START_DEADLINE_SECONDS = STOP_DEADLINE_SECONDS = 600.0
+"""Only a test that fails takes so long."""
 
 
 def find_free_port() -> int:
@@ -60,7 +62,7 @@ class S3Server:
         keys = f"{self.access_key},{self.secret_key}"
         command = [rclone, "serve", "s3", "--config", "", "--addr", address, "--auth-key", keys, self.root]
         with (self.root.parent / "rclone.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = start_child(command, stdout=log, stderr=log)
         deadline = time.monotonic() + START_DEADLINE_SECONDS
         while not self.is_listening():
             assert self.process.poll() is None, (self.root.parent / "rclone.log").read_text()

@@ -18,7 +18,8 @@ def open_job_cleaner(
 ) -> "JobCleaner":
     """Return what cancels the run and deletes its Jobs. Raise UserError if an option leads nowhere."""
     from runner.kubernetes.cleanup import JobCleaner
-    from runner.kubernetes.connection import Connection, find_context
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.login import find_context
 
     context = find_context(on)
     opened = None if store is None else Store.open(store)

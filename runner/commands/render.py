@@ -92,7 +92,7 @@ def _choose_profile(on: str | None, profile: str | None, namespace: str | None) 
     if profile is not None:
         found = find_profile(profile, "")
     elif on is not None:
-        from runner.kubernetes.connection import find_context
+        from runner.kubernetes.login import find_context
 
         found = find_profile(None, find_context(on))
     else:

@@ -39,7 +39,8 @@ def status(
 
 
 def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missing: int) -> None:
-    from runner.kubernetes.connection import Connection, find_context
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
 
     if run.cluster is None:

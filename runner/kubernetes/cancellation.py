@@ -1,8 +1,8 @@
-"""A run and its store in; a mark of its cancellation left there, or found by the runner that it is meant for, out.
+"""Marks in the store that tell runners of a run's cancellation.
 
-A runner that sees a Job go learns from the Job's annotation that the run was cancelled. One whose watch is down just
-then finds the Jobs gone, as it would if somebody had deleted them; the mark tells it. Clocks are not compared: the
-marks that are there when a runner starts are of earlier cancellations, any other one is meant for it.
+A runner that sees a Job being deleted learns from the Job's annotation that the run was cancelled. One whose watch is
+down just then finds the Jobs deleted, as if somebody had done it by hand; the mark tells the difference. Clocks are not
+compared: the marks that exist when a runner starts are of earlier cancellations, any other one is meant for it.
 """
 
 import socket
@@ -25,7 +25,7 @@ class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
 
 
 class Cancellation(Document):
-    """What a mark says, for people: that it is there is all that a runner looks at."""
+    """The content of a mark, for people: a runner only checks whether there is one."""
 
     run_id: str
     cancelled_at: AwareDatetime
@@ -34,7 +34,7 @@ class Cancellation(Document):
 
 
 def leave_mark(store: Store, run_id: str) -> None:
-    """Leave a mark of its own for this cancellation. StoreError where the store cannot be used."""
+    """Put a mark for this cancellation into the store. StoreError if the store cannot be used."""
     document = Cancellation(
         run_id=run_id, cancelled_at=datetime.now(UTC), hostname=socket.gethostname(), user=read_user_name()
     )
@@ -42,39 +42,39 @@ def leave_mark(store: Store, run_id: str) -> None:
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:
-    """Return the keys of the run's marks. StoreError where the store cannot be used."""
+    """Return the keys of the run's marks. StoreError if the store cannot be used."""
     return frozenset(store.list_keys(cancelled_prefix(run_id)))
 
 
 @dataclass(kw_only=True)
 class CancellationWatcher:
-    """Looks for a mark that was not there when the runner started, in one request for all who ask meanwhile."""
+    """Looks for marks that did not exist when the runner started: one request for all that ask meanwhile."""
 
     dispatcher: Dispatcher
     store: Store
     run_id: str
     known: frozenset[str]
-    """The marks that were there."""
+    """The marks that existed at the start."""
     is_looking: bool = False
-    """No Job is to be made until the answer is there."""
-    _asked: list[Callable[[], None]] = field(default_factory=list)
+    """Whether a request is under way; no Job is to be created until it is answered."""
+    _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
     def look(self, then: Callable[[], None] = lambda: None) -> None:
-        """Have `then` called once it is clear that the run is not cancelled; RunCancelled is what is met else."""
-        self._asked.append(then)
+        """Have `then` called on the main thread if the run is not cancelled, and RunCancelled raised there if it is."""
+        self._callbacks.append(then)
         if not self.is_looking:
             self._start()
 
     def _start(self) -> None:
-        """Begin a look for those who have asked; who asks later needs another: this one may miss what comes now."""
-        asked, self._asked, self.is_looking = self._asked, [], True
-        self.dispatcher.record(lambda: list_marks(self.store, self.run_id), partial(self._hear, asked))
+        """Send a request for those who have asked; who asks later needs another: this one may miss a mark."""
+        callbacks, self._callbacks, self.is_looking = self._callbacks, [], True
+        self.dispatcher.record(lambda: list_marks(self.store, self.run_id), partial(self._handle_marks, callbacks))
 
-    def _hear(self, asked: list[Callable[[], None]], marks: frozenset[str]) -> None:
+    def _handle_marks(self, callbacks: list[Callable[[], None]], marks: frozenset[str]) -> None:
         if not marks <= self.known:
             raise RunCancelled
         self.is_looking = False
-        for then in asked:
+        for then in callbacks:
             then()
-        if self._asked and not self.is_looking:
+        if self._callbacks and not self.is_looking:
             self._start()

@@ -1,28 +1,29 @@
-"""A run's id and a namespace in, its Jobs cancelled or removed out; finished results are the store's and stay."""
+"""Cancelling a run and deleting its Jobs; results in the store stay."""
 
 import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from bench.errors import UserError
 from bench.store import Store
+from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import leave_mark
-from runner.kubernetes.connection import NOT_FOUND, ApiError, Connection
-from runner.kubernetes.executor import explain_refusal
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_job_status
 from runner.kubernetes.rendering.job_name import select_run
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
-"""Looks for Jobs that a runner submitted while others were being cancelled: it stops at the first that it sees."""
+"""How often Jobs are listed again that a runner submitted meanwhile: it stops at the first marked one that it sees."""
 ROUND_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Jobs of a run that a command dealt with, and those that it left."""
+    """How many Jobs a command deleted and how many it left."""
 
     num_deleted: int
     num_left: int
@@ -31,36 +32,36 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class JobCleaner:
-    """Ends and removes the Jobs of one run."""
+    """Cancels and deletes the Jobs of one run."""
 
     connection: Connection
     namespace: str
     run_id: str
     store: Store | None = None
-    """Where a cancellation leaves its mark, for a runner that does not see its Jobs at present; None: nowhere."""
+    """Where a cancellation puts its mark, for runners that do not see their Jobs at present. None: nowhere."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
 
-        UserError where the API server or the store refuses, or a runner goes on to submit.
+        UserError if the API server or the store refuses, or a runner goes on to submit.
         """
         try:
             return self._cancel()
         except ApiError as error:
-            raise explain_refusal(error, self.connection.context) from error
+            raise to_user_error(error, self.connection.context) from error
 
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
 
-        UserError where the API server refuses.
+        UserError if the API server refuses.
         """
         try:
             return self._delete_unfinished(with_mark=False).num_deleted
         except ApiError as error:
-            raise explain_refusal(error, self.connection.context) from error
+            raise to_user_error(error, self.connection.context) from error
 
     def clean(self, *, force: bool) -> Counts:
-        """Delete all Jobs of the run; unfinished ones only with `force`, cancelled before. UserError else."""
+        """Delete all Jobs of the run. UserError if some are unfinished and not to be cancelled by `force`."""
         try:
             jobs = self._list()
             unfinished = [job for job in jobs if job.end is None]
@@ -75,7 +76,7 @@ class JobCleaner:
                 "deletecollection", self._path, query=self._select | {"propagationPolicy": "Background"}
             )
         except ApiError as error:
-            raise explain_refusal(error, self.connection.context) from error
+            raise to_user_error(error, self.connection.context) from error
         return Counts(num_deleted=num_cancelled + num_finished, num_left=0)
 
     @property
@@ -87,14 +88,14 @@ class JobCleaner:
         return {"labelSelector": select_run(self.run_id)}
 
     def _list(self) -> list[JobStatus]:
-        """Return the run's Jobs but those that are being deleted."""
+        """Return the Jobs of the run, except those that are being deleted."""
         found = self.connection.list_items(self._path, **self._select)
         return [read_job_status(job) for job in found if "deletionTimestamp" not in job["metadata"]]
 
     def _cancel(self) -> Counts:
         if self.store is not None:
             self._check_access()
-            leave_mark(self.store, self.run_id)  # before a Job is touched: who finds one gone finds the mark
+            leave_mark(self.store, self.run_id)  # before a Job is deleted: a runner that misses one finds the mark
         return self._delete_unfinished(with_mark=True)
 
     def _delete_unfinished(self, *, with_mark: bool) -> Counts:
@@ -104,7 +105,7 @@ class JobCleaner:
             unfinished = [job for job in jobs if job.end is None]
             if not unfinished:
                 return Counts(num_deleted=num_deleted, num_left=len(jobs))
-            if with_mark:  # all of them before the first is gone: who saw one gone unmarked would make it again
+            if with_mark:  # all before the first is deleted: a runner would create an unmarked one again
                 self._for_each(unfinished, self._mark)
             self._for_each(unfinished, self._delete)
             num_deleted += len(unfinished)
@@ -115,7 +116,7 @@ class JobCleaner:
         )
 
     def _check_access(self) -> None:
-        """Raise ApiError where the Jobs cannot be listed: no mark is to stop the runner of a run that goes on."""
+        """Raise ApiError if the Jobs cannot be listed: a mark must not stop the runner of a run that goes on."""
         self.connection.request("list", self._path, query=self._select | {"limit": "1"})
 
     def _for_each(self, jobs: Sequence[JobStatus], act: Callable[[JobStatus], None]) -> None:
@@ -125,16 +126,16 @@ class JobCleaner:
 
     def _mark(self, job: JobStatus) -> None:
         body = json.dumps({"metadata": {"annotations": {CANCELLED: "true"}}}).encode()
-        self._ignoring_gone("patch", job, {}, body)
+        self._ignoring_deleted("patch", job, {}, body)
 
     def _delete(self, job: JobStatus) -> None:
-        self._ignoring_gone("delete", job, {"propagationPolicy": "Background"}, None)
+        self._ignoring_deleted("delete", job, {"propagationPolicy": "Background"}, None)
 
-    def _ignoring_gone(self, verb: str, job: JobStatus, query: dict[str, str], body: bytes | None) -> None:
+    def _ignoring_deleted(self, verb: str, job: JobStatus, query: dict[str, str], body: bytes | None) -> None:
         try:
             self.connection.request(
                 verb, f"{self._path}/{job.name}", query=query, body=body, content_type="application/merge-patch+json"
             )
         except ApiError as error:
-            if error.status != NOT_FOUND:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise

@@ -1,66 +1,36 @@
-"""A kubeconfig's context in, requests to its API server out: one pool of connections, patient, polite and counted.
+"""Requests to one API server: over one pool of connections, repeated, rate-limited and counted.
 
-Bodies are JSON bytes both ways: the official client knows how to log in, its typed objects are not needed.
+Bodies are JSON bytes both ways: of the official client only the login is used, its typed objects are not needed.
 """
 
 import json
-import random
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
 import kubernetes.client
-import kubernetes.config
 import urllib3
-import yaml
-from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
-from runner.kubernetes.credentials import IN_CLUSTER, describe_fault, find_kubeconfig, log_in, read_authorization
-from runner.kubernetes.rate_limiter import MAX_PAUSE_SECONDS, RateLimiter
+from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
+from runner.kubernetes.login import log_in, read_authorization
+from runner.kubernetes.rate_limiter import RateLimiter
+from runner.kubernetes.request_retries import PATIENCE_SECONDS, Retries
 
-CURRENT = "current"
 NUM_CONNECTIONS = 32
 POOL_SIZE = NUM_CONNECTIONS + 4
-"""The watches keep theirs."""
+"""Watches hold connections of their own."""
 CREDENTIALS_SECONDS = 1.0
-"""How long a header with credentials is sent before the client is asked again."""
+"""How long a header with credentials is reused before the client is asked for it again."""
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 """Of an ordinary request; a watch has its own."""
-PATIENCE_SECONDS = 900.0
-"""How long requests are repeated to an API server that does not answer."""
-FIRST_PATIENCE_SECONDS = 30.0
-"""The same where it never did: perhaps it is not there at all."""
-LOGIN_PATIENCE_SECONDS = 60.0
-"""The same where it no longer knows a user whom it had let in: an expired token is soon replaced."""
-TELL_SECONDS = 5.0
-"""Requests that are repeated for so long are told about."""
-MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
-UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY_REQUESTS = 401, 403, 404, 409, 429
-UNREACHABLE = "Unreachable"
-ANONYMOUS = 'User "system:anonymous"'
-"""Whom the API server sees where a program that gives credentials gave none."""
-# https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
-PASSING = frozenset({TOO_MANY_REQUESTS, 500, 502, 503, 504})
-
-
-class ApiError(Exception):
-    """The API server refused a request. `status` is the HTTP code, `reason` and `message` its own words."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.client: kubernetes.client.ApiClient | None = None
-        """Whose login was refused."""
 
 
 @dataclass(kw_only=True)
@@ -73,10 +43,10 @@ class Connection:
     num_requests: Counter[str] = field(default_factory=Counter)
     """Requests that were sent, by verb and kind, `create jobs` for one; repeated ones are counted again."""
     rate_limiter: RateLimiter = field(default_factory=lambda: RateLimiter(NUM_CONNECTIONS))
-    warn: Callable[[str], None] = field(default=lambda message: None, repr=False)
-    """Told, from any thread, why requests have been repeated for some time."""
+    warn: Callable[[str, str], None] = field(default=lambda message, dedup_key: None, repr=False)
+    """Called, from any thread, with the reason why requests have been repeated for some time, and its dedup key."""
     is_known: bool = False
-    """The API server has answered a request: who sends them was let in."""
+    """The API server has answered a request, so it has accepted the user."""
     _client: kubernetes.client.ApiClient = field(init=False, repr=False)
     _credentials: tuple[kubernetes.client.ApiClient | None, float, dict[str, str]] = field(
         default=(None, 0.0, {}), init=False, repr=False
@@ -99,7 +69,7 @@ class Connection:
     ) -> bytes:
         """Send a request and return the body of the answer.
 
-        `verb`: a word of RBAC, `create` for one. Repeated while the server is away, busy or ailing, for as long as the
+        `verb`: as RBAC names it, such as `create`. Repeated while the server is away, busy or failing, as long as the
         patience lasts and until `stop`; ApiError where it refuses, or when that is over.
         """
         retries = Retries(
@@ -133,7 +103,7 @@ class Connection:
         try:
             yield _iterate_lines(response)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise _unreachable(error) from error
+            raise make_unreachable(error) from error
         finally:
             response.close()
             response.release_conn()
@@ -186,9 +156,9 @@ class Connection:
                 retries=False,
                 preload_content=preload,
             )
-            refusal = _read_refusal(verb, response) if response.status >= 400 else None
+            refusal = read_refusal(verb, response) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise _unreachable(error) from error
+            raise make_unreachable(error) from error
         if refusal is not None:
             refusal.client = client
             raise refusal
@@ -203,71 +173,11 @@ class Connection:
             try:
                 headers = read_authorization(client, self.context)
             except ValueError as error:
-                refusal = ApiError(UNAUTHORIZED, "Unauthorized", str(error))
+                refusal = ApiError(HTTPStatus.UNAUTHORIZED, "Unauthorized", str(error))
                 refusal.client = client
                 raise refusal from None
             self._credentials = (client, now + CREDENTIALS_SECONDS, headers)
         return headers
-
-
-class BusyError(ApiError):
-    """The server asks for a pause, or is not there. `retry_after` in seconds, None where it says nothing."""
-
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None) -> None:
-        super().__init__(status, reason, message)
-        self.retry_after = retry_after
-
-
-@dataclass(kw_only=True)
-class Retries:
-    """Something that is tried again after what passes: with waits that double, until patience is over."""
-
-    connection: Connection
-    patience_seconds: float
-    _since: float | None = None
-    _wait_seconds: float = MIN_WAIT_SECONDS
-
-    def reset(self) -> None:
-        """It went well: the next trouble is a new one."""
-        self._since, self._wait_seconds = None, MIN_WAIT_SECONDS
-
-    def wait(self, error: ApiError, stop: threading.Event | None = None) -> None:
-        """Wait before the next try, until `stop` at most; raise `error` where there shall be none."""
-        now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        if now - self._since + self._wait_seconds > self._find_patience(error):
-            raise error
-        if now - self._since >= TELL_SECONDS:
-            self.connection.warn(f"{error.message}; it is tried again")
-        if not isinstance(error, BusyError):
-            self.connection.log_in_anew(error.client)
-        asked = min(error.retry_after or 0.0, MAX_PAUSE_SECONDS) if isinstance(error, BusyError) else 0.0
-        (stop or threading.Event()).wait(max(asked, self._wait_seconds * random.uniform(0.5, 1.0)))
-        self._wait_seconds = min(2 * self._wait_seconds, MAX_WAIT_SECONDS)
-
-    def _find_patience(self, error: ApiError) -> float:
-        if isinstance(error, BusyError):
-            is_first = error.reason == UNREACHABLE and not self.connection.is_known
-            return min(FIRST_PATIENCE_SECONDS, self.patience_seconds) if is_first else self.patience_seconds
-        is_unknown = error.status == UNAUTHORIZED or (error.status == FORBIDDEN and ANONYMOUS in error.message)
-        return min(LOGIN_PATIENCE_SECONDS, self.patience_seconds) if is_unknown and self.connection.is_known else 0.0
-
-
-def find_context(on: str) -> str:
-    """Return the context that `--on` names; `current` is the kubeconfig's own. UserError where there is none."""
-    if on == IN_CLUSTER:
-        return on
-    try:
-        contexts, active = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError, yaml.YAMLError) as error:
-        hint = "set KUBECONFIG, or leave --on out to run here"
-        raise UserError(f"--on {on}: {describe_fault(error)}; {hint}") from None
-    names = [str(context["name"]) for context in contexts]
-    if on == CURRENT:
-        return str(active["name"])
-    if on not in names:
-        raise UserError(f"--on {on}: no such context; yours are {', '.join(names)}, and `local` is this machine")
-    return on
 
 
 # The verbs of RBAC: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb
@@ -280,29 +190,6 @@ _METHODS = {
     "delete": "DELETE",
     "deletecollection": "DELETE",
 }
-
-
-def _unreachable(error: Exception) -> ApiError:
-    words = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_fault(error))
-    return BusyError(503, UNREACHABLE, f"the API server does not answer: {words}", None)
-
-
-def _read_refusal(verb: str, response: urllib3.BaseHTTPResponse) -> ApiError:
-    """Return the error that a Status object in the body tells, or the bare code."""
-    text = response.data.decode(errors="replace")
-    try:
-        status = json.loads(text)
-        reason, message = str(status.get("reason", "")), str(status.get("message", ""))
-    except (ValueError, AttributeError):
-        reason, message = str(response.reason), text.strip()
-    # A create that conflicts met another request inside the server, at a quota for one.
-    if response.status in PASSING or (verb == "create" and reason == "Conflict"):
-        return BusyError(response.status, reason, message, _read_retry_after(response.headers.get("Retry-After")))
-    return ApiError(response.status, reason, message or f"HTTP {response.status}")
-
-
-def _read_retry_after(text: str | None) -> float | None:
-    return float(text) if text and text.isdigit() else None
 
 
 def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -1,5 +1,10 @@
-"""Work for other threads in, what came of it heard one by one in the thread that decides out; warnings likewise."""
+"""The event queue of the main thread, and the threads that send its requests.
 
+All state is changed on the main thread, which runs one queued call after the other; so nothing else needs a lock.
+"""
+
+import heapq
+import itertools
 import queue
 import time
 from collections.abc import Callable
@@ -13,12 +18,12 @@ from runner.kubernetes.request_threads import RequestThreads
 
 NUM_SUBMITTERS = 16
 NUM_RECORDERS = 8
-MAX_HEARD = 500
-"""News that are heard before anything else is done."""
+MAX_BATCH = 500
+"""Queued calls that are run before anything else is done."""
 TICK_SECONDS = 1.0
-"""For so long nothing is waited for: there may be something to do that no news tells of."""
-TELL_AGAIN_SECONDS = 600.0
-"""Before the same warning may come again."""
+"""How long the main thread waits for an event before it looks for other work."""
+REPEAT_WARNING_SECONDS = 600.0
+"""How long the same warning is held back."""
 STORE_PAUSE_SECONDS = 10.0
 
 T = TypeVar("T")
@@ -26,48 +31,60 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class Dispatcher:
-    """Of the thread that decides: its inbox, and the threads that send requests for it."""
+    """Runs calls on the main thread, and requests on other threads."""
 
-    tell_user: Callable[[str], None]
+    warn_user: Callable[[str], None]
     patience_seconds: float
-    """How long a store that cannot be used is waited for."""
-    _inbox: "queue.SimpleQueue[Callable[[], None]]" = field(default_factory=queue.SimpleQueue, repr=False)
-    _told_at: dict[str, float] = field(default_factory=dict, repr=False)
-    """By dedup_key of a warning: when it was last told."""
+    """How long requests to a store that fails are repeated."""
+    _queue: "queue.SimpleQueue[Callable[[], None]]" = field(default_factory=queue.SimpleQueue, repr=False)
+    _delayed: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list, repr=False)
+    """A heap: when (time.monotonic) to run a call, its number, the call."""
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count, repr=False)
+    _warned_at: dict[str, float] = field(default_factory=dict, repr=False)
+    """When a warning was last given, by its dedup_key."""
     _submitters: RequestThreads = field(default_factory=partial(RequestThreads, NUM_SUBMITTERS, "submit"), repr=False)
     _recorders: RequestThreads = field(default_factory=partial(RequestThreads, NUM_RECORDERS, "record"), repr=False)
 
-    def put(self, news: Callable[[], None]) -> None:
-        """Have the deciding thread call `news`; to be used from any thread."""
-        self._inbox.put(news)
+    def post(self, call: Callable[[], None]) -> None:
+        """Queue a call for the main thread; may be used from any thread."""
+        self._queue.put(call)
 
-    def hear_next(self) -> None:
-        """Call the next news, waiting a little for it, and what has come meanwhile; raises what they raise."""
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Run a call on the main thread after a delay; to be used from the main thread."""
+        heapq.heappush(self._delayed, (time.monotonic() + seconds, next(self._numbers), call))
+
+    def run_next(self) -> None:
+        """Wait TICK_SECONDS at most for a call, run it and those queued meanwhile; raises what they raise."""
         with suppress(queue.Empty):
-            self._inbox.get(timeout=TICK_SECONDS)()
-            for _ in range(MAX_HEARD):
-                self._inbox.get_nowait()()
+            self._queue.get(timeout=TICK_SECONDS)()
+            for _ in range(MAX_BATCH):
+                self._queue.get_nowait()()
+        while self._delayed and self._delayed[0][0] <= time.monotonic():
+            heapq.heappop(self._delayed)[2]()
 
     def stop(self) -> None:
-        """Let the threads end after what they do now."""
+        """Let the request threads end after what they do now."""
         self._submitters.stop()
         self._recorders.stop()
 
     def stop_submitting(self, seconds: float) -> None:
-        """Have no further Job made; what is being made is waited for, so long at the most."""
+        """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""
         self._submitters.stop()
         self._submitters.await_end(seconds)
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Have a Job made by `work`; the deciding thread hears by `then` what it returned, or meets what it raised."""
-        self._work(self._submitters, work, then)
+        """Run `work`, which creates a Job, on a submitting thread and pass its result to `then` on the main thread.
 
-    def ask(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Have the API server asked by `work`, and heard as `submit` says."""
-        self._work(self._recorders, work, then)
+        What `work` raises is raised on the main thread.
+        """
+        self._run(self._submitters, work, then)
+
+    def request(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        """Run `work`, which asks the API server, on a recording thread and pass its result to `then`; see `submit`."""
+        self._run(self._recorders, work, then)
 
     def record(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Have `work` done that needs the store; while that cannot be used, it is tried again, and told about."""
+        """Run `work`, which uses the store, as `request` does; repeat it, with a warning, while the store fails."""
 
         def persist() -> T:
             deadline = time.monotonic() + self.patience_seconds
@@ -80,29 +97,29 @@ class Dispatcher:
                     self.warn_later(f"{error}; it is tried again", "store")
                     time.sleep(STORE_PAUSE_SECONDS)
 
-        self._work(self._recorders, persist, then)
+        self._run(self._recorders, persist, then)
 
     def warn_later(self, message: str, dedup_key: str | None = None) -> None:
-        """Have the deciding thread warn; to be used from any thread."""
-        self.put(partial(self.warn, message, dedup_key))
+        """Queue a warning; may be used from any thread."""
+        self.post(partial(self.warn, message, dedup_key))
 
     def warn(self, message: str, dedup_key: str | None = None) -> None:
-        """Tell the user, but not twice in short time what has the same dedup_key."""
+        """Warn the user, unless a warning of the same dedup_key was given a short time ago."""
         now, key = time.monotonic(), dedup_key or message
-        if now - self._told_at.get(key, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
-            self._told_at[key] = now
-            self.tell_user(message)
+        if now - self._warned_at.get(key, -REPEAT_WARNING_SECONDS) >= REPEAT_WARNING_SECONDS:
+            self._warned_at[key] = now
+            self.warn_user(message)
 
-    def _work(self, workers: RequestThreads, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        def do() -> None:
+    def _run(self, threads: RequestThreads, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        def run() -> None:
             try:
                 result = work()
-            except Exception as error:  # noqa: BLE001  (raised where it is heard)
-                self.put(partial(_raise, error))
+            except Exception as error:  # noqa: BLE001  (raised on the main thread)
+                self.post(partial(_raise, error))
             else:
-                self.put(partial(then, result))
+                self.post(partial(then, result))
 
-        workers.submit(do)
+        threads.submit(run)
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -1,4 +1,4 @@
-"""A path and a selector in, what is there and every change to it out, for as long as it takes: one LIST, one WATCH.
+"""Informers: one LIST and one WATCH that report every object of a kind, and every change to it.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -9,45 +9,52 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from http import HTTPStatus
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from runner.kubernetes.connection import ApiError, BusyError, Connection, Retries
+from runner.kubernetes.api_errors import ApiError, BusyError, read_watch_error
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.request_retries import Retries
 
 PAGE_SIZE = 500
 WATCH_SECONDS = 240
 """After so long the server is asked to end a watch; the next goes on where it ended."""
 IDLE_SECONDS = 150.0
 """A watch that has neither event nor bookmark for so long is opened anew: bookmarks come every minute."""
-GONE = 410
+
+_WATCH_ENDED = BusyError(HTTPStatus.SERVICE_UNAVAILABLE, "Ended", "the API server ended a watch at once", None)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Listed(Generic[T]):
-    """Everything that is there; what was there before and is not in `items` has gone meanwhile."""
+    """All objects that exist; what was reported before and is not in `items` was deleted meanwhile."""
 
     items: tuple[T, ...]
 
 
 @dataclass(frozen=True)
 class Changed(Generic[T]):
-    """One object was added, has changed, or was deleted (`is_gone`)."""
+    """One object was added, has changed, or was deleted."""
 
     item: T
-    is_gone: bool
+    is_deleted: bool
 
 
 @dataclass(frozen=True)
 class InformerFailed:
-    """The feed has ended: the server refuses, or was away for longer than the connection's patience (ApiError)."""
+    """The informer has ended: the server refuses, or was away for longer than the connection's patience (ApiError)."""
 
     error: Exception
 
 
+Notification: TypeAlias = Listed[T] | Changed[T] | InformerFailed
+
+
 @dataclass(kw_only=True)
 class Informer(Generic[T]):
-    """Follows the objects of one kind that a selector names. `read` takes what matters from an object's JSON."""
+    """Follows the objects of one kind that selectors name. `read` takes what matters from an object's JSON."""
 
     connection: Connection
     path: str
@@ -55,21 +62,21 @@ class Informer(Generic[T]):
     read: Callable[[dict[str, Any]], T]
     fields: str = ""
     num_lists: int = 0
-    """Lists so far: one, and one for each time that the server had forgotten where the watch was."""
+    """Lists so far: the first, and one for each time that the server no longer knew the watch's version."""
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    def follow(self, tell: Callable[[Listed[T] | Changed[T] | InformerFailed], None]) -> None:
-        """Tell all that happens until `stop` is called, or the feed is lost; blocks, so call it in a thread."""
+    def run(self, notify: Callable[[Notification[T]], None]) -> None:
+        """Notify of everything until `stop` is called or the informer fails; blocks, so call it in a thread."""
         try:
             while not self._stop.is_set():
                 version, items = self._list()
-                tell(Listed(items))
-                self._watch(version, tell)
-        except Exception as error:  # noqa: BLE001  (whoever is told raises it; a silent end would be waited for)
-            tell(InformerFailed(error))
+                notify(Listed(items))
+                self._watch(version, notify)
+        except Exception as error:  # noqa: BLE001  (raised where it is handled; nobody would notice a silent end)
+            notify(InformerFailed(error))
 
     def stop(self) -> None:
-        """End the feed after the next line that comes; its thread is not waited for."""
+        """End after the next line that comes; the thread is not waited for."""
         self._stop.set()
 
     def _list(self) -> tuple[str, tuple[T, ...]]:
@@ -79,7 +86,7 @@ class Informer(Generic[T]):
                 self.num_lists += 1
                 return version, items
             except ApiError as error:
-                if error.status != GONE:  # the first pages are too old for the rest: from the start
+                if error.status != HTTPStatus.GONE:  # the first pages are too old for the rest: from the start
                     raise
 
     def _list_pages(self) -> tuple[str, tuple[T, ...]]:
@@ -102,7 +109,7 @@ class Informer(Generic[T]):
         def fetch() -> None:
             try:
                 future.set_result(self._fetch_page(token))
-            except BaseException as error:  # handed over to whoever waits
+            except BaseException as error:  # raised where the result is read
                 future.set_exception(error)
 
         threading.Thread(target=fetch, name="page", daemon=True).start()
@@ -115,23 +122,23 @@ class Informer(Generic[T]):
     def _select(self) -> dict[str, str]:
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
 
-    def _watch(self, version: str, tell: Callable[[Changed[T]], None]) -> None:
-        """Tell changes since `version`; returns when the server no longer knows it."""
+    def _watch(self, version: str, notify: Callable[[Changed[T]], None]) -> None:
+        """Notify of changes since `version`; return when the server no longer knows it."""
         retries = Retries(connection=self.connection, patience_seconds=self.connection.patience_seconds)
         while not self._stop.is_set():
             try:
-                has_told = False
+                has_notified = False
                 for kind, found in self._read_events(version, retries):
-                    has_told = True
+                    has_notified = True
                     version = found["metadata"]["resourceVersion"]
                     if kind != "BOOKMARK":
-                        tell(Changed(self.read(found), is_gone=kind == "DELETED"))
+                        notify(Changed(self.read(found), is_deleted=kind == "DELETED"))
                     if self._stop.is_set():
                         return
-                if not has_told:
-                    retries.wait(BusyError(503, "Ended", "the API server ended a watch at once", None), self._stop)
+                if not has_notified:
+                    retries.wait(_WATCH_ENDED, self._stop)
             except ApiError as error:
-                if error.status == GONE:
+                if error.status == HTTPStatus.GONE:
                     return
                 retries.wait(error, self._stop)
 
@@ -150,8 +157,7 @@ class Informer(Generic[T]):
                 except ValueError:  # cut off in the middle of a line: the next watch begins with this event
                     return
                 if event["type"] == "ERROR":
-                    status = event["object"]
-                    raise _read_status(status)
+                    raise read_watch_error(event["object"])
                 yield event["type"], event["object"]
 
 
@@ -160,8 +166,3 @@ def _find_continue(body: bytes) -> str:
     head = body.partition(b'"items"')[0]
     match = re.search(rb'"continue":"([^"]*)"', head)
     return match[1].decode() if match else ""
-
-
-def _read_status(status: dict[str, Any]) -> ApiError:
-    code, reason, message = status.get("code", 500), status.get("reason", ""), status.get("message", "")
-    return BusyError(code, reason, message, None) if code >= 500 else ApiError(code, reason, message)

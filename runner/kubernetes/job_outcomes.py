@@ -1,7 +1,6 @@
-"""How a Job and its pods ended comes in, status and reason of a repeat that left no record of its own go out.
+"""What a Job that has finished without a record means: the status of its repeat, and the reason.
 
-Which ends are final and which are taken up again is the Job's own matter, by its podFailurePolicy: see
-manifests/job.yaml.j2. Only ends that are final come here.
+Which ends of a pod are final is decided by the Job's podFailurePolicy: see job_retries.py. Only final ends come here.
 """
 
 import re
@@ -18,17 +17,17 @@ from bench.schema import Failure, Status
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.local.executor import BAD_ALLOC, name_signal
 
-Ending = tuple[Status, Failure]
+JobOutcome = tuple[Status, Failure]
 SIGNAL_BASE = 128
-"""Exit codes above it are of programs that a signal ended: 128 and its number."""
+"""Exit codes above it are those of programs that a signal ended: 128 plus its number."""
 DEADLINE = "DeadlineExceeded"
-# Of a container: what its runtime gives where the program could not be started.
+# The reasons that a container runtime gives if the program could not be started.
 NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 
 
-def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> Ending:
+def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> JobOutcome:
     """Return status and reason of a finished Job whose repeat has no record in the store."""
-    pod = choose_telling_pod(pods)
+    pod = choose_decisive_pod(pods)
     if job.end == "complete":
         message = f"the container ended well but left no result in {store_url}; does it write to the same store?"
         return "failed", Failure(kind="exit", message=message, exit_code=0, stderr_tail=_tail(pod))
@@ -39,19 +38,19 @@ def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> En
         message = f"no node took the pod until the Job's deadline: {pod.unschedulable}"
         return "failed", Failure(kind="unschedulable", message=message)
     if DEADLINE in (job.reason, pod.end_reason if pod else ""):
-        words = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
-        return "timeout", Failure(kind="timeout", message=f"ended by its deadline: {words}", stderr_tail=_tail(pod))
+        message = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
+        return "timeout", Failure(kind="timeout", message=f"ended by its deadline: {message}", stderr_tail=_tail(pod))
     if pod is None or pod.exit_code is None:
         return "failed", Failure(kind="infrastructure", message=_describe_job(job, pod), stderr_tail=_tail(pod))
     return _explain_exit(pod, pod.exit_code)
 
 
-def choose_telling_pod(pods: Sequence[PodStatus]) -> PodStatus | None:
-    """Return the newest pod that no node took down and whose container ended, else the newest of all; None of none."""
+def choose_decisive_pod(pods: Sequence[PodStatus]) -> PodStatus | None:
+    """Return the newest pod that was not disrupted and whose container ended, else the newest of all, or None."""
     return max(pods, key=lambda pod: (not pod.disruption, pod.exit_code is not None, pod.created_at), default=None)
 
 
-def _explain_exit(pod: PodStatus, code: int) -> Ending:
+def _explain_exit(pod: PodStatus, code: int) -> JobOutcome:
     tail = _tail(pod)
     if BAD_ALLOC in tail:
         message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
@@ -66,19 +65,19 @@ def _explain_exit(pod: PodStatus, code: int) -> Ending:
         return "failed", Failure(kind="bad-image", message=message, exit_code=code, stderr_tail=tail)
     if code > SIGNAL_BASE:
         name = name_signal(code - SIGNAL_BASE)
-        whom = ", perhaps by the kernel for lack of memory" if code == EXIT_SIGKILL else ""
-        message = f"ended by {name}{whom}"
+        hint = ", perhaps by the kernel for lack of memory" if code == EXIT_SIGKILL else ""
+        message = f"ended by {name}{hint}"
         return "failed", Failure(kind="killed", message=message, exit_code=code, signal=name, stderr_tail=tail)
     message = f"ended with exit code {code} and left no result"
     return "failed", Failure(kind="exit", message=message, exit_code=code, stderr_tail=tail)
 
 
 def _describe_job(job: JobStatus, pod: PodStatus | None) -> str:
-    words = f"the Job failed ({job.reason or 'no reason given'}): {job.message or 'no message'}"
+    message = f"the Job failed ({job.reason or 'no reason given'}): {job.message or 'no message'}"
     if pod is None:
-        return f"{words}; none of its pods is left"
+        return f"{message}; none of its pods is left"
     last = pod.disruption or f"{pod.end_reason} {pod.end_message}".strip() or pod.phase
-    return f"{words}; its last pod: {_last_line(last)}"
+    return f"{message}; its last pod: {_last_line(last)}"
 
 
 def _tail(pod: PodStatus | None) -> str:
@@ -86,7 +85,7 @@ def _tail(pod: PodStatus | None) -> str:
 
 
 def _last_error(tail: str) -> str:
-    """Return what `python -m bench` says of a fault of the user, else the last line."""
+    """Return the message of `python -m bench` about an error of the user, else the last line."""
     found = re.findall(r"^error: (.*)$", tail, re.MULTILINE)
     return found[-1] if found else _last_line(tail) or "the order or the store is wrong; the log says nothing more"
 

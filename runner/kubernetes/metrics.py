@@ -1,4 +1,4 @@
-"""What the cluster executor tells and its connection counts in; Prometheus metrics of the runner out, on request."""
+"""Prometheus metrics of a runner: the progress of its run and its requests to the API server."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from prometheus_client.registry import Collector
 from bench.errors import UserError
 from bench.schema import Result
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.executor import ClusterObserver
+from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.progress import ClusterProgress, count_states
-from runner.kubernetes.tasks import Task, Tasks
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 
 def observe_with_metrics(progress: ClusterProgress, connection: Connection, port: int | None) -> ClusterObserver:
@@ -31,7 +31,7 @@ def observe_with_metrics(progress: ClusterProgress, connection: Connection, port
 
 @dataclass(kw_only=True)
 class MeteredObserver(Collector):
-    """Hands everything on, and keeps the counts that a scrape asks for."""
+    """Passes every report on, and keeps the counts that a scrape reads."""
 
     progress: ClusterProgress
     connection: Connection
@@ -39,15 +39,15 @@ class MeteredObserver(Collector):
     _num_warnings: int = 0
     _num_preempted: int = 0
 
-    def tick(self, tasks: Tasks) -> None:
-        """Count the tasks by state."""
-        self._states = count_states(tasks)
-        self.progress.tick(tasks)
+    def tick(self, jobs: TrackedJobs) -> None:
+        """Count the repeats by state."""
+        self._states = count_states(jobs)
+        self.progress.tick(jobs)
 
-    def finish_task(self, task: Task, result: Result) -> None:
-        """Count what preceded the record."""
-        self._num_preempted += len(task.disrupted)
-        self.progress.finish_task(task, result)
+    def finish(self, tracked: TrackedJob, result: Result) -> None:
+        """Count the pods that were preempted before."""
+        self._num_preempted += len(tracked.disrupted_pod_uids)
+        self.progress.finish(tracked, result)
 
     def warn(self, message: str) -> None:
         """Count the warning."""
@@ -74,4 +74,4 @@ class MeteredObserver(Collector):
             value=self.connection.rate_limiter.num_allowed,
         )
         yield CounterMetricFamily("benchmatrix_preempted_pods", "Pods that their nodes took down.", self._num_preempted)
-        yield CounterMetricFamily("benchmatrix_warnings", "Warnings told to the user.", self._num_warnings)
+        yield CounterMetricFamily("benchmatrix_warnings", "Warnings given to the user.", self._num_warnings)

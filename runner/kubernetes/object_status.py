@@ -1,4 +1,4 @@
-"""Jobs and pods as the API gives them in; what the runner needs to know of them out, in a few hundred bytes each."""
+"""What the runner keeps of Jobs and pods: a few hundred bytes each, read from the API's JSON."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from runner.kubernetes.rendering.job_name import CELL_LABEL, POOL_LABEL, REPEAT_
 
 CONTAINER = "bench"
 CANCELLED = "benchmatrix/cancelled"
-"""Annotation of Jobs that `benchmatrix cancel` is about to delete."""
+"""The annotation of Jobs that `benchmatrix cancel` is about to delete."""
 NODE_DISRUPTION = "DisruptionTarget"
 
 
@@ -28,10 +28,10 @@ class JobStatus:
     message: str
     is_suspended: bool
     num_active: int
-    """Pods that wait or run."""
+    """Pods that are pending or running."""
     num_ready: int
     num_terminating: int
-    """Pods that are to end and have not: no other takes their place before."""
+    """Pods that are being deleted: they are replaced only when they have ended."""
     num_failed_pods: int
     created_at: datetime
     ended_at: datetime | None
@@ -40,7 +40,7 @@ class JobStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodStatus:
-    """A pod of the run that is not running, or did not end well."""
+    """A pod of the run that is pending or failed."""
 
     name: str
     uid: str
@@ -50,9 +50,9 @@ class PodStatus:
     node: str
     created_at: datetime
     unschedulable: str
-    """The scheduler's words where it found no node; empty else."""
+    """The scheduler's message if it found no node, else empty."""
     disruption: str
-    """Why its node took it down: preemption, eviction, a lost node; empty else."""
+    """Why its node took it down (preemption, eviction, a lost node), else empty."""
     waiting_reason: str
     """Why its container does not start: `ErrImagePull` for one."""
     waiting_message: str

@@ -1,4 +1,4 @@
-"""A task whose pod does not start comes in; why, in the cluster's own words, and whether to give it up, goes out."""
+"""Why a pod does not start, in the cluster's own words, and how long that may last."""
 
 import math
 import re
@@ -6,72 +6,76 @@ from dataclasses import dataclass
 
 from bench.schema import Failure, FailureKind
 from runner.kubernetes.object_status import PodStatus
-from runner.kubernetes.tasks import Task
+from runner.kubernetes.tracked_jobs import TrackedJob
 
 # https://kubernetes.io/docs/concepts/containers/images/, and the kubelet's errors in pkg/kubelet/images/types.go
-HOPELESS_IMAGE = frozenset({"InvalidImageName", "ErrImageNeverPull"})
-WAITING_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"})
-BAD_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError"})
-# In a message about an image: no later attempt ends otherwise.
-HOPELESS_WORDS = re.compile(r"not found|unauthorized|denied|forbidden|manifest unknown", re.IGNORECASE)
+PERMANENT_IMAGE_REASONS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+PASSING_IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"})
+CONFIGURATION_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError"})
+# In a message about an image: every later attempt ends the same way.
+PERMANENT_IMAGE_ERROR = re.compile(r"not found|unauthorized|denied|forbidden|manifest unknown", re.IGNORECASE)
 _PARTICULARS = re.compile(r'pods? "?[^" ]+"?|\d+')
 
 IMAGE_SECONDS = 300.0
 """How long a registry that does not answer is waited for."""
 CONFIGURATION_SECONDS = 30.0
-"""How long something that a pod names and that is not there, a Secret for one, is waited for."""
+"""How long something is waited for that a pod names and that does not exist, such as a Secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodFailure:
-    """Why a task's pod does not start."""
+    """Why a pod does not start."""
 
     kind: FailureKind
-    words: str
+    message: str
     """Of the scheduler, the kubelet or the Job controller."""
     patience_seconds: float
-    """How long it may last before the task is given up."""
+    """How long it may last before the repeat is given up."""
 
     def to_failure(self) -> Failure:
-        """Return the reason for the task's record."""
-        return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.words}")
+        """Return the failure for the record of the repeat."""
+        return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.message}")
 
     @property
     def dedup_key(self) -> str:
-        """The words without the names and numbers that differ from pod to pod and from moment to moment."""
+        """The message without the names and numbers that differ from pod to pod and from moment to moment."""
         if self.kind == "bad-image":  # its name and version matter
-            return f"{self.kind} {self.words}"
-        return f"{self.kind} {_PARTICULARS.sub('', self.words)}"
+            return f"{self.kind} {self.message}"
+        return f"{self.kind} {_PARTICULARS.sub('', self.message)}"
 
 
-def find_pod_failure(task: Task, *, unschedulable_seconds: float) -> PodFailure | None:
-    """Return why the task's pod does not start; None where it does, or no reason is known yet."""
-    pending = (pod for pod in task.pods.values() if pod.phase == "Pending")
+def find_pod_failure(tracked: TrackedJob, *, unschedulable_seconds: float) -> PodFailure | None:
+    """Return why the pod does not start, or None if it does or no reason is known yet."""
+    pending = (pod for pod in tracked.pods.values() if pod.phase == "Pending")
     pod = max(pending, key=lambda pod: pod.created_at, default=None)
-    if pod is None and task.leaving_words:
-        return PodFailure(kind="preempted", words=task.leaving_words, patience_seconds=math.inf)
+    if pod is None and tracked.termination_message:
+        return PodFailure(kind="preempted", message=tracked.termination_message, patience_seconds=math.inf)
     if pod is None:
-        return _read_no_pod(task.no_pod_words, unschedulable_seconds) if task.no_pod_words else None
+        return (
+            _explain_missing_pod(tracked.missing_pod_reason, unschedulable_seconds)
+            if tracked.missing_pod_reason
+            else None
+        )
     if pod.unschedulable:
-        return PodFailure(kind="unschedulable", words=pod.unschedulable, patience_seconds=unschedulable_seconds)
+        return PodFailure(kind="unschedulable", message=pod.unschedulable, patience_seconds=unschedulable_seconds)
     return _read_waiting(pod)
 
 
-def _read_no_pod(words: str, unschedulable_seconds: float) -> PodFailure:
-    if "exceeded quota" in words:
-        return PodFailure(kind="unschedulable", words=words, patience_seconds=unschedulable_seconds)
-    return PodFailure(kind="bad-configuration", words=words, patience_seconds=CONFIGURATION_SECONDS)
+def _explain_missing_pod(reason: str, unschedulable_seconds: float) -> PodFailure:
+    if "exceeded quota" in reason:
+        return PodFailure(kind="unschedulable", message=reason, patience_seconds=unschedulable_seconds)
+    return PodFailure(kind="bad-configuration", message=reason, patience_seconds=CONFIGURATION_SECONDS)
 
 
 def _read_waiting(pod: PodStatus) -> PodFailure | None:
-    reason, words = pod.waiting_reason, f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
-    if reason in HOPELESS_IMAGE:
-        return PodFailure(kind="bad-image", words=words, patience_seconds=0)
-    if reason in WAITING_IMAGE:
-        hopeless = HOPELESS_WORDS.search(pod.waiting_message) is not None
-        return PodFailure(kind="bad-image", words=words, patience_seconds=0 if hopeless else IMAGE_SECONDS)
-    if reason in BAD_CONFIGURATION:
-        return PodFailure(kind="bad-configuration", words=words, patience_seconds=CONFIGURATION_SECONDS)
+    reason, message = pod.waiting_reason, f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
+    if reason in PERMANENT_IMAGE_REASONS:
+        return PodFailure(kind="bad-image", message=message, patience_seconds=0)
+    if reason in PASSING_IMAGE_REASONS:
+        is_permanent = PERMANENT_IMAGE_ERROR.search(pod.waiting_message) is not None
+        return PodFailure(kind="bad-image", message=message, patience_seconds=0 if is_permanent else IMAGE_SECONDS)
+    if reason in CONFIGURATION_REASONS:
+        return PodFailure(kind="bad-configuration", message=message, patience_seconds=CONFIGURATION_SECONDS)
     return None
 
 

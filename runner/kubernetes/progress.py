@@ -1,4 +1,4 @@
-"""What the cluster executor tells in; a live line, plain lines or JSON lines out."""
+"""The progress of a run on a cluster: a live line, plain lines or JSON lines."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from bench.schema import Result
-from runner.kubernetes.tasks import Task, Tasks
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 PLAIN_SECONDS = 30.0
@@ -40,31 +40,33 @@ class ClusterProgress:
         if self._live:
             self._live.stop()
 
-    def tick(self, tasks: Tasks) -> None:
+    def tick(self, jobs: TrackedJobs) -> None:
         """Bring the live line up to date, or print a plain one now and then."""
         if self._live:
-            self._live.update(Text(self.describe(tasks), overflow="ellipsis", no_wrap=True), refresh=True)
+            self._live.update(Text(self.describe(jobs), overflow="ellipsis", no_wrap=True), refresh=True)
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + PLAIN_SECONDS
             if self._as_json:
-                self._print_json("progress", **count_states(tasks), **self.num_by_status)
+                self._print_json("progress", **count_states(jobs), **self.num_by_status)
             else:
-                self._console.print(self.describe(tasks), soft_wrap=True)
+                self._console.print(self.describe(jobs), soft_wrap=True)
 
-    def finish_task(self, task: Task, result: Result) -> None:
+    def finish(self, tracked: TrackedJob, result: Result) -> None:
         """Count the repeat and print its line."""
         self.num_by_status[result.status] += 1
         if self._as_json:
             error = result.error.message if result.error else None
-            identity = {"cell_id": result.cell_id, "repeat": result.repeat, "job": task.name}
-            self._print_json("finished", **identity, status=result.status, error=error, preempted=len(task.disrupted))
+            identity = {"cell_id": result.cell_id, "repeat": result.repeat, "job": tracked.name}
+            self._print_json(
+                "finished", **identity, status=result.status, error=error, preempted=len(tracked.disrupted_pod_uids)
+            )
             return
-        line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), task.repeat.planned.cell.slug)
-        line.append(f"  repeat {result.repeat}/{task.repeat.planned.repeats}")
+        line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), tracked.repeat.planned.cell.slug)
+        line.append(f"  repeat {result.repeat}/{tracked.repeat.planned.repeats}")
         if result.samples:
             line.append(f"  step {median(result.samples.step_seconds) * 1e3:.3g} ms")
-        if task.disrupted:
-            line.append(f"  after {len(task.disrupted)} preempted")
+        if tracked.disrupted_pod_uids:
+            line.append(f"  after {len(tracked.disrupted_pod_uids)} preempted")
         if result.error:
             line.append(f"  {join_printable(result.error.message)}")
         self._console.print(line, highlight=False, soft_wrap=True)
@@ -76,35 +78,35 @@ class ClusterProgress:
         else:
             self._console.print(f"warning: {join_printable(message)}", style="yellow", soft_wrap=True)
 
-    def describe(self, tasks: Tasks) -> str:
+    def describe(self, jobs: TrackedJobs) -> str:
         """Return the state of the run in a line."""
-        counts = count_states(tasks)
-        parts = [f"{counts[name]} {word}" for name, word in _WORDS.items() if counts[name]]
+        counts = count_states(jobs)
+        parts = [f"{counts[name]} {label}" for name, label in _LABELS.items() if counts[name]]
         if failed := sum(number for status, number in self.num_by_status.items() if status != "ok"):
             parts.append(f"{failed} of the done failed")
-        done, elapsed = tasks.count("done"), time.monotonic() - self._started
+        done, elapsed = jobs.count("done"), time.monotonic() - self._started
         if done:
             rate = done / elapsed
-            parts.append(f"{rate * 60:.3g}/min, about {format_wait((len(tasks) - done) / rate)} left")
+            parts.append(f"{rate * 60:.3g}/min, about {format_wait((len(jobs) - done) / rate)} left")
         return ", ".join(parts)
 
     def _print_json(self, event: str, **values: Any) -> None:
         self._console.print(json.dumps({"event": event} | values), soft_wrap=True)
 
 
-_WORDS = {"done": "done", "running": "running", "waiting": "waiting", "suspended": "queued", "to_submit": "to submit"}
+_LABELS = {"done": "done", "running": "running", "waiting": "waiting", "suspended": "queued", "to_submit": "to submit"}
 
 
-def count_states(tasks: Tasks) -> dict[str, int]:
-    """Return how many tasks are done, running, waiting for a node or an image, queued by Kueue, or to be submitted."""
-    jobs = [task.job for task in tasks if task.state == "in-flight" and task.job is not None]
-    running = sum(job.num_ready > 0 for job in jobs)
-    suspended = sum(job.is_suspended for job in jobs)
-    in_flight = tasks.count("in-flight", "submitting", "recording")
+def count_states(jobs: TrackedJobs) -> dict[str, int]:
+    """Return how many repeats are done, running, waiting for a node or an image, queued by Kueue, to be submitted."""
+    known = [tracked.job for tracked in jobs if tracked.state == "in-flight" and tracked.job is not None]
+    running = sum(job.num_ready > 0 for job in known)
+    suspended = sum(job.is_suspended for job in known)
+    in_flight = jobs.count("in-flight", "submitting", "recording")
     return {
-        "done": tasks.count("done"),
+        "done": jobs.count("done"),
         "running": running,
         "waiting": in_flight - running - suspended,
         "suspended": suspended,
-        "to_submit": tasks.count("to-submit"),
+        "to_submit": jobs.count("to-submit"),
     }

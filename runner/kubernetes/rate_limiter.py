@@ -1,4 +1,4 @@
-"""Answers of a server in, how many requests may run at once out: halved when it asks for a pause, one more per round.
+"""The limit of parallel requests: halved when the server asks for a pause, one more after each round that went well.
 
 Additive increase, multiplicative decrease, as TCP does: D.-M. Chiu and R. Jain, Analysis of the Increase and Decrease
 Algorithms for Congestion Avoidance in Computer Networks, 1989.
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MAX_PAUSE_SECONDS = 30.0
-"""Longest pause that is kept for a Retry-After."""
+"""The longest Retry-After that is obeyed."""
 
 
 class RateLimiter:
-    """How many requests may run at once, and until when none may start; to be used from many threads."""
+    """Limits how many requests run at once, and holds them back for a while; to be used from many threads."""
 
     def __init__(self, max_parallel: int) -> None:
         self._max_parallel = max_parallel
@@ -25,7 +25,7 @@ class RateLimiter:
 
     @property
     def num_allowed(self) -> int:
-        """Requests that may run at once at present."""
+        """How many requests may run at once at present."""
         return int(self._allowed)
 
     @contextmanager
@@ -46,7 +46,7 @@ class RateLimiter:
                 self._condition.notify()
 
     def slow_down(self, retry_after: float | None) -> None:
-        """The server has too much to do: half as many requests, none for `retry_after` seconds."""
+        """Halve the limit, and hold all requests back for `retry_after` seconds if the server names any."""
         with self._condition:
             self._allowed = max(1.0, self._allowed / 2)
             if retry_after:
@@ -54,7 +54,7 @@ class RateLimiter:
                 self._not_before = max(self._not_before, until)
 
     def speed_up(self) -> None:
-        """A request went well: one more at once for every round of them."""
+        """Note a request that went well; a round of as many as may run at once raises the limit by one."""
         if self._allowed >= self._max_parallel:
             return
         with self._condition:

@@ -1,9 +1,10 @@
-"""A task whose Job is over or given up comes in, its terminal record, found in the store or written, goes out."""
+"""Finding or writing the terminal record of a repeat whose Job has finished, is missing or is given up."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,81 +14,74 @@ from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Result
 from bench.store import Store, parse_result_key, result_key, results_prefix
-from runner.kubernetes.connection import (
-    FORBIDDEN,
-    NOT_FOUND,
-    TOO_MANY_REQUESTS,
-    UNAUTHORIZED,
-    UNREACHABLE,
-    ApiError,
-    Connection,
-)
-from runner.kubernetes.job_outcomes import Ending, choose_telling_pod, explain_job
+from runner.kubernetes.api_errors import UNREACHABLE, ApiError
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.job_outcomes import JobOutcome, choose_decisive_pod, explain_job
 from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
-from runner.kubernetes.tasks import Task
+from runner.kubernetes.tracked_jobs import TrackedJob
 
 LOG_LINES = 20
 LOG_PATIENCE_SECONDS = 60.0
-"""How long a log is asked for again that a node does not hand out: the node may be gone for good."""
+"""How long requests for a log are repeated that its node does not answer: the node may be gone for good."""
 FAILED_CREATE = "FailedCreate"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRecorder:
-    """Sees to it that what is over has its record."""
+    """Uses store and cluster to see that every repeat has its record; its methods block, so call them in threads."""
 
     connection: Connection
     namespace: str
     store: Store
 
-    def find_record(self, task: Task) -> Result | None:
-        """Return the record of the task's round; None where the store has none yet."""
+    def find_record(self, tracked: TrackedJob) -> Result | None:
+        """Return the record of this retry round, or None if the store has none yet."""
         keys = []
-        for key in self.store.list_keys(f"{results_prefix(task.key.run_id)}{task.key.cell_id}"):
+        for key in self.store.list_keys(f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}"):
             parts = parse_result_key(key)
-            if parts is not None and parts.repeat == task.key.number:
+            if parts is not None and parts.repeat == tracked.key.number:
                 keys.append(key)
-        if len(keys) <= task.key.retry_round:
+        if len(keys) <= tracked.key.retry_round:
             return None
         found = [result for result in map(self._try_to_read, keys) if result is not None]
         return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])
 
-    def record_finished(self, task: Task, job: JobStatus) -> Result:
-        """Return the record of a task whose Job has finished; one that is not there is written."""
-        found = self.find_record(task)
+    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result:
+        """Return the record of a repeat whose Job has finished; write it if there is none."""
+        found = self.find_record(tracked)
         if found is not None:
             return found
-        pods = self._list_pods(task)
-        logged = self._take_from_log(task, pods)
+        pods = self._list_pods(tracked)
+        logged = self._take_from_log(tracked, pods)
         if logged is not None:
             return logged
-        return self._write(task, explain_job(job, pods, self.store.url), job, pods)
+        return self._write(tracked, explain_job(job, pods, self.store.url), job, pods)
 
-    def give_up(self, task: Task, ending: Ending) -> Result:
-        """Delete the Job of a task that cannot start, write its record and return it."""
-        self.delete_job(task.name)
-        found = self.find_record(task)  # it may have started at the last moment
-        return found or self._write(task, ending, task.job, list(task.pods.values()))
+    def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
+        """Delete a Job whose pod cannot start, write its record and return that."""
+        self.delete_job(tracked.name)
+        found = self.find_record(tracked)  # it may have started at the last moment
+        return found or self._write(tracked, outcome, tracked.job, list(tracked.pods.values()))
 
     def delete_job(self, name: str) -> None:
-        """Delete a Job and its pods; one that is gone already is no fault."""
+        """Delete a Job and its pods; a Job that is gone already is no error."""
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
         try:
             self.connection.request("delete", path, query={"propagationPolicy": "Background"})
         except ApiError as error:
-            if error.status != NOT_FOUND:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
 
-    def read_no_pod_words(self, task: Task) -> str:
-        """Return why the Job controller could make no pod of a Job; empty where it says nothing."""
-        query = {"fieldSelector": f"involvedObject.kind=Job,involvedObject.name={task.name},reason={FAILED_CREATE}"}
+    def read_missing_pod_reason(self, tracked: TrackedJob) -> str:
+        """Return why the Job controller could not create a pod, from its events; empty if it has none."""
+        query = {"fieldSelector": f"involvedObject.kind=Job,involvedObject.name={tracked.name},reason={FAILED_CREATE}"}
         events = self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/events", **query)
         newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
         return str(newest.get("message", "")) if newest else ""
 
-    def read_leaving_words(self, task: Task) -> str:
-        """Return what is wrong with a pod of the Job that should have ended; empty where there is none."""
-        for pod in self._fetch_pods(task):
+    def read_termination_message(self, tracked: TrackedJob) -> str:
+        """Return why a pod of the Job that should have ended is still there; empty if there is none."""
+        for pod in self._fetch_pods(tracked):
             metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
             until = metadata.get("deletionTimestamp")
             if until and datetime.fromisoformat(until) < datetime.now(UTC):
@@ -98,7 +92,7 @@ class ResultRecorder:
         return ""
 
     def _try_to_read(self, key: str) -> Result | None:
-        """Return a record; None where it is damaged, as those are for whose sake a repeat is measured again."""
+        """Return a record, or None if it is damaged: a repeat with a damaged record is measured again."""
         try:
             return Result.model_validate_json(self.store.get(key))
         except ValidationError:
@@ -113,56 +107,61 @@ class ResultRecorder:
                 "the version of this tool?"
             ) from error
 
-    def _list_pods(self, task: Task) -> list[PodStatus]:
-        """Return the task's pods."""
-        pods = list(task.pods.values())
-        if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the feed may lag
-            pods = [read_pod_status(pod) for pod in self._fetch_pods(task)] or pods
+    def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
+        """Return the pods of the Job."""
+        pods = list(tracked.pods.values())
+        if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the informer may lag
+            pods = [read_pod_status(pod) for pod in self._fetch_pods(tracked)] or pods
         return pods
 
-    def _take_from_log(self, task: Task, pods: Sequence[PodStatus]) -> Result | None:
-        """Store and return the record that a pod left in its log, as it could not reach the store; None of none."""
+    def _take_from_log(self, tracked: TrackedJob, pods: Sequence[PodStatus]) -> Result | None:
+        """Return, and store, the record that a pod wrote into its log because it could not reach the store, or None."""
         for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
             path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
             query = {"container": CONTAINER, "tailLines": str(LOG_LINES)}
             log = self._read_log(path, query)
             data = None if log is None else find_marked_record(log.decode(errors="replace"))
             result = None if data is None else Result.model_validate_json(data)
-            if result and (result.run_id, result.cell_id, result.repeat) == (task.key.run_id, *task.repeat.key):
+            if result and (result.run_id, result.cell_id, result.repeat) == (tracked.key.run_id, *tracked.repeat.key):
                 self._put(result)
                 return result
         return None
 
     def _read_log(self, path: str, query: dict[str, str]) -> bytes | None:
-        """Return a log; None where the pod is gone, or its node does not hand it out: the record is lost then."""
+        """Return a log, or None if the pod is gone or its node does not answer: the record is lost then."""
         deadline = time.monotonic() + self.connection.patience_seconds
         while True:
             try:
                 return self.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
             except ApiError as error:
-                tells_of_log = error.reason != UNREACHABLE and error.status not in (UNAUTHORIZED, TOO_MANY_REQUESTS)
-                if error.status == FORBIDDEN or (not tells_of_log and time.monotonic() > deadline):
+                is_about_log = error.reason != UNREACHABLE and error.status not in (
+                    HTTPStatus.UNAUTHORIZED,
+                    HTTPStatus.TOO_MANY_REQUESTS,
+                )
+                if error.status == HTTPStatus.FORBIDDEN or (not is_about_log and time.monotonic() > deadline):
                     raise
-                if tells_of_log:
+                if is_about_log:
                     return None
 
-    def _fetch_pods(self, task: Task) -> list[dict[str, Any]]:
-        query = {"labelSelector": f"batch.kubernetes.io/job-name={task.name}"}
+    def _fetch_pods(self, tracked: TrackedJob) -> list[dict[str, Any]]:
+        query = {"labelSelector": f"batch.kubernetes.io/job-name={tracked.name}"}
         return self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/pods", **query)
 
-    def _write(self, task: Task, ending: Ending, job: JobStatus | None, pods: Sequence[PodStatus]) -> Result:
-        """Write the record of what died before it could. Its attempt is the pod's id: two runners write the same."""
-        status, failure = ending
-        pod = choose_telling_pod(pods)
+    def _write(
+        self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
+    ) -> Result:
+        """Write the record of a cell that died. Its attempt is the pod's id, so that two runners write the same one."""
+        status, failure = outcome
+        pod = choose_decisive_pod(pods)
         started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or datetime.now(UTC)
         finished_at = (pod and pod.ended_at) or (job and job.ended_at) or datetime.now(UTC)
-        attempt = pod.uid if pod else job.uid if job else task.name
-        cell = task.repeat.planned.cell
+        attempt = pod.uid if pod else job.uid if job else tracked.name
+        cell = tracked.repeat.planned.cell
         result = Result(
-            run_id=task.key.run_id,
+            run_id=tracked.key.run_id,
             cell=cell,
             cell_id=cell.cell_id,
-            repeat=task.key.number,
+            repeat=tracked.key.number,
             attempt=attempt,
             status=status,
             written_by="runner",

@@ -1,4 +1,4 @@
-"""Work in, threads that do it out: they neither outlive the process nor keep it from ending, as a pool's would."""
+"""Daemon threads for requests: they neither outlive the process nor keep it from ending, as a pool's would."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""A whole run on a cluster: a matrix, a context and a store in, every missing repeat measured; the finished Run out."""
+"""A run on a cluster, from the choice of the run to its last record or its deadline."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,13 +10,15 @@ from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store, run_key
 from runner.kubernetes.cleanup import JobCleaner
-from runner.kubernetes.connection import Connection, find_context
-from runner.kubernetes.executor import ClusterExecutor, ClusterObserver, DeadlinePassed
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.login import find_context
+from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
+from runner.kubernetes.session import ClusterSession, DeadlinePassed, SessionOptions
 from runner.kubernetes.syntax import check_option, check_queue
-from runner.kubernetes.tasks import Task, Tasks
+from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
@@ -27,7 +29,7 @@ from runner.runs import check_run_id, choose_run, describe_damage, describe_plan
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterTarget:
-    """Where the Jobs go."""
+    """The cluster, namespace and queue that the Jobs go to."""
 
     context: str
     profile: Profile
@@ -35,7 +37,7 @@ class ClusterTarget:
 
     @classmethod
     def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
-        """Return the target that the options name; `on`: a context, `current` or `in-cluster`. UserError where none."""
+        """Return the target that the options name; `on` is a context, `current` or `in-cluster`. UserError if none."""
         context = find_context(on)
         found = find_profile(profile, context)
         if namespace is not None:
@@ -46,13 +48,13 @@ class ClusterTarget:
 
     @property
     def cluster(self) -> Cluster:
-        """The words of the run's record."""
+        """The target as the record of a run names it."""
         return Cluster(
             context=self.context, namespace=self.profile.namespace, profile=self.profile.name, queue=self.queue
         )
 
-    def find_obstacle(self, cell: Cell) -> str | None:
-        """Return why this cluster cannot run the cell, in one line; None where it can."""
+    def explain_unsupported(self, cell: Cell) -> str | None:
+        """Return why this cluster cannot run the cell, in one line, or None if it can."""
         return self.profile.explain_unsupported(cell) or explain_unsupported(cell, self.profile.gpu_kind)
 
 
@@ -69,12 +71,12 @@ class ClusterRun:
     max_in_flight: int
     unschedulable_seconds: float
     deadline_seconds: float | None = None
-    """After the run's beginning. None: it takes as long as it takes."""
+    """Counted from the beginning of the run. None: there is no deadline."""
     owner: JobOwner | None = None
-    """The Job that the runner itself belongs to."""
+    """The Job that the runner itself runs in, if it does."""
 
     def choose_run(self) -> Run:
-        """Return the run to go on with, or a new one, which is not stored yet."""
+        """Return the run to resume, or a new one, which is not stored yet."""
         if self.run_id is not None:
             check_run_id(self.run_id)
         if self.store.url.startswith("file:"):
@@ -83,7 +85,7 @@ class ClusterRun:
                 "name a bucket, s3://BUCKET/PREFIX"
             )
         matrix = load_matrix(self.matrix, is_data_here=False)
-        plan = plan_run(matrix, self.target.find_obstacle, run_id=self.run_id, cluster=self.target.cluster)
+        plan = plan_run(matrix, self.target.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster)
         self.store.check_writable()
         return choose_run(
             self.store,
@@ -95,7 +97,7 @@ class ClusterRun:
         )
 
     def make_renderer(self, run: Run) -> JobRenderer:
-        """Return what makes the run's Jobs; each shape of them has been checked. UserError where one is not valid."""
+        """Return the renderer of the run's Jobs, each shape of them checked. UserError if one is not valid."""
         renderer = JobRenderer(
             profile=self.target.profile,
             store_url=self.store.url,
@@ -108,13 +110,13 @@ class ClusterRun:
         return renderer
 
     def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
-        """Have every repeat of the run measured that is missing, until the deadline where there is one.
+        """Measure every repeat of the run that is missing, until the deadline if there is one.
 
-        UserError where the cluster or the store refuses.
+        UserError if the cluster or the store refuses.
         """
         renderer = self.make_renderer(run)
         if read_run(self.store, run.run_id):
-            console.print(f"run {run.run_id} is taken up again (--new starts another)")
+            console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
@@ -125,8 +127,23 @@ class ClusterRun:
         describe_damage(look, console.print)
         if not missing:
             return
+        session = ClusterSession(
+            self.make_options(run, renderer, connection, observer),
+            lambda: self.list_missing(run, records.look()),
+        )
+        try:
+            session.run()
+        except DeadlinePassed:
+            namespace = self.target.profile.namespace
+            num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
+            console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+
+    def make_options(
+        self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver
+    ) -> SessionOptions:
+        """Return how a session is to measure the run."""
         namespace = self.target.profile.namespace
-        executor = ClusterExecutor(
+        return SessionOptions(
             connection=connection,
             namespace=namespace,
             run_id=run.run_id,
@@ -137,24 +154,19 @@ class ClusterRun:
             unschedulable_seconds=self.unschedulable_seconds,
             deadline=self.find_deadline(run),
         )
-        try:
-            executor.measure(lambda: self.list_tasks(run, records.look()))
-        except DeadlinePassed:
-            num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
-            console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
 
     def find_deadline(self, run: Run) -> datetime | None:
-        """Return when the run has to end, whenever this runner began; None: never."""
+        """Return when the run has to end, whenever this runner began, or None."""
         return None if self.deadline_seconds is None else run.created_at + timedelta(seconds=self.deadline_seconds)
 
-    def list_tasks(self, run: Run, look: Look | None = None) -> Tasks:
-        """Return a task for every repeat that is missing, in the order to measure them.
+    def list_missing(self, run: Run, look: Look | None = None) -> list[TrackedJob]:
+        """Return a tracked Job for every repeat that is missing, in the order to measure them.
 
-        `look`: what the store has; None: it is looked at now.
+        `look`: what the store has. None: look now.
         """
         look = look or Records.of(self.store, run).look()
-        return Tasks(
-            Task(
+        return [
+            TrackedJob(
                 repeat=repeat,
                 key=JobKey(
                     run_id=run.run_id,
@@ -164,4 +176,4 @@ class ClusterRun:
                 ),
             )
             for repeat in select_missing(run, look, retry_failed=self.retry_failed)
-        )
+        ]

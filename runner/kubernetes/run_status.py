@@ -1,24 +1,26 @@
-"""A run's Jobs, pods and events in, how it stands on the cluster out: Jobs by state, what waits and why, how fast."""
+"""The state of a run on its cluster: its Jobs by state, why some wait, and how fast they finish."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Literal
 
-from runner.kubernetes.connection import FORBIDDEN, ApiError, Connection
-from runner.kubernetes.executor import POD_FIELDS, explain_refusal
+from runner.kubernetes.api_errors import ApiError, to_user_error
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.session import POD_FIELDS
 from runner.terminal_text import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)
 """The rate is that of the Jobs that finished last."""
 UNKNOWN = "no reason given yet"
 
-JobState = Literal["finished", "failed", "running", "waiting", "queued"]
-_WORDS: dict[JobState, str] = {
+JobPhase = Literal["finished", "failed", "running", "waiting", "queued"]
+_LABELS: dict[JobPhase, str] = {
     "finished": "finished",
     "failed": "failed",
     "running": "running",
@@ -31,15 +33,15 @@ _WORDS: dict[JobState, str] = {
 class RunState:
     """How a run stands on its cluster."""
 
-    num_by_state: Mapping[JobState, int]
+    num_by_state: Mapping[JobPhase, int]
     num_by_reason: Mapping[str, int]
-    """Jobs that wait, by the words of the scheduler, the kubelet or the Job controller."""
+    """Jobs that wait, by the message of the scheduler, the kubelet or the Job controller."""
     rate_per_s: float | None
-    """Jobs that finish per second; None: none did lately."""
+    """Jobs that finish per second. None: none did in the last ten minutes."""
 
     def describe(self, num_missing: int) -> list[str]:
         """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
-        states = [f"{self.num_by_state[state]} {word}" for state, word in _WORDS.items() if self.num_by_state[state]]
+        states = [f"{self.num_by_state[state]} {label}" for state, label in _LABELS.items() if self.num_by_state[state]]
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
         if self.rate_per_s and num_missing:
@@ -49,7 +51,7 @@ class RunState:
 
 
 def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState:
-    """Return how the run stands now. UserError where the API server refuses."""
+    """Return the state of the run now. UserError if the API server refuses."""
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
@@ -59,14 +61,14 @@ def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState
         ]
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
     except ApiError as error:
-        raise explain_refusal(error, connection.context) from error
+        raise to_user_error(error, connection.context) from error
     return summarize_run(jobs, pods, events, now=datetime.now(UTC))
 
 
 def summarize_run(
     jobs: Sequence[JobStatus], pods: Sequence[PodStatus], events: Mapping[str, str], *, now: datetime
 ) -> RunState:
-    """Return the state of a run. `events`: by name of a Job, why it has no pod."""
+    """Return the state of a run. `events`: why a Job has no pod, by its name."""
     reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
     waiting = [job.name for job in jobs if find_state(job) == "waiting"]
     by_reason = Counter(join_printable(reasons.get(name) or events.get(name) or UNKNOWN) for name in waiting)
@@ -77,8 +79,8 @@ def summarize_run(
     )
 
 
-def find_state(job: JobStatus) -> JobState:
-    """Return what becomes of a Job at present."""
+def find_state(job: JobStatus) -> JobPhase:
+    """Return what a Job does at present."""
     if job.end:
         return "finished" if job.end == "complete" else "failed"
     if job.is_suspended:
@@ -93,7 +95,7 @@ def _find_reason(pod: PodStatus) -> str:
 
 
 def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
-    """Return the Jobs per second that finished within the window, or since the first was made if that is later."""
+    """Return the Jobs per second that finished within the window, or since the first was created if that is later."""
     begin = max(now - RATE_WINDOW, min((job.created_at for job in jobs), default=now))
     num_ended = sum(job.ended_at is not None and job.ended_at >= begin for job in jobs)
     seconds = (now - begin).total_seconds()
@@ -105,12 +107,12 @@ def _lack_pods(jobs: Sequence[JobStatus]) -> bool:
 
 
 def _read_events(connection: Connection, core: str) -> dict[str, str]:
-    """Return, by the name of a Job, why the controller could make no pod; empty for who may not read events."""
+    """Return why the controller could not create a pod, by the Job's name; empty if the user may not read events."""
     fields = f"involvedObject.kind=Job,reason={FAILED_CREATE}"
     try:
         events = connection.list_items(f"{core}/events", fieldSelector=fields)
     except ApiError as error:
-        if error.status == FORBIDDEN:
+        if error.status == HTTPStatus.FORBIDDEN:
             return {}
         raise
     events.sort(key=lambda event: str(event.get("lastTimestamp") or ""))

@@ -1,4 +1,4 @@
-"""The set-up of a profile in, everything that a run needs in its namespace out: applied, and what was done told."""
+"""Applying to a cluster what runs need in their namespace."""
 
 import base64
 import json
@@ -6,10 +6,12 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from bench.errors import UserError
-from runner.kubernetes.connection import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, Connection
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.setup_template import STORE_NAME, STORE_NODE_PORT, STORE_PART, Manifest, SetupTemplate
 
 FIELD_MANAGER = "benchmatrix"
@@ -37,7 +39,7 @@ class Installer:
     template: SetupTemplate
 
     def install(self) -> list[str]:
-        """Apply everything and return a line for each object. UserError where the API server refuses."""
+        """Apply everything and return a line for each object. UserError if the API server refuses."""
         done = []
         for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys
@@ -46,7 +48,7 @@ class Installer:
         return done
 
     def await_store(self) -> None:
-        """Wait until the S3 server in the cluster serves; UserError where it does not within STORE_SECONDS."""
+        """Wait until the S3 server in the cluster serves; UserError if it does not within STORE_SECONDS."""
         namespace = self.template.profile.namespace
         path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{STORE_NAME}"
         deadline = time.monotonic() + STORE_SECONDS
@@ -62,7 +64,7 @@ class Installer:
     def read_store_environment(self) -> dict[str, str]:
         """Return the variables that lead a runner on this machine to the S3 server in a kind cluster.
 
-        UserError where the Secret with the keys cannot be read.
+        UserError if the Secret with the keys cannot be read.
         """
         namespace, name = self.template.profile.namespace, self.template.profile.store_secret
         secret = self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}", f"Secret {name}")
@@ -70,9 +72,9 @@ class Installer:
         return keys | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
 
     def _apply(self, manifest: Manifest) -> str:
-        """Apply one object: the fields that it names are ours, others are left to whoever set them."""
+        """Apply one object, server-side: fields that it does not name stay as others have set them."""
         name = _describe(manifest)
-        if manifest["kind"] == "Namespace" and self._is_of_others(manifest):
+        if manifest["kind"] == "Namespace" and self._was_made_by_others(manifest):
             return f"{name} was there before, made by somebody else: left as it is"
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         try:
@@ -87,12 +89,13 @@ class Installer:
             raise self._explain(error, name) from error
         return f"{name} applied"
 
-    def _is_of_others(self, manifest: Manifest) -> bool:
-        """Tell whether the namespace is one that others made: their pods may need more than we would allow."""
+    def _was_made_by_others(self, manifest: Manifest) -> bool:
+        """Return whether others made the namespace: their pods may need more than we would allow."""
         try:
             found = self.connection.get_object(find_path(manifest))
         except ApiError as error:
-            if error.status in (NOT_FOUND, FORBIDDEN):  # whoever may not look is told by the attempt to apply it
+            # A user who may not read it gets the error when it is applied.
+            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 return False
             raise self._explain(error, _describe(manifest)) from error
         labels: Mapping[str, Any] = found["metadata"].get("labels", {})
@@ -105,7 +108,7 @@ class Installer:
         try:
             self.connection.request("create", path, body=json.dumps(secret).encode())
         except ApiError as error:
-            if error.status == CONFLICT:
+            if error.status == HTTPStatus.CONFLICT:
                 return f"{name} is there already and is kept"
             raise self._explain(error, name) from error
         return f"{name} made, with new keys"
@@ -118,9 +121,9 @@ class Installer:
 
     def _explain(self, error: ApiError, name: str) -> UserError:
         hint = "have an administrator of the cluster run `benchmatrix setup`, or apply what --dry-run prints"
-        if error.status == NOT_FOUND and name.startswith("ResourceClaimTemplate"):
+        if error.status == HTTPStatus.NOT_FOUND and name.startswith("ResourceClaimTemplate"):
             hint = "the cluster has no resource.k8s.io/v1 (Kubernetes 1.34 or newer); write `gpu.request: limit`"
-        elif error.status != FORBIDDEN:
+        elif error.status != HTTPStatus.FORBIDDEN:
             hint = "mend what the message names; `benchmatrix doctor` tells what else is missing"
         return UserError(f"--on {self.connection.context}: {name}: {error.message}; {hint}")
 

@@ -1,4 +1,4 @@
-"""Tasks without a Job in, their Jobs on the cluster out: as many at once as are allowed, none that a quota refuses."""
+"""Creating the Jobs of a run: as many at once as are allowed, and none while a quota leaves no room."""
 
 import threading
 import time
@@ -6,21 +6,23 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 
+from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
-from runner.kubernetes.connection import FORBIDDEN, ApiError, Connection
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.tasks import Task, Tasks
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 QUOTA_PAUSE_SECONDS = 10.0
-"""Before a submission that a quota refused is tried again."""
+"""How long nothing is submitted after a refusal by a quota."""
 ALREADY_EXISTS = "AlreadyExists"
 
 
 @dataclass(kw_only=True)
 class Submission:
-    """Makes the Jobs of a run, in the order of its tasks."""
+    """Creates the Jobs of a run in the order in which they were added."""
 
     dispatcher: Dispatcher
     cancellation_watcher: CancellationWatcher
@@ -28,52 +30,49 @@ class Submission:
     namespace: str
     renderer: JobRenderer
     max_in_flight: int
-    tasks: Tasks
-    _waiting: deque[Task] = field(default_factory=deque, repr=False)
+    jobs: TrackedJobs
+    _waiting: deque[TrackedJob] = field(default_factory=deque, repr=False)
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
-    """When (time.monotonic) a quota that left no room is tried again; None: it left some."""
+    """When (time.monotonic) to try again after a refusal by a quota. None: it left room."""
 
-    def add(self, tasks: Iterable[Task]) -> None:
-        """Have Jobs made of tasks that are `to-submit`."""
-        self._waiting.extend(tasks)
+    def add(self, jobs: Iterable[TrackedJob]) -> None:
+        """Queue Jobs that are `to-submit`."""
+        self._waiting.extend(jobs)
 
-    def add_again(self, task: Task, *, is_next: bool = False) -> None:
-        """Have a Job made of a task whose former one is not there, after all others or before them."""
-        self.tasks.move(task, "to-submit")
-        if is_next:
-            self._waiting.appendleft(task)
-        else:
-            self._waiting.append(task)
+    def retry(self, tracked: TrackedJob) -> None:
+        """Queue a Job that is gone and left no record, behind all others."""
+        self.jobs.move(tracked, "retried")
+        self._waiting.append(tracked)
 
     def submit_more(self) -> None:
-        """Send requests for as many Jobs as there is room for, unless it is not clear whether the run is cancelled."""
+        """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
         if self._paused_until is not None and time.monotonic() >= self._paused_until:
             self._paused_until = None
             self.cancellation_watcher.look()  # while a quota leaves no room, there may be no Job whose end would tell
         if self._paused_until is not None or self.cancellation_watcher.is_looking:
             return
-        num_free = self.max_in_flight - self.tasks.count("submitting", "in-flight")
+        num_free = self.max_in_flight - self.jobs.count("submitting", "in-flight")
         while num_free > 0 and self._waiting:
-            task = self._waiting.popleft()
-            if task.state == "to-submit":
-                self.tasks.move(task, "submitting")
-                self.dispatcher.submit(partial(self._create, task), partial(self._hear_created, task))
+            tracked = self._waiting.popleft()
+            if tracked.state == "to-submit":
+                self.jobs.move(tracked, "request-sent")
+                self.dispatcher.submit(partial(self._create, tracked), partial(self._handle_created, tracked))
                 num_free -= 1
 
     def stop(self, seconds: float) -> None:
-        """Have no Job made any more: a request that waits for the API server is given up; waits `seconds` at most."""
+        """Create no further Job: requests that wait for the API server are given up; waits `seconds` at most."""
         self._is_stopped.set()
         self.dispatcher.stop_submitting(seconds)
 
-    def _create(self, task: Task) -> bool:
-        """Make the Job; False where a quota leaves no room. One that is there already was made by another runner."""
-        body = self.renderer.render(task.repeat.planned, task.key)
+    def _create(self, tracked: TrackedJob) -> bool:
+        """Create the Job; return whether a quota left room. A Job that exists already was made by another runner."""
+        body = self.renderer.render(tracked.repeat.planned, tracked.key)
         try:
             path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
             self.connection.request("create", path, body=body, stop=self._is_stopped)
         except ApiError as error:
-            if error.status == FORBIDDEN and "exceeded quota" in error.message:
+            if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" in error.message:
                 hint = "finished Jobs count until they are deleted: `ttl_seconds_after_finished` of the profile"
                 self.dispatcher.warn_later(
                     f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
@@ -83,11 +82,12 @@ class Submission:
                 raise
         return True
 
-    def _hear_created(self, task: Task, is_there: bool) -> None:
-        if task.state != "submitting":  # its Job was seen first
+    def _handle_created(self, tracked: TrackedJob, has_room: bool) -> None:
+        if tracked.state != "submitting":  # the informer reported the Job first
             return
-        if is_there:
-            self.tasks.move(task, "in-flight")
+        if has_room:
+            self.jobs.move(tracked, "created")
         else:
-            self.add_again(task, is_next=True)
+            self.jobs.move(tracked, "refused-by-quota")
+            self._waiting.appendleft(tracked)
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""Words of the command line in, exit code and output of the command out; objects of the API made."""
+"""Calls of the command line in this process, and requests that create objects."""
 
 import json
 import sys
@@ -13,8 +13,9 @@ from runner.kubernetes.connection import Connection
 CallMain = Callable[..., tuple[int, str, str]]
 
 
-def make_call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    """Return what calls the command line in this process: exit code, stdout and stderr come back."""
+@pytest.fixture
+def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
+    """A function that calls the command line in this process and returns exit code, stdout and stderr."""
 
     def call(*words: object) -> tuple[int, str, str]:
         capfd.readouterr()
@@ -28,7 +29,7 @@ def make_call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 
 def create(connection: Connection, path: str, body: dict[str, Any], **query: str) -> dict[str, Any]:
-    """Make an object and return it."""
+    """Create an object and return it."""
     made: dict[str, Any] = json.loads(
         connection.request("create", path, body=json.dumps(body).encode(), query=query or None)
     )

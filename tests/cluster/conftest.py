@@ -1,4 +1,4 @@
-"""A real API server for these tests: that of $KUBECONFIG_TEST, or one started from binaries of envtest."""
+"""Fixtures of the tests that need a cluster: a real API server, started from envtest's binaries."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import make_cluster as make_cluster
+from commands import call_main as call_main
 from disruptions import LostNode, lose_node
-from runs import make_namespace
+from doctor_calls import add_nodes as add_nodes
+from doctor_calls import examine as examine
+from releases import helm as helm
+from releases import place as place
+from runs import DEADLINE_SECONDS, make_namespace
 
 from bench.store import Store
 from control_plane import ControlPlane, find_assets
@@ -34,7 +40,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 def connection(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Connection:
     """The administrator's connection; the environment leads the code under test to the same API server."""
     monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
-    return Connection(context=control_plane.context, patience_seconds=60.0)
+    return Connection(context=control_plane.context, patience_seconds=DEADLINE_SECONDS)
 
 
 @pytest.fixture
@@ -90,7 +96,7 @@ def connect_through(
         path = tmp_path / "kubeconfig"
         control_plane.write_kubeconfig(path, server=faulty.start())
         monkeypatch.setenv("KUBECONFIG", str(path))
-        return Connection(context=control_plane.context, patience_seconds=60.0)
+        return Connection(context=control_plane.context, patience_seconds=DEADLINE_SECONDS)
 
     return connect
 
@@ -100,6 +106,8 @@ def lost_node(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
     """A run whose node went silent: begun by the first test that names it, so that the last need not wait."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("KUBECONFIG", str(control_plane.kubeconfig))
-        connection, through = (Connection(context=control_plane.context, patience_seconds=60.0) for _ in range(2))
+        connection, through = (
+            Connection(context=control_plane.context, patience_seconds=DEADLINE_SECONDS) for _ in range(2)
+        )
     with lose_node(connection, through, tmp_path_factory.mktemp("lost")) as lost:
         yield lost

@@ -36,11 +36,11 @@ class FirstHangs:
 
 
 def check_measured_again(setup: Setup, kubelet: FakeKubelet, num_disrupted: int = 1) -> None:
-    assert ["ok"] == [result.status for result in setup.observed.results]
-    assert {1} == set(setup.count_records().values())
-    assert [1] == list(kubelet.measured.values())
-    assert num_disrupted == setup.observed.disrupted.total()
-    assert 0 == sum(job["status"].get("failed", 0) for job in setup.list_jobs())  # none counts towards backoffLimit
+    assert [result.status for result in setup.observed.results] == ["ok"]
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1]
+    assert setup.observed.disrupted.total() == num_disrupted
+    assert sum(job["status"].get("failed", 0) for job in setup.list_jobs()) == 0  # none counts towards backoffLimit
 
 
 def keep_watches_shut(faulty: FaultyServer) -> None:

@@ -1,4 +1,4 @@
-"""A namespace, a store and cells in, a run of them by the real executor out."""
+"""Runs for tests: a namespace, a store and cells, measured by a real session."""
 
 import json
 import threading
@@ -9,26 +9,25 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
+from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.executor import ClusterExecutor
-from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.run import ClusterRun, ClusterTarget
-from runner.kubernetes.tasks import Task, Tasks
+from runner.kubernetes.session import ClusterSession
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
-IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
-DEADLINE_SECONDS = 60.0
-"""Of a condition that a test waits for; only a test that fails takes so long."""
+IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
+DEADLINE_SECONDS = 600.0
+"""How long anything is waited for; only a test that fails takes so long, on however slow a machine."""
 
 
 def wait_for(condition: Callable[[], Any], what: str, deadline_seconds: float = DEADLINE_SECONDS) -> Any:
-    """Return the first true answer of `condition`; AssertionError where none comes."""
+    """Return the first true answer of `condition`; AssertionError if none comes."""
     deadline = time.monotonic() + deadline_seconds
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"waited in vain for {what}"
@@ -56,18 +55,23 @@ def make_cells(number: int, **overrides: Any) -> list[Cell]:
 
 @dataclass(kw_only=True)
 class Observed:
-    """An observer that keeps what it is told. `on_finish` may raise."""
+    """An observer that keeps what is reported to it."""
 
     results: list[Result] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     disrupted: Counter[str] = field(default_factory=Counter)
+    """How many pods of a cell were disrupted before its record."""
+    num_ticks: int = 0
+    jobs: TrackedJobs = field(default_factory=TrackedJobs)
+    """Those of the session, from its first tick on."""
 
-    def tick(self, tasks: Tasks) -> None:
-        pass
+    def tick(self, jobs: TrackedJobs) -> None:
+        self.jobs = jobs
+        self.num_ticks += 1
 
-    def finish_task(self, task: Task, result: Result) -> None:
+    def finish(self, tracked: TrackedJob, result: Result) -> None:
         self.results.append(result)
-        self.disrupted[result.cell_id] += len(task.disrupted)
+        self.disrupted[result.cell_id] += len(tracked.disrupted_pod_uids)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
@@ -86,7 +90,7 @@ class Setup:
     retry_failed: bool = False
     queue: str | None = None
     observed: Observed = field(default_factory=Observed)
-    """What the observer of the newest `measure` was told."""
+    """The observer of the newest `measure`."""
 
     @classmethod
     def make(cls, connection: Connection, namespace: str, store: Store, cells: list[Cell], **options: Any) -> "Setup":
@@ -105,20 +109,12 @@ class Setup:
         return cls(connection=connection, profile=profile, store=store, run=run, **options)
 
     def measure(self, connection: Connection | None = None) -> Observed:
-        """Measure what is missing, and return what the observer was told."""
+        """Measure what is missing, and return the observer."""
         used = connection or self.connection
         observed = self.observed = Observed()
         cluster_run = self.make_cluster_run()
-        ClusterExecutor(
-            connection=used,
-            namespace=self.profile.namespace,
-            run_id=self.run.run_id,
-            renderer=cluster_run.make_renderer(self.run),
-            recorder=ResultRecorder(connection=used, namespace=self.profile.namespace, store=self.store),
-            observer=observed,
-            max_in_flight=self.max_in_flight,
-            unschedulable_seconds=self.unschedulable_seconds,
-        ).measure(lambda: cluster_run.list_tasks(self.run))
+        options = cluster_run.make_options(self.run, cluster_run.make_renderer(self.run), used, observed)
+        ClusterSession(options, lambda: cluster_run.list_missing(self.run)).run()
         return observed
 
     def start(self, connection: Connection | None = None) -> "Future[Observed]":
@@ -162,3 +158,10 @@ class Setup:
     def list_jobs(self) -> list[dict[str, Any]]:
         """Return the Jobs of the namespace."""
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")
+
+
+def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
+    """Check that each of so many repeats was measured once, ended well and has one record."""
+    assert [result.status for result in setup.observed.results] == ["ok"] * number
+    assert list(setup.count_records().values()) == [1] * number
+    assert list(kubelet.measured.values()) == [1] * number

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from commands import CallMain, create, make_call
+from commands import CallMain, create
 from disruptions import FirstHangs, forget_watches, keep_watches_shut, refuse_watches
-from runs import Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
 from bench.store import Store, cancelled_prefix
 from fake_kubelet import FakeKubelet
@@ -17,11 +17,6 @@ from runner.runs import read_run
 
 StartKubelet = Callable[..., FakeKubelet]
 ConnectThrough = Callable[[FaultyServer], Connection]
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 def count_ready(setup: Setup) -> int:
@@ -53,18 +48,18 @@ def test_a_runner_that_lists_anew_after_a_cancellation_makes_no_job(
     code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
     forget_watches(faulty)
 
-    assert (0, "") == (code, err)
-    assert f"run {namespace} in namespace {namespace}: 3 unfinished Jobs deleted, 0 finished ones left\n" == out
+    assert (code, err) == (0, "")
+    assert out == f"run {namespace} in namespace {namespace}: 3 unfinished Jobs deleted, 0 finished ones left\n"
     with pytest.raises(RunCancelled):
-        runner.result(60)
-    assert 3 == through.num_requests["create jobs"]
-    assert 2 == through.num_requests["list jobs"]
-    assert [] == [warning for warning in setup.observed.warnings if "made again" in warning]
-    assert [] == setup.list_jobs()
+        runner.result(DEADLINE_SECONDS)
+    assert through.num_requests["create jobs"] == 3
+    assert through.num_requests["list jobs"] == 2
+    assert [warning for warning in setup.observed.warnings if "created again" in warning] == []
+    assert setup.list_jobs() == []
 
     again = setup.measure()  # the mark is of an earlier cancellation now
 
-    assert ["ok"] * num_cells == [result.status for result in again.results]
+    assert [result.status for result in again.results] == ["ok"] * num_cells
 
 
 def test_a_runner_that_never_saw_its_jobs_looks_for_a_mark_before_it_makes_them_again(
@@ -87,10 +82,10 @@ def test_a_runner_that_never_saw_its_jobs_looks_for_a_mark_before_it_makes_them_
 
     code, _, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
 
-    assert 0 == code
+    assert code == 0
     with pytest.raises(RunCancelled):
-        runner.result(60)
-    assert 1 == through.num_requests["list jobs"]
+        runner.result(DEADLINE_SECONDS)
+    assert through.num_requests["list jobs"] == 1
 
 
 def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
@@ -101,14 +96,14 @@ def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
     create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}})
     wait_for(lambda: connection.get_object(f"{path}/none").get("status", {}).get("hard"), "the quota to be known")
     setup = Setup.make(connection, namespace, store, make_cells(2))
-    runner = setup.start(Connection(context=connection.context, patience_seconds=60.0))
+    runner = setup.start(Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS))
     wait_for(lambda: setup.observed.warnings, "a word about the quota")
 
     _, out, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
 
-    assert f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 0 finished ones left\n" == out
+    assert out == f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 0 finished ones left\n"
     with pytest.raises(RunCancelled):
-        runner.result(60)
+        runner.result(DEADLINE_SECONDS)
 
 
 def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
@@ -122,9 +117,9 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     setup = Setup.make(connection, namespace, store, make_cells(3))
     cluster_run = setup.make_cluster_run()
     renderer = cluster_run.make_renderer(setup.run)
-    for task in cluster_run.list_tasks(setup.run):
+    for tracked in cluster_run.list_missing(setup.run):
         path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-        connection.request("create", path, body=renderer.render(task.repeat.planned, task.key))
+        connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
     num_marks_at_writes: list[int] = []
 
     def note_marks(method: str, path: str) -> Fault | None:
@@ -138,17 +133,17 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
 
     code, out, _ = call_main(*words)
 
-    assert 0 == code
+    assert code == 0
     assert "3 unfinished Jobs deleted" in out
-    assert [1] * 6 == num_marks_at_writes
+    assert num_marks_at_writes == [1] * 6
     (key,) = list_marks(setup)
     mark = Cancellation.model_validate_json(store.get(key))
-    assert (namespace, read_user_name()) == (mark.run_id, mark.user)
-    assert 0 == call_main(*words)[0]
-    assert 2 == len(list_marks(setup))
-    assert [namespace] == store.list_run_ids()
-    assert setup.run == read_run(store, namespace)
-    assert 3 == len(cluster_run.list_tasks(setup.run))
+    assert (mark.run_id, mark.user) == (namespace, read_user_name())
+    assert call_main(*words)[0] == 0
+    assert len(list_marks(setup)) == 2
+    assert store.list_run_ids() == [namespace]
+    assert read_run(store, namespace) == setup.run
+    assert len(cluster_run.list_missing(setup.run)) == 3
 
 
 def test_without_a_store_no_mark_is_left_nor_where_the_cluster_refuses(
@@ -157,9 +152,9 @@ def test_without_a_store_no_mark_is_left_nor_where_the_cluster_refuses(
     setup = Setup.make(connection, namespace, store, make_cells(1))
     words = ("cancel", namespace, "--namespace", namespace, "--on")
 
-    assert 0 == call_main(*words, "current")[0]
-    assert [] == list_marks(setup)
+    assert call_main(*words, "current")[0] == 0
+    assert list_marks(setup) == []
     code, _, err = call_main(*words, f"{connection.context}-user", "--store", store.url)
-    assert 2 == code
+    assert code == 2
     assert err.startswith(f"error: --on {connection.context}-user: jobs.batch is forbidden")
-    assert [] == list_marks(setup)
+    assert list_marks(setup) == []

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from commands import CallMain, create, make_call
-from runs import Setup, make_cells, make_profile, wait_for
+from commands import CallMain, create
+from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Cell
 from bench.store import Store
@@ -20,11 +20,6 @@ from runner.kubernetes.run_status import RunState, summarize_run
 
 StartKubelet = Callable[..., FakeKubelet]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 def hang_after_the_first(pod: Pod) -> str:
@@ -65,14 +60,14 @@ def test_cancel_stops_the_runner_and_leaves_what_is_finished(
 
     code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
 
-    assert (0, "") == (code, err)
+    assert (code, err) == (0, "")
     with pytest.raises(RunCancelled):
-        runner.result(timeout=60)
+        runner.result(DEADLINE_SECONDS)
     assert f"run {namespace} in namespace {namespace}: " in out
     assert "1 finished ones left" in out
-    assert ended == [job.name for job in list_jobs(setup)]
-    assert 1 == len(list_jobs(other))
-    assert 1 == sum(setup.count_records().values())
+    assert [job.name for job in list_jobs(setup)] == ended
+    assert len(list_jobs(other)) == 1
+    assert sum(setup.count_records().values()) == 1
     assert (0, f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 1 finished ones left\n", "") == (
         call_main("cancel", namespace, "--on", "current", "--namespace", namespace)
     )
@@ -90,18 +85,18 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     words = ("clean", namespace, "--on", "current", "--namespace", namespace)
 
     code, out, err = call_main(*words)
-    assert (2, "") == (code, out)
+    assert (code, out) == (2, "")
     assert f"error: run {namespace}: 1 of its 2 Jobs are not finished" in err
-    assert 2 == len(list_jobs(setup))
+    assert len(list_jobs(setup)) == 2
 
     code, out, _ = call_main(*words, "--force")
-    assert 0 == code
-    assert f"run {namespace} in namespace {namespace}: 2 Jobs deleted; results stay in the store\n" == out
+    assert code == 0
+    assert out == f"run {namespace} in namespace {namespace}: 2 Jobs deleted; results stay in the store\n"
     with pytest.raises(RunCancelled):
-        runner.result(timeout=60)
-    assert [] == list_jobs(setup)
-    assert 1 == len(list_jobs(other))
-    assert 1 == sum(setup.count_records().values())
+        runner.result(DEADLINE_SECONDS)
+    assert list_jobs(setup) == []
+    assert len(list_jobs(other)) == 1
+    assert sum(setup.count_records().values()) == 1
 
 
 def test_a_run_that_the_store_does_not_have_is_told(
@@ -111,7 +106,7 @@ def test_a_run_that_the_store_does_not_have_is_told(
 
     code, _, err = call_main("cancel", "nobodys", "--on", "current", "--store", store.url)
 
-    assert 2 == code
+    assert code == 2
     assert f"error: store {store.url}: no run nobodys here; name the right one, or the right --store\n" == err
 
 
@@ -122,7 +117,7 @@ def test_cancel_by_a_user_without_rights_is_one_message(
 
     code, _, err = call_main("cancel", "mine", "--on", context, "--namespace", namespace)
 
-    assert 2 == code
+    assert code == 2
     assert err.startswith(f"error: --on {context}: jobs.batch is forbidden")
 
 
@@ -152,19 +147,19 @@ def test_status_tells_what_runs_and_why_the_rest_waits(
     wait_for(lambda: str(setup.list_pods()).count("Unschedulable") >= 2, "two without a node")
 
     lines = run_status(call_main, namespace, store)
-    assert "Jobs: 1 finished, 1 running, 1 waiting" == lines[1]
-    assert '  1 waiting: ImagePullBackOff: Back-off pulling image "x": not found' == lines[2]
+    assert lines[1] == "Jobs: 1 finished, 1 running, 1 waiting"
+    assert lines[2] == '  1 waiting: ImagePullBackOff: Back-off pulling image "x": not found'
     assert lines[3].endswith("left")
     lines = run_status(call_main, "large", store)
-    assert "Jobs: 2 waiting" == lines[1]
+    assert lines[1] == "Jobs: 2 waiting"
     assert lines[2].startswith("  2 waiting: 0/")
     assert "Insufficient cpu" in lines[2]
-    assert ["queued: 2 repeats: 2 missing", "Jobs: 2 queued by Kueue"] == run_status(call_main, "queued", store)
+    assert run_status(call_main, "queued", store) == ["queued: 2 repeats: 2 missing", "Jobs: 2 queued by Kueue"]
 
 
 def run_status(call_main: CallMain, run_id: str, store: Store) -> list[str]:
     code, out, err = call_main("status", run_id, "--store", store.url, "--on", "current")
-    assert (0, "") == (code, err)
+    assert (code, err) == (0, "")
     return out.splitlines()
 
 
@@ -172,9 +167,9 @@ def submit(setup: Setup) -> None:
     """Make the Jobs of a run, and follow none of them."""
     cluster_run = setup.make_cluster_run()
     renderer = cluster_run.make_renderer(setup.run)
-    for task in cluster_run.list_tasks(setup.run):
+    for tracked in cluster_run.list_missing(setup.run):
         path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
-        setup.connection.request("create", path, body=renderer.render(task.repeat.planned, task.key))
+        setup.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
 
 
 def test_status_tells_a_quota_that_leaves_no_room_for_pods(
@@ -190,7 +185,7 @@ def test_status_tells_a_quota_that_leaves_no_room_for_pods(
 
     lines = run_status(call_main, namespace, store)
 
-    assert "Jobs: 1 waiting" == lines[1]
+    assert lines[1] == "Jobs: 1 waiting"
     assert "exceeded quota: none, requested: pods=1" in lines[2]
 
 
@@ -201,8 +196,8 @@ def test_the_rate_is_that_of_the_last_ten_minutes() -> None:
     state = summarize_run([read_job_status(job) for job in jobs], [], {}, now=NOW)
 
     # Ends at the minutes -10, -9, ... -1 before now.
-    assert 10 / 600 == state.rate_per_s
-    assert {"finished": 29, "waiting": 2} == dict(state.num_by_state)
+    assert state.rate_per_s == 10 / 600
+    assert dict(state.num_by_state) == {"finished": 29, "waiting": 2}
     assert [
         "Jobs: 29 finished, 2 waiting",
         "  2 waiting: no reason given yet",
@@ -213,7 +208,7 @@ def test_the_rate_is_that_of_the_last_ten_minutes() -> None:
 def test_without_an_end_no_rate_is_told() -> None:
     state = summarize_run([read_job_status(make_job(created=-5, ended=None))], [], {}, now=NOW)
 
-    assert RunState(num_by_state={"waiting": 1}, num_by_reason={"no reason given yet": 1}, rate_per_s=None) == state
+    assert state == RunState(num_by_state={"waiting": 1}, num_by_reason={"no reason given yet": 1}, rate_per_s=None)
 
 
 def make_job(*, created: float, ended: float | None) -> dict[str, Any]:

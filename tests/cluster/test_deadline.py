@@ -8,13 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.console import Console
-from runs import Observed, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Observed, Setup, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.kubernetes import executor
-from runner.kubernetes import recording as settlement
+from runner.kubernetes import recording, session
 from runner.kubernetes.connection import Connection
 
 DAY_SECONDS = 86_400.0
@@ -23,12 +22,12 @@ ConnectThrough = Callable[[FaultyServer], Connection]
 
 def pass_deadline_when(is_time_up: Callable[[], bool], monkeypatch: pytest.MonkeyPatch) -> None:
     late = timedelta(seconds=2 * DAY_SECONDS)
-    monkeypatch.setattr(executor, "read_clock", lambda: datetime.now(UTC) + (late if is_time_up() else timedelta()))
+    monkeypatch.setattr(session, "read_clock", lambda: datetime.now(UTC) + (late if is_time_up() else timedelta()))
 
 
 def measure(setup: Setup, connection: Connection, begun_at: datetime | None = None) -> Observed:
     """Measure until the deadline, a day after the run began, as the command line does."""
-    observed = Observed()
+    observed = setup.observed = Observed()
     setup.run = setup.run.model_copy(update={"created_at": begun_at or datetime.now(UTC)})
     run = replace(setup.make_cluster_run(), deadline_seconds=DAY_SECONDS)
     run.measure(setup.run, connection, observed, Console(quiet=True))
@@ -68,9 +67,9 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
     observed = measure(setup, connect_through(faulty))
     faulty.choose_fault = lambda method, path: None
 
-    assert [] == observed.results
+    assert observed.results == []
     wait_for(lambda: not setup.list_jobs(), "the Jobs to go")
-    assert [] == list_unfinished(setup)
+    assert list_unfinished(setup) == []
 
 
 def test_what_had_ended_has_its_record_before_the_report_is_made(
@@ -81,16 +80,16 @@ def test_what_had_ended_has_its_record_before_the_report_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Time is up while the logs of two cells are still asked for, which no kubelet hands out here."""
-    monkeypatch.setattr(settlement, "LOG_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 3.0)
     setup = Setup.make(connection, namespace, store, make_cells(3))
     kubelet = start_kubelet(lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1)
-    pass_deadline_when(lambda: len(kubelet.measured) >= 2 and setup.count_finished() >= 2, monkeypatch)
+    pass_deadline_when(lambda: setup.observed.jobs.count("recording", "done") >= 2, monkeypatch)
 
     measure(setup, connection)
 
-    assert [1, 1] == list(setup.count_records().values())
+    assert list(setup.count_records().values()) == [1, 1]
     wait_for(lambda: len(setup.list_jobs()) == 2, "the third Job to go")
-    assert [] == list_unfinished(setup)
+    assert list_unfinished(setup) == []
 
 
 def test_a_runner_that_takes_the_place_of_another_gets_no_time_of_its_own(
@@ -100,7 +99,7 @@ def test_a_runner_that_takes_the_place_of_another_gets_no_time_of_its_own(
 
     measure(setup, connection, begun_at=datetime.now(UTC) - timedelta(seconds=2 * DAY_SECONDS))
 
-    assert [] == setup.list_jobs()
+    assert setup.list_jobs() == []
 
 
 def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
@@ -113,7 +112,7 @@ def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only when the server answers that the log is not to be had, the record is given up."""
-    monkeypatch.setattr(settlement, "LOG_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 0.1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     start_kubelet(lambda pod: "in-log", num_nodes=1)
     faulty.choose_fault = lambda method, path: "cut-off" if "/log" in path else None
@@ -122,7 +121,7 @@ def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
     wait_for(lambda: faulty.num_faults >= 3, "requests for the log")
     assert not setup.count_records()
     faulty.choose_fault = lambda method, path: None
-    (result,) = runner.result(60).results
+    (result,) = runner.result(DEADLINE_SECONDS).results
 
     assert result.error is not None
-    assert ("failed", "infrastructure") == (result.status, result.error.kind)
+    assert (result.status, result.error.kind) == ("failed", "infrastructure")

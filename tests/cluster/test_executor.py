@@ -20,12 +20,12 @@ def test_every_repeat_is_measured_once_and_has_its_record(
 
     observed = setup.measure()
 
-    assert 12 == len(observed.results)
-    assert {"ok"} == {result.status for result in observed.results}
-    assert 12 == len(kubelet.measured)
-    assert {1} == set(kubelet.measured.values())
-    assert {1} == set(setup.count_records().values())
-    assert [] == observed.warnings
+    assert len(observed.results) == 12
+    assert {result.status for result in observed.results} == {"ok"}
+    assert len(kubelet.measured) == 12
+    assert set(kubelet.measured.values()) == {1}
+    assert set(setup.count_records().values()) == {1}
+    assert observed.warnings == []
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_each_end_leaves_its_record_and_is_not_retried(
     observed = setup.measure()
 
     bad = [result for result in observed.results if result.status != "ok"]
-    assert [(status, kind)] == [(result.status, result.error.kind) for result in bad if result.error]
+    assert [(result.status, result.error.kind) for result in bad if result.error] == [(status, kind)]
     assert bad[0].error is not None
     assert message in bad[0].error.message
-    assert {1} == set(setup.count_records().values())
-    assert max(kubelet.measured.values()) == 1
+    assert set(setup.count_records().values()) == {1}
+    assert 1 == max(kubelet.measured.values())

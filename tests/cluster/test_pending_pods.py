@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from disruptions import LostNode, check_measured_again
-from runs import Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
 
 from bench.errors import UserError
 from bench.store import Store
@@ -19,9 +20,9 @@ StartKubelet = Callable[..., FakeKubelet]
 
 
 @pytest.fixture(autouse=True)
-def tell_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the executor ask, tell and try again after a second rather than ten."""
-    for name in ("submission.QUOTA_PAUSE_SECONDS", "pending_pods.NO_POD_SECONDS", "pending_pods.TELL_SECONDS"):
+def warn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the session ask, warn and try again after a second rather than ten."""
+    for name in ("submission.QUOTA_PAUSE_SECONDS", "pending_pods.NO_POD_SECONDS", "pending_pods.WARN_SECONDS"):
         monkeypatch.setattr(f"runner.kubernetes.{name}", 1.0)
 
 
@@ -35,13 +36,6 @@ def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
 
 def patch(connection: Connection, path: str, body: dict[str, Any]) -> None:
     connection.request("patch", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json")
-
-
-def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:
-    assert ["ok"] * number == [result.status for result in setup.observed.results]
-    assert number == len(setup.count_records())
-    assert {1} == set(setup.count_records().values())
-    assert [1] * number == list(kubelet.measured.values())
 
 
 # Quotas
@@ -58,7 +52,7 @@ def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
     setup.measure()
 
     check_all_once(setup, kubelet, 12)
-    assert 1 == len(setup.observed.warnings)
+    assert len(setup.observed.warnings) == 1
     assert "no room for more Jobs at present" in setup.observed.warnings[0]
     assert "exceeded quota: small, requested: count/jobs.batch=1" in setup.observed.warnings[0]
 
@@ -74,10 +68,10 @@ def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
 
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/small"
     patch(connection, path, {"spec": {"hard": {"requests.cpu": "4"}}})
-    running.result(60)
+    running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 3)
-    assert 1 == len(setup.observed.warnings)  # not one for each Job
+    assert len(setup.observed.warnings) == 1  # not one for each Job
     assert "is forbidden: exceeded quota: small, requested: requests.cpu=1" in setup.observed.warnings[0]
 
 
@@ -92,9 +86,9 @@ def test_a_quota_on_cores_that_never_has_room_ends_in_a_record(
 
     (result,) = setup.observed.results
     assert result.error is not None
-    assert ("failed", "unschedulable") == (result.status, result.error.kind)
+    assert (result.status, result.error.kind) == ("failed", "unschedulable")
     assert "exceeded quota: small" in result.error.message
-    assert [] == setup.list_jobs()
+    assert setup.list_jobs() == []
 
 
 # Permissions
@@ -104,7 +98,7 @@ def test_too_few_rights_are_one_message(
     control_plane: ControlPlane, connection: Connection, namespace: str, store: Store
 ) -> None:
     setup = Setup.make(connection, namespace, store, make_cells(1))
-    user = Connection(context=f"{control_plane.context}-user", patience_seconds=60.0)
+    user = Connection(context=f"{control_plane.context}-user", patience_seconds=DEADLINE_SECONDS)
 
     with pytest.raises(UserError) as caught:
         setup.measure(user)
@@ -137,24 +131,44 @@ def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
     assert [("failed", "unschedulable")] * 3 == [
         (result.status, result.error.kind) for result in setup.observed.results if result.error
     ]
-    assert 1 == len(setup.observed.warnings)  # not one for each cell
+    assert len(setup.observed.warnings) == 1  # not one for each cell
     words = r"no node took the pod: 0/\d nodes are available: .*1 Insufficient cpu.* \(waiting: conv6-.* for one\)"
     assert re.fullmatch(words, setup.observed.warnings[0])
-    assert {1} == set(setup.count_records().values())
-    assert [] == setup.list_jobs()
+    assert set(setup.count_records().values()) == {1}
+    assert setup.list_jobs() == []
     wait_for(lambda: not setup.list_pods(), "pods that are gone")
 
 
 def test_a_pod_that_waits_for_its_turn_is_not_given_up(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kubelet = start_kubelet(num_nodes=1, run_seconds=4)
+    """The session's clock is the test's, so that it does not matter how long the scheduler takes."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("runner.kubernetes.pending_pods.time", SimpleNamespace(monotonic=lambda: clock.now))
+    kubelet = start_kubelet(num_nodes=1)
+    kubelet.may_end.clear()
     setup = Setup.make(connection, namespace, store, make_cells(2), unschedulable_seconds=2)
-
-    setup.measure()
+    running = setup.start()
+    wait_for(lambda: count_waiting(setup) == 1 and count_ready(setup) == 1, "one cell that runs and one that waits")
+    for _ in range(3):
+        clock.now += 10.0
+        num_ticks = setup.observed.num_ticks
+        wait_for(lambda num=num_ticks: setup.observed.num_ticks >= num + 2, "another look at the pods")  # type: ignore[misc]
+    kubelet.may_end.set()
+    running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 2)
-    assert [] == setup.observed.warnings
+    assert setup.observed.warnings == []
+
+
+def count_ready(setup: Setup) -> int:
+    """Return how many cells run, as far as the session knows."""
+    return sum(tracked.job is not None and tracked.job.num_ready for tracked in setup.observed.jobs)
+
+
+def count_waiting(setup: Setup) -> int:
+    """Return how many pods no node takes, as far as the session knows."""
+    return sum(bool(pod.unschedulable) for tracked in setup.observed.jobs for pod in tracked.pods.values())
 
 
 def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
@@ -168,17 +182,17 @@ def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
 
     (result,) = setup.observed.results
     assert result.error is not None
-    assert ("failed", "bad-configuration") == (result.status, result.error.kind)
+    assert (result.status, result.error.kind) == ("failed", "bad-configuration")
     message = 'the pod cannot be made: CreateContainerConfigError: secret "benchmatrix-store" not found'
-    assert message == result.error.message
+    assert result.error.message == message
     assert [message] == [warning.partition(" (waiting: ")[0] for warning in setup.observed.warnings]
-    assert [] == setup.list_jobs()
+    assert setup.list_jobs() == []
 
 
 def test_a_node_that_goes_silent_is_told_about_and_its_cell_measured_again_when_it_is_deleted(
     lost_node: LostNode,
 ) -> None:
-    lost_node.running.result(180)
+    lost_node.running.result(DEADLINE_SECONDS)
 
     (warning,) = lost_node.setup.observed.warnings
     assert f"node {lost_node.node} does not say that it has" in warning
@@ -202,12 +216,12 @@ def test_jobs_for_a_queue_are_suspended_and_left_alone_until_somebody_starts_the
     first, second = (f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}" for job in jobs)
     patch(connection, first, {"spec": {"suspend": False}})
     wait_for(lambda: setup.observed.results, "the first record")
-    assert jobs[1]["metadata"]["resourceVersion"] == connection.get_object(second)["metadata"]["resourceVersion"]
+    assert connection.get_object(second)["metadata"]["resourceVersion"] == jobs[1]["metadata"]["resourceVersion"]
     patch(connection, second, {"spec": {"suspend": False}})
-    running.result(60)
+    running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 2)
-    assert [] == setup.observed.warnings
+    assert setup.observed.warnings == []
 
 
 def list_suspended(setup: Setup) -> list[dict[str, Any]]:

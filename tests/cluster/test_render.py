@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import CallMain, create, make_call
+from commands import CallMain, create
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
@@ -54,11 +54,6 @@ images:
 
 
 @pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
-
-
-@pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a matrix and a profile, and no kubeconfig."""
     (tmp_path / "mine.yaml").write_text(PROFILE)
@@ -78,8 +73,8 @@ def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call
         "render", "matrix.yaml", "--manifests", "out", "--profile", "mine.yaml", "--store", STORE, "--queue", "team"
     )
 
-    assert 0 == code
-    assert "8 Jobs of run mine in out, set-up in out/setup" == out.splitlines()[0]
+    assert code == 0
+    assert out.splitlines()[0] == "8 Jobs of run mine in out, set-up in out/setup"
     renderer = JobRenderer(
         profile=load_profile("mine.yaml"), store_url=STORE, git_revision=find_revision(workspace), queue="team"
     )
@@ -87,7 +82,7 @@ def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call
     for repeat in order_repeats(load_matrix("matrix.yaml").cells):
         key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
         expected[f"{key.job_name}.yaml"] = json.loads(renderer.render(repeat.planned, key))
-    assert expected == {path.name: yaml.safe_load(path.read_text()) for path in (workspace / "out").glob("*.yaml")}
+    assert {path.name: yaml.safe_load(path.read_text()) for path in (workspace / "out").glob("*.yaml")} == expected
 
 
 def find_revision(workspace: Path) -> str | None:
@@ -101,11 +96,11 @@ def test_the_api_server_takes_every_file(
     workspace: Path, call_main: CallMain, connection: Connection, namespace: str
 ) -> None:
     words = ("--profile", "mine.yaml", "--store", STORE, "--namespace", namespace)
-    assert 0 == call_main("render", "matrix.yaml", "--manifests", "out", *words)[0]
+    assert call_main("render", "matrix.yaml", "--manifests", "out", *words)[0] == 0
     manifests = read_manifests(workspace / "out" / "setup") + read_manifests(workspace / "out")
     kinds = [manifest["kind"] for manifest in manifests]
-    assert ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding"] == kinds[:5]
-    assert ["ResourceClaimTemplate"] * 4 + ["Job"] * 8 == kinds[5:]
+    assert kinds[:5] == ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding"]
+    assert kinds[5:] == ["ResourceClaimTemplate"] * 4 + ["Job"] * 8
 
     for manifest in manifests:
         if manifest["kind"] == "Job":
@@ -133,8 +128,8 @@ def test_kubectl_reads_the_files_as_they_were_meant(
     done = subprocess.run([*command, "-f", "out"], capture_output=True, text=True, check=True)
 
     found = {item["metadata"]["name"]: item for item in json.loads(done.stdout)["items"]}
-    assert 9 == len(found)
-    assert data["data"] == found["x"]["data"]
+    assert len(found) == 9
+    assert found["x"]["data"] == data["data"]
     values = {
         entry["value"]
         for item in found.values()
@@ -142,17 +137,17 @@ def test_kubectl_reads_the_files_as_they_were_meant(
         for entry in item["spec"]["template"]["spec"]["containers"][0]["env"]
         if entry["name"] == "WORDS"
     }
-    assert {'yes: "no" # $$(HOME) {{ x }} 😀'} == values  # as Kubernetes wants a dollar that is one
+    assert values == {'yes: "no" # $$(HOME) {{ x }} 😀'}  # as Kubernetes wants a dollar that is one
 
 
 def test_files_of_another_run_are_not_mixed_with_these(workspace: Path, call_main: CallMain) -> None:
     words = ("render", "matrix.yaml", "--manifests", "out", "--profile", "mine.yaml", "--store", STORE)
-    assert 0 == call_main(*words)[0]
-    assert 0 == call_main(*words)[0]
+    assert call_main(*words)[0] == 0
+    assert call_main(*words)[0] == 0
 
     code, _, err = call_main(*words, "--run-id", "another")
 
-    assert 2 == code
+    assert code == 2
     assert "error: --manifests out: holds other manifests, conv6-" in err
 
 
@@ -174,7 +169,7 @@ def test_what_is_missing_is_one_message(
 
     code, _, err = call_main("render", "cpu.yaml", *words)
 
-    assert 2 == code
+    assert code == 2
     assert message in err
     assert err.startswith("error: ")
 
@@ -182,4 +177,4 @@ def test_what_is_missing_is_one_message(
 def test_texts_come_back_from_yaml_as_they_were() -> None:
     manifest = {"data": {str(number): text for number, text in enumerate(HOSTILE)}}
 
-    assert manifest == yaml.safe_load(dump_yaml([manifest]))
+    assert yaml.safe_load(dump_yaml([manifest])) == manifest

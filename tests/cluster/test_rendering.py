@@ -13,7 +13,8 @@ from bench.errors import UserError
 from bench.schema import PlannedCell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS
-from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
 from runner.kubernetes.run import ClusterTarget
@@ -65,7 +66,7 @@ def test_the_api_server_reads_the_yaml_as_pyyaml_does(connection: Connection, na
     )
 
     want, got = read_manifest(text), json.loads(body)
-    assert [] == list_given(want, got)
+    assert list_given(want, got) == []
     variables = {item["name"]: item.get("value") for item in want["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert [escape_variable(found) for found in HOSTILE_TEXTS] == [
         variables[f"TEXT_{number}"] for number in range(len(HOSTILE_TEXTS))
@@ -87,7 +88,7 @@ def test_kubectl_accepts_every_built_in_job(
         text=True,
     )
 
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "created (server dry run)" in done.stdout
 
 
@@ -104,7 +105,7 @@ def test_kubectl_reads_the_yaml_as_pyyaml_does(connection: Connection, namespace
         check=True,
     )
 
-    assert [] == list_given(read_manifest(path.read_text()), json.loads(done.stdout))
+    assert list_given(read_manifest(path.read_text()), json.loads(done.stdout)) == []
 
 
 def render(profile: Profile, device: str) -> bytes:
@@ -139,10 +140,10 @@ def test_a_pod_is_admitted_under_restricted_without_a_warning_and_guaranteed(
     pod["metadata"] |= {"name": "cell"}
     created, pod_warnings = create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
 
-    assert ([], []) == (warnings, pod_warnings)
-    assert "Guaranteed" == created["status"]["qosClass"]
+    assert (warnings, pod_warnings) == ([], [])
+    assert created["status"]["qosClass"] == "Guaranteed"
     mounts = {mount["mountPath"] for mount in created["spec"]["containers"][0]["volumeMounts"]}
-    assert {"/tmp", "/dev/shm"} == mounts  # no token was added
+    assert mounts == {"/tmp", "/dev/shm"}  # no token was added
 
 
 def test_a_pod_that_may_run_as_root_is_not_admitted_there(connection: Connection, namespace: str) -> None:
@@ -160,8 +161,8 @@ def test_a_job_whose_values_are_as_long_as_they_may_be_is_taken(connection: Conn
     document = make_profile(namespace, "kind").model_dump(mode="json") | {"environment": environment}
     body = render(Profile.model_validate_json(json.dumps(document)), "cpu")
     created, warnings = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
-    assert [] == list_given(json.loads(body), created)
-    assert [] == warnings
+    assert list_given(json.loads(body), created) == []
+    assert warnings == []
 
 
 # Texts at the edges of what Kubernetes takes as a name, a label, an amount, an image or a path.

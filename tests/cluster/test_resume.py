@@ -6,15 +6,17 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from runs import IMAGES, Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, IMAGES, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Run
 from bench.store import Store, run_key
+from child_process import start_child
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.cancellation import RunCancelled
@@ -51,7 +53,7 @@ class CommandLine:
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         environment = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
         with self.output_path.open("wb") as output:
-            process = subprocess.Popen(
+            process = start_child(
                 [*command, *words, "--no-report"], env=environment, stdout=output, stderr=subprocess.STDOUT
             )
         self.processes.append(process)
@@ -62,11 +64,11 @@ class CommandLine:
         """Where the newest process writes what it says."""
         return self.folder / "output.txt"
 
-    def check_end(self, process: "subprocess.Popen[bytes]", exit_code: int, timeout_seconds: float) -> str:
+    def check_end(self, process: "subprocess.Popen[bytes]", exit_code: int) -> str:
         """Wait for a process, check its exit code, and return what it said."""
-        code = process.wait(timeout_seconds)
+        code = process.wait(DEADLINE_SECONDS)
         output = self.output_path.read_text()
-        assert exit_code == code, output
+        assert code == exit_code, output
         assert "Traceback" not in output
         return output
 
@@ -114,30 +116,32 @@ def view(command_line: CommandLine, connection: Connection) -> Setup:
 def test_a_runner_that_is_killed_ten_times_measures_everything_once(
     command_line: CommandLine, connection: Connection, bucket: Store, start_kubelet: StartKubelet
 ) -> None:
-    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=2, run_seconds=1.5)
+    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=2, run_seconds=0.5)
+    is_over = threading.Event()
+
+    def hold_the_last(pod: Pod) -> str:
+        if len(kubelet.measured) >= 20:  # so that the run does not end before the tenth kill
+            is_over.wait()
+        return "ok"
+
+    kubelet.decide = hold_the_last  # type: ignore[assignment]
     moments = random.Random(4)
-
-    num_kills = 0
-    while num_kills < 10:
-        process = command_line.start()
-        try:
-            process.wait(moments.uniform(0.2, 2.5))
-        except subprocess.TimeoutExpired:
+    try:
+        for _ in range(10):
+            process = command_line.start()
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(moments.uniform(0.2, 2.5))
             process.kill()
-            num_kills += 1
-        process.wait()
-        assert process.returncode in (-signal.SIGKILL, 0)
-        if process.returncode == 0:
-            break
+            process.wait()
+    finally:
+        is_over.set()
+    command_line.check_end(command_line.start(), 0)
 
-    command_line.check_end(command_line.start(), 0, 120)
-
-    assert 24 == command_line.read_run().num_repeats
+    assert command_line.read_run().num_repeats == 24
     setup = view(command_line, connection)
-    assert 24 == len(setup.count_records())
-    assert {1} == set(setup.count_records().values())
-    assert [1] * 24 == list(kubelet.measured.values())
-    assert 10 == num_kills, "the run ended too soon for ten kills"
+    assert len(setup.count_records()) == 24
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 24
 
 
 def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
@@ -148,15 +152,15 @@ def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
     wait_for(lambda: kubelet.measured or process.poll() is not None, "a repeat that was measured")
     process.send_signal(signal.SIGINT)
 
-    output = command_line.check_end(process, 130, 20)
+    output = command_line.check_end(process, 130)
     assert "interrupted; Jobs that were submitted go on." in output
     setup = view(command_line, connection)
     assert setup.list_jobs()
 
-    command_line.check_end(command_line.start(), 0, 120)
+    command_line.check_end(command_line.start(), 0)
 
-    assert {1} == set(setup.count_records().values())
-    assert [1] * 24 == list(kubelet.measured.values())
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 24
 
 
 def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
@@ -168,7 +172,7 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
     wait_for(lambda: "does not answer" in command_line.output_path.read_text(), "a word about the API server")
     process.send_signal(signal.SIGINT)
 
-    command_line.check_end(process, 130, 10)
+    command_line.check_end(process, 130)
 
 
 def test_a_job_that_somebody_deletes_is_made_again(
@@ -187,12 +191,14 @@ def test_a_job_that_somebody_deletes_is_made_again(
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
     connection.request("delete", path, query={"propagationPolicy": "Background"})
 
-    running.result(60)
+    running.result(DEADLINE_SECONDS)
 
-    assert ["ok"] == [result.status for result in setup.observed.results]
-    assert [f"Job {job['metadata']['name']} went before it had ended; it is made again"] == setup.observed.warnings
-    assert [1] == list(kubelet.measured.values())
-    assert {1} == set(setup.count_records().values())
+    assert [result.status for result in setup.observed.results] == ["ok"]
+    assert setup.observed.warnings == [
+        f"Job {job['metadata']['name']} was deleted before it had finished; it is created again"
+    ]
+    assert list(kubelet.measured.values()) == [1]
+    assert set(setup.count_records().values()) == {1}
 
 
 def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(
@@ -206,8 +212,8 @@ def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_rec
 
     again = setup.measure()
 
-    assert [] == again.results
-    assert [1] * 3 == list(kubelet.measured.values())
+    assert again.results == []
+    assert list(kubelet.measured.values()) == [1] * 3
 
 
 def test_a_cancelled_run_ends(
@@ -222,7 +228,7 @@ def test_a_cancelled_run_ends(
     connection.request("patch", path, body=body, content_type="application/merge-patch+json")
 
     with pytest.raises(RunCancelled):
-        running.result(60)
+        running.result(DEADLINE_SECONDS)
 
     assert not setup.count_records()
 
@@ -238,13 +244,13 @@ def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
     setup.retry_failed = True
     second, third, fourth = (setup.measure() for _ in range(3))
 
-    assert ["failed", "ok"] == [result.status for result in first.results]
-    assert ["failed"] == [result.status for result in second.results]
-    assert ["ok"] == [result.status for result in third.results]
-    assert [] == fourth.results
-    assert [3, 1] == sorted(setup.count_records().values(), reverse=True)
-    assert [3, 1] == sorted(kubelet.measured.values(), reverse=True)
-    assert 4 == len({job["metadata"]["name"] for job in setup.list_jobs()})
+    assert [result.status for result in first.results] == ["failed", "ok"]
+    assert [result.status for result in second.results] == ["failed"]
+    assert [result.status for result in third.results] == ["ok"]
+    assert fourth.results == []
+    assert sorted(setup.count_records().values(), reverse=True) == [3, 1]
+    assert sorted(kubelet.measured.values(), reverse=True) == [3, 1]
+    assert len({job["metadata"]["name"] for job in setup.list_jobs()}) == 4
 
 
 def test_a_store_that_is_away_is_waited_for_and_told_about(
@@ -264,10 +270,10 @@ def test_a_store_that_is_away_is_waited_for_and_told_about(
     wait_for(lambda: setup.observed.warnings, "a word about the store")
     s3_server.start()
 
-    running.result(60)
+    running.result(DEADLINE_SECONDS)
 
-    assert 1 == len(setup.observed.warnings)
+    assert len(setup.observed.warnings) == 1
     assert setup.observed.warnings[0].endswith("it is tried again")
-    assert ["failed"] * 3 == [result.status for result in setup.observed.results]
-    assert {1} == set(setup.count_records().values())
-    assert [1] * 3 == list(kubelet.measured.values())
+    assert [result.status for result in setup.observed.results] == ["failed"] * 3
+    assert set(setup.count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 3

@@ -12,25 +12,22 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import CallMain, create, make_call
-from runs import Setup, make_cells, wait_for
+from commands import CallMain, create
+from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
 from bench.errors import UserError
 from bench.store import Store, StoreError
+from child_process import start_child
 from control_plane import USER, ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.checkout import ROOT
+from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
-from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_template import MANIFESTS
 from runner.kubernetes.rendering.setup_template import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
 from runner.profiles.loading import load_profile
 from s3_server import find_free_port
-
-
-@pytest.fixture
-def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    return make_call(monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -53,17 +50,17 @@ def test_a_user_named_at_setup_can_run_cancel_and_clean_and_see_no_secret(
     code, out, _ = call_main(
         "setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--user", USER, "--no-s3"
     )
-    assert 0 == code
+    assert code == 0
     assert "RoleBinding benchmatrix-runner applied" in out
     start_kubelet(num_nodes=2)
-    user = Connection(context=f"{control_plane.context}-user", patience_seconds=20.0)
+    user = Connection(context=f"{control_plane.context}-user", patience_seconds=DEADLINE_SECONDS)
 
     observed = Setup.make(connection, new_namespace, store, make_cells(2)).measure(user)
 
-    assert ["ok", "ok"] == [result.status for result in observed.results]
+    assert [result.status for result in observed.results] == ["ok", "ok"]
     keeper = JobCleaner(connection=user, namespace=new_namespace, run_id=new_namespace)
-    assert 2 == keeper.cancel().num_left
-    assert 2 == keeper.clean(force=True).num_deleted
+    assert keeper.cancel().num_left == 2
+    assert keeper.clean(force=True).num_deleted == 2
     with pytest.raises(ApiError, match="secrets is forbidden"):
         user.list_items(f"/api/v1/namespaces/{new_namespace}/secrets")
 
@@ -84,7 +81,7 @@ def test_the_namespace_takes_cells_and_no_privileged_pod(
 def test_a_namespace_of_others_keeps_its_labels(connection: Connection, namespace: str, call_main: CallMain) -> None:
     code, out, _ = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace)
 
-    assert 0 == code
+    assert code == 0
     assert f"Namespace {namespace} was there before, made by somebody else: left as it is" in out
     labels = connection.get_object(f"/api/v1/namespaces/{namespace}")["metadata"]["labels"]
     assert not any(key.startswith("pod-security") for key in labels)
@@ -95,7 +92,7 @@ def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
 ) -> None:
     words = ("setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace)
     code, out, _ = call_main(*words)
-    assert 0 == code
+    assert code == 0
     path = f"/api/v1/namespaces/{new_namespace}"
     secret = connection.get_object(f"{path}/secrets/benchmatrix-store")
     assert secret["data"]["AWS_SECRET_ACCESS_KEY"] not in out
@@ -111,9 +108,9 @@ def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
     )
     code, out, err = call_main(*words, "--exports")
 
-    assert 0 == code
+    assert code == 0
     assert "Secret benchmatrix-store is there already and is kept" in err
-    assert secret["data"] == connection.get_object(f"{path}/secrets/benchmatrix-store")["data"]
+    assert connection.get_object(f"{path}/secrets/benchmatrix-store")["data"] == secret["data"]
     shell = subprocess.run(
         ["bash", "-c", f"{out}\nenv"], capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}
     )
@@ -134,7 +131,7 @@ def test_rclone_serves_the_bucket_as_the_manifest_starts_it(tmp_path: Path, monk
     port = find_free_port()
     words = {"/data": str(tmp_path), ":9000": f"127.0.0.1:{port}"}
     rclone = Path(sys.executable).parent / "rclone"
-    process = subprocess.Popen([rclone, *(words.get(word, word) for word in container["args"])], env=variables)
+    process = start_child([rclone, *(words.get(word, word) for word in container["args"])], env=variables)
     try:
         for name, value in (secret | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}).items():
             monkeypatch.setenv(name, value)
@@ -155,7 +152,7 @@ def test_setup_by_a_user_without_rights_is_one_message(
         "setup", "--on", f"{control_plane.context}-user", "--profile", "gke", "--namespace", new_namespace
     )
 
-    assert (2, "") == (code, out)
+    assert (code, out) == (2, "")
     assert f"error: --on {control_plane.context}-user: Namespace {new_namespace}: namespaces" in err
     assert "have an administrator of the cluster run `benchmatrix setup`" in err
 
@@ -165,9 +162,9 @@ def test_dry_run_prints_what_the_api_server_would_take_and_applies_nothing(
 ) -> None:
     code, out, _ = call_main("setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--dry-run")
 
-    assert 0 == code
+    assert code == 0
     kinds = [manifest["kind"] for manifest in yaml.safe_load_all(out) if manifest]
-    assert ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"] == kinds
+    assert kinds == ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"]
     with pytest.raises(ApiError, match="not found"):
         connection.get_object(f"/api/v1/namespaces/{new_namespace}")
 
@@ -181,13 +178,13 @@ def test_claims_have_a_template_for_each_number_of_gpus(
         "setup", "--on", "current", "--profile", tmp_path / "mine.yaml", "--namespace", new_namespace
     )
 
-    assert 0 == code
+    assert code == 0
     path = f"/apis/resource.k8s.io/v1/namespaces/{new_namespace}/resourceclaimtemplates"
     counts = {
         item["metadata"]["name"]: item["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"]
         for item in connection.list_items(path)
     }
-    assert {f"benchmatrix-{number}-gpu": number for number in (1, 2, 3, 4)} == counts
+    assert counts == {f"benchmatrix-{number}-gpu": number for number in (1, 2, 3, 4)}
 
 
 def test_an_s3_server_needs_the_name_of_its_secret() -> None:
@@ -201,7 +198,7 @@ def test_the_port_of_the_kind_cluster_leads_to_the_s3_server() -> None:
 
     (mapping,) = kind["nodes"][0]["extraPortMappings"]
     assert service["spec"]["ports"][0]["nodePort"] == mapping["containerPort"] == mapping["hostPort"] == STORE_NODE_PORT
-    assert "127.0.0.1" == mapping["listenAddress"]
+    assert mapping["listenAddress"] == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -221,14 +218,14 @@ def test_make_matrix_runs_on_the_cluster_that_it_is_given(variables: tuple[str, 
     done = call_make("--dry-run", *variables)
 
     assert done.stdout.strip("\n").endswith(f"/{command}")
-    assert ("CLUSTER=kind" in variables) == ("benchmatrix setup --on current --profile kind" in done.stdout)
+    assert ("benchmatrix setup --on current --profile kind" in done.stdout) == ("CLUSTER=kind" in variables)
     assert (("CLUSTER=kind",) == variables) == ("--exports" in done.stdout)
 
 
 def test_make_matrix_asks_for_a_store() -> None:
     done = call_make("CLUSTER=eks")
 
-    assert 2 == done.returncode
+    assert done.returncode == 2
     message = "error: STORE is not set; say where the results go: make matrix CLUSTER=eks STORE=s3://BUCKET/PREFIX\n"
     assert done.stderr.startswith(message)
 

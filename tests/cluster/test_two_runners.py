@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from disruptions import forget_watches, keep_watches_shut
-from runs import Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
@@ -19,7 +19,7 @@ StartKubelet = Callable[..., FakeKubelet]
 @pytest.fixture
 def other_connection(connection: Connection) -> Connection:
     """Of the second runner."""
-    return Connection(context=connection.context, patience_seconds=60.0)
+    return Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS)
 
 
 def make_twins(connection: Connection, namespace: str, store: Store, number: int, **options: object) -> list[Setup]:
@@ -41,15 +41,15 @@ def test_two_runners_share_a_run(
     twins = make_twins(connection, namespace, store, 30)
 
     running = [twin.start(used) for twin, used in zip(twins, (connection, other_connection), strict=True)]
-    ends = [done.result(120) for done in running]
+    ends = [done.result(DEADLINE_SECONDS) for done in running]
 
     for observed in ends:
-        assert {"ok", "failed"} == {result.status for result in observed.results}
-        assert [] == observed.warnings
-    assert 30 == len(twins[0].count_records())
-    assert {1} == set(twins[0].count_records().values())
-    assert [1] * 30 == list(kubelet.measured.values())
-    assert 30 == len(twins[0].list_jobs())
+        assert {result.status for result in observed.results} == {"ok", "failed"}
+        assert observed.warnings == []
+    assert len(twins[0].count_records()) == 30
+    assert set(twins[0].count_records().values()) == {1}
+    assert list(kubelet.measured.values()) == [1] * 30
+    assert len(twins[0].list_jobs()) == 30
 
 
 def test_what_one_runner_gives_up_the_other_does_not_take_up(
@@ -65,12 +65,12 @@ def test_what_one_runner_gives_up_the_other_does_not_take_up(
     hasty.unschedulable_seconds = 2
 
     running = [hasty.start(), patient.start(other_connection)]
-    ends = [done.result(60) for done in running]
+    ends = [done.result(DEADLINE_SECONDS) for done in running]
 
     for observed in ends:
-        assert ["unschedulable"] * 3 == [result.error.kind for result in observed.results if result.error]
-    assert {1} == set(hasty.count_records().values())
-    assert [] == hasty.list_jobs()
+        assert [result.error.kind for result in observed.results if result.error] == ["unschedulable"] * 3
+    assert set(hasty.count_records().values()) == {1}
+    assert hasty.list_jobs() == []
 
 
 def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
@@ -94,8 +94,8 @@ def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
 
     for running in (seeing, blind):
         with pytest.raises(RunCancelled):
-            running.result(60)
+            running.result(DEADLINE_SECONDS)
     assert counts.num_deleted >= 3
-    assert Counts(num_deleted=counts.num_deleted, num_left=0) == counts
-    assert num_before == through.num_requests["create jobs"]
-    assert [] == twins[0].list_jobs()
+    assert counts == Counts(num_deleted=counts.num_deleted, num_left=0)
+    assert through.num_requests["create jobs"] == num_before
+    assert twins[0].list_jobs() == []

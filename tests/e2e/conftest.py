@@ -18,7 +18,8 @@ import pytest
 from ground import PROGRAM, ROOT, Ground, delete_namespace
 
 from runner.images.names import DEFAULT_BASE
-from runner.kubernetes.connection import CURRENT, Connection, find_context
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.login import CURRENT, find_context
 from s3_server import S3Server
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from bench.schema import Result
 from bench.store import Store, results_prefix
-from runner.kubernetes.connection import CURRENT, ApiError, Connection
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.login import CURRENT
 from s3_server import S3Server
 
 PROGRAM = (sys.executable, "-m", "runner.cli")

@@ -129,7 +129,7 @@ def test_two_nights_report_and_a_runner_that_is_deleted_is_replaced(
     (replaced,) = list_runners(ground, "second-night")
     assert runner["metadata"]["uid"] != replaced["metadata"]["uid"]
     log = read_log(ground.connection, ground.namespace, replaced["metadata"]["name"])
-    assert "run second-night is taken up again" in log
+    assert "run second-night is resumed" in log
 
     helm.uninstall(RELEASE)
 

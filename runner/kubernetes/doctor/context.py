@@ -1,4 +1,4 @@
-"""A matrix and a target in, what doctor looks at out: a connection, a profile, and a Job of each kind of cell."""
+"""What all checks of doctor need: a connection, a profile, and a Job of each kind of cell."""
 
 import json
 from collections import Counter
@@ -45,14 +45,14 @@ class CellKind:
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorContext:
-    """A cluster, seen with the cells in mind that are to run there."""
+    """A cluster, and the kinds of cells that are to run there."""
 
     connection: Connection
     target: ClusterTarget
     matrix: Matrix
     kinds: tuple[CellKind, ...]
     findings: tuple[Finding, ...]
-    """What the profile alone tells of the cells."""
+    """What follows from the profile alone."""
 
     @property
     def profile(self) -> Profile:
@@ -68,10 +68,10 @@ class DoctorContext:
     def make(
         cls, connection: Connection, target: ClusterTarget, matrix: Matrix, store_url: str | None
     ) -> "DoctorContext":
-        """Return the site; a kind of cell that no Job can be made for is among the findings."""
-        obstacles = [target.find_obstacle(planned.cell) for planned in matrix.cells]
-        runnable = [planned for planned, obstacle in zip(matrix.cells, obstacles, strict=True) if obstacle is None]
-        findings = [_judge_cells(matrix, Counter(filter(None, obstacles)), num_runnable=len(runnable))]
+        """Return the context; a kind of cell that no Job can be rendered for is among the findings."""
+        reasons = [target.explain_unsupported(planned.cell) for planned in matrix.cells]
+        runnable = [planned for planned, reason in zip(matrix.cells, reasons, strict=True) if reason is None]
+        findings = [_describe_cells(matrix, Counter(filter(None, reasons)), num_runnable=len(runnable))]
         renderer = JobRenderer(
             profile=target.profile, store_url=store_url or ANY_STORE, git_revision=None, queue=target.queue
         )
@@ -95,9 +95,9 @@ def _choose_one_of_each(cells: list[PlannedCell]) -> Iterator[PlannedCell]:
             yield planned
 
 
-def _judge_cells(matrix: Matrix, obstacles: Counter[str], *, num_runnable: int) -> Finding:
+def _describe_cells(matrix: Matrix, reasons: Counter[str], *, num_runnable: int) -> Finding:
     message = f"{num_runnable} of {len(matrix.cells)} cells of {matrix.name} can run here by the profile"
-    details = tuple(f"{number} cannot: {reason}" for reason, number in obstacles.most_common())
+    details = tuple(f"{number} cannot: {reason}" for reason, number in reasons.most_common())
     if num_runnable == 0:
         hint = "name another matrix or another --profile"
         return Finding(check="cells", state="failed", message=message, hint=hint, details=details)

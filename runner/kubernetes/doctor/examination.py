@@ -1,53 +1,52 @@
-"""A site and a store in, findings about every precondition of a run out, in the order to mend them."""
+"""The order of doctor's checks, which is that in which to mend what they find."""
 
 from collections.abc import Callable, Iterable, Iterator
 
-from runner.kubernetes.connection import ApiError
-from runner.kubernetes.doctor.checks import (
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.doctor.api_server_checks import (
     check_clock,
-    check_jobs,
-    check_namespace,
-    check_objects,
     check_permissions,
-    check_queue,
-    check_store,
     check_version,
     explain_unreachable,
 )
+from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked
-from runner.kubernetes.doctor.node_checks import ClusterInventory, check_claims, check_gpus, check_images, check_nodes
+from runner.kubernetes.doctor.gpu_checks import check_claims, check_gpus
+from runner.kubernetes.doctor.namespace_checks import check_jobs, check_namespace, check_objects, check_queue
+from runner.kubernetes.doctor.node_checks import check_images, check_nodes
+from runner.kubernetes.doctor.store_check import check_store
 
 
-def examine(site: DoctorContext, store_url: str | None) -> Iterator[Finding]:
+def examine(context: DoctorContext, store_url: str | None) -> Iterator[Finding]:
     """Yield what is found of each precondition; an API server that does not answer ends it early."""
-    yield from site.findings
+    yield from context.findings
     try:
-        yield check_version(site)
+        yield check_version(context)
     except ApiError as error:
         yield explain_unreachable(error)
     else:
-        yield from _examine_cluster(site)
+        yield from _examine_cluster(context)
     yield check_store(store_url)
 
 
-def _examine_cluster(site: DoctorContext) -> Iterator[Finding]:
-    yield from _guard("clock", lambda: [check_clock(site)])
-    yield from _guard("permissions", lambda: check_permissions(site))
-    yield from _guard("namespace", lambda: [check_namespace(site)])
-    yield from _guard("objects", lambda: check_objects(site))
-    yield from _guard("Jobs", lambda: check_jobs(site))
-    yield from _guard("nodes", lambda: _examine_nodes(site))
-    yield from _guard("claims", lambda: check_claims(site))
-    if site.target.queue is not None:
-        yield from _guard("queue", lambda: [check_queue(site)])
+def _examine_cluster(context: DoctorContext) -> Iterator[Finding]:
+    yield from _guard("clock", lambda: [check_clock(context)])
+    yield from _guard("permissions", lambda: check_permissions(context))
+    yield from _guard("namespace", lambda: [check_namespace(context)])
+    yield from _guard("objects", lambda: check_objects(context))
+    yield from _guard("Jobs", lambda: check_jobs(context))
+    yield from _guard("nodes", lambda: _examine_nodes(context))
+    yield from _guard("claims", lambda: check_claims(context))
+    if context.target.queue is not None:
+        yield from _guard("queue", lambda: [check_queue(context)])
 
 
-def _examine_nodes(site: DoctorContext) -> Iterator[Finding]:
-    inventory = ClusterInventory.take(site.connection)
-    yield from check_nodes(site, inventory)
-    yield from check_images(site, inventory)
-    yield from check_gpus(site, inventory)
+def _examine_nodes(context: DoctorContext) -> Iterator[Finding]:
+    inventory = ClusterInventory.take(context.connection)
+    yield from check_nodes(context, inventory)
+    yield from check_images(context, inventory)
+    yield from check_gpus(context, inventory)
 
 
 def _guard(check: str, examine_part: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

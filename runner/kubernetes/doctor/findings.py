@@ -1,9 +1,11 @@
-"""One precondition of a run in, what was found of it out: its name, whether it holds, and how to mend it."""
+"""What doctor finds of one precondition of a run."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Literal
 
-from runner.kubernetes.connection import FORBIDDEN, NOT_FOUND, ApiError, BusyError, Connection
+from runner.kubernetes.api_errors import ApiError, BusyError
+from runner.kubernetes.connection import Connection
 
 FindingState = Literal["ok", "warning", "failed"]
 
@@ -15,7 +17,7 @@ class Finding:
     check: str
     """Which precondition, in a few words."""
     state: FindingState
-    """`warning`: it could not be looked at, or a run may go well without it."""
+    """`warning`: it could not be checked, or a run may go well without it."""
     message: str
     hint: str = ""
     """How to mend it; empty where it holds."""
@@ -24,18 +26,18 @@ class Finding:
 
 
 def find_object(connection: Connection, path: str) -> dict[str, Any] | None:
-    """Return an object, None where there is none; ApiError else."""
+    """Return an object, or None if there is none; ApiError if the server refuses."""
     try:
         return connection.get_object(path)
     except ApiError as error:
-        if error.status == NOT_FOUND:
+        if error.status == HTTPStatus.NOT_FOUND:
             return None
         raise
 
 
 def explain_unchecked(check: str, error: ApiError) -> Finding:
-    """Return the finding of a check that the API server refused, or did not answer."""
-    if error.status == FORBIDDEN:
+    """Return the finding for a check that the API server refused or did not answer."""
+    if error.status == HTTPStatus.FORBIDDEN:
         return Finding(
             check=check,
             state="warning",

@@ -1,7 +1,7 @@
-"""A pod's specification and the cluster's nodes in, which of them can hold it, and why others cannot, out.
+"""Which nodes of a cluster can hold a pod, and why others cannot.
 
 The conditions are those of the scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity and
-NodeResourcesFit, on empty nodes: what runs there now will end. Pods of DaemonSets stay, and take their part.
+NodeResourcesFit, on empty nodes: what runs there now will end, but pods of DaemonSets stay.
 https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 """
 
@@ -32,7 +32,7 @@ class NodeStatus:
     free: Resources
     """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
     images: frozenset[str] = frozenset()
-    """Names of images that it has. The kubelet tells of 50 at most, the largest first (nodeStatusMaxImages)."""
+    """Names of images that it has. The kubelet reports 50 at most, the largest first (nodeStatusMaxImages)."""
 
     @property
     def kind(self) -> str:
@@ -149,9 +149,9 @@ def _read_quantity(text: str) -> Decimal:
 
 def _list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
     for taint in node.taints:
-        is_said = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
-        is_hindering = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
-        if is_hindering and not is_said:
+        is_known = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
+        keeps_away = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
+        if keeps_away and not is_known:
             value = f"={taint['value']}" if taint.get("value") else ""
             yield f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
 

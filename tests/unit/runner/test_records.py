@@ -11,7 +11,7 @@ from collector.results.load import load_run
 from factories import put_documents
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.tasks import Task
+from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import Records
 from runner.runs import (
     count_failed_repeats,
@@ -72,12 +72,12 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: 
     run = make_own_run()
     damage_first(run, store, "cut")
     repeat = list_missing_repeats(store, run)[0]
-    task = Task(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1))
+    tracked = TrackedJob(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1))
     recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
-    assert recorder.find_record(task) is None
+    assert recorder.find_record(tracked) is None
     result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
     put_documents(store, run, [result])
-    assert recorder.find_record(task) == result
+    assert recorder.find_record(tracked) == result
 
 
 def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

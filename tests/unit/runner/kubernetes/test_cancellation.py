@@ -1,4 +1,4 @@
-"""runner.kubernetes.cancellation: which marks stop a runner, and how often the store is looked at for them."""
+"""Which marks stop a runner, and how often the store is asked for them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,18 +20,18 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def dispatcher() -> Iterator[Dispatcher]:
-    dispatcher = Dispatcher(tell_user=lambda message: None, patience_seconds=60.0)
+    dispatcher = Dispatcher(warn_user=lambda message: None, patience_seconds=60.0)
     yield dispatcher
     dispatcher.stop()
 
 
-def make_lookout(dispatcher: Dispatcher, store: Store) -> CancellationWatcher:
+def make_watcher(dispatcher: Dispatcher, store: Store) -> CancellationWatcher:
     return CancellationWatcher(dispatcher=dispatcher, store=store, run_id=RUN_ID, known=list_marks(store, RUN_ID))
 
 
-def hear_all(dispatcher: Dispatcher, cancellation_watcher: CancellationWatcher) -> None:
+def run_all(dispatcher: Dispatcher, cancellation_watcher: CancellationWatcher) -> None:
     while cancellation_watcher.is_looking:
-        dispatcher.hear_next()
+        dispatcher.run_next()
 
 
 def test_each_cancellation_leaves_a_mark_of_its_own_that_says_who_and_when(store: Store) -> None:
@@ -40,9 +40,9 @@ def test_each_cancellation_leaves_a_mark_of_its_own_that_says_who_and_when(store
     leave_mark(store, "others")
 
     keys = sorted(store.list_keys(cancelled_prefix(RUN_ID)))
-    assert 2 == len(keys)
+    assert len(keys) == 2
     first, second = (Cancellation.model_validate_json(store.get(key)) for key in keys)
-    assert (RUN_ID, RUN_ID) == (first.run_id, second.run_id)
+    assert (first.run_id, second.run_id) == (RUN_ID, RUN_ID)
     assert first.user
     assert first.hostname
     assert first.cancelled_at != second.cancelled_at
@@ -52,29 +52,29 @@ def test_a_mark_that_was_there_at_the_start_stops_nobody_and_a_later_one_does(
     dispatcher: Dispatcher, store: Store
 ) -> None:
     leave_mark(store, RUN_ID)
-    cancellation_watcher = make_lookout(dispatcher, store)
+    cancellation_watcher = make_watcher(dispatcher, store)
     answers: list[str] = []
 
     cancellation_watcher.look(lambda: answers.append("go on"))
-    hear_all(dispatcher, cancellation_watcher)
-    assert ["go on"] == answers
+    run_all(dispatcher, cancellation_watcher)
+    assert answers == ["go on"]
 
     leave_mark(store, "others")
     cancellation_watcher.look(lambda: answers.append("go on"))
-    hear_all(dispatcher, cancellation_watcher)
-    assert ["go on"] * 2 == answers
+    run_all(dispatcher, cancellation_watcher)
+    assert answers == ["go on"] * 2
 
     leave_mark(store, RUN_ID)
     cancellation_watcher.look(lambda: answers.append("go on"))
     with pytest.raises(RunCancelled):
-        hear_all(dispatcher, cancellation_watcher)
-    assert ["go on"] * 2 == answers
+        run_all(dispatcher, cancellation_watcher)
+    assert answers == ["go on"] * 2
 
 
 def test_who_asks_while_a_look_is_under_way_shares_the_next(
     dispatcher: Dispatcher, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cancellation_watcher = make_lookout(dispatcher, store)
+    cancellation_watcher = make_watcher(dispatcher, store)
     looks: list[str] = []
 
     def count_looks(store: Store, run_id: str) -> frozenset[str]:
@@ -85,7 +85,7 @@ def test_who_asks_while_a_look_is_under_way_shares_the_next(
     answers: list[int] = []
     for number in range(200):
         cancellation_watcher.look(lambda number=number: answers.append(number))  # type: ignore[misc]
-    hear_all(dispatcher, cancellation_watcher)
+    run_all(dispatcher, cancellation_watcher)
 
-    assert list(range(200)) == answers
-    assert [RUN_ID] * 2 == looks
+    assert answers == list(range(200))
+    assert looks == [RUN_ID] * 2

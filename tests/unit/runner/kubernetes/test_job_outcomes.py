@@ -1,4 +1,4 @@
-"""How a Job and its pods ended goes in; status and reason of the record that the runner writes must come out."""
+"""The status and the failure that the runner records for each way in which a Job and its pods can end."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from bench.exit_codes import EXIT_RESULT_IN_LOG, FINAL_EXIT_CODES
 from cluster_objects import load_job, load_pod
-from runner.kubernetes.job_outcomes import choose_telling_pod, explain_job
+from runner.kubernetes.job_outcomes import choose_decisive_pod, explain_job
 from runner.kubernetes.object_status import PodStatus
 
 STORE = "s3://bucket/prefix"
@@ -38,35 +38,35 @@ def test_the_exit_of_a_container_tells_what_happened(
     code: int, tail: str, reason: str, status: str, kind: str, words: str
 ) -> None:
     found, failure = explain_job(load_job("oom"), [end_with(code, tail, reason)], STORE)
-    assert (status, kind) == (found, failure.kind)
+    assert (found, failure.kind) == (status, kind)
     assert words in failure.message
-    assert tail == failure.stderr_tail
+    assert failure.stderr_tail == tail
 
 
 @pytest.mark.parametrize("code", sorted(FINAL_EXIT_CODES))
 def test_every_exit_that_ends_a_job_is_told_with_its_code(code: int) -> None:
     _, failure = explain_job(load_job("oom"), [end_with(code)], STORE)
-    assert code == failure.exit_code
+    assert failure.exit_code == code
     assert failure.kind != "infrastructure" or code == EXIT_RESULT_IN_LOG
 
 
 def test_a_container_that_ended_well_without_a_record_names_the_store() -> None:
     status, failure = explain_job(load_job("complete"), [], STORE)
-    assert ("failed", "exit", 0) == (status, failure.kind, failure.exit_code)
+    assert (status, failure.kind, failure.exit_code) == ("failed", "exit", 0)
     assert STORE in failure.message
 
 
 def test_a_jobs_deadline_is_a_timeout() -> None:
     status, failure = explain_job(load_job("deadline"), [], STORE)
-    assert ("timeout", "timeout") == (status, failure.kind)
-    assert "ended by its deadline: Job was active longer than specified deadline" == failure.message
+    assert (status, failure.kind) == ("timeout", "timeout")
+    assert failure.message == "ended by its deadline: Job was active longer than specified deadline"
 
 
 def test_a_job_that_waited_for_a_node_until_its_deadline_was_not_slow() -> None:
     pod = replace(load_pod("rejected"), phase="Pending", unschedulable="0/3 nodes are available", exit_code=None)
     status, failure = explain_job(load_job("deadline"), [pod], STORE)
-    assert ("failed", "unschedulable") == (status, failure.kind)
-    assert "no node took the pod until the Job's deadline: 0/3 nodes are available" == failure.message
+    assert (status, failure.kind) == ("failed", "unschedulable")
+    assert failure.message == "no node took the pod until the Job's deadline: 0/3 nodes are available"
 
 
 def test_a_pods_deadline_is_a_timeout_whatever_its_exit_code() -> None:
@@ -74,12 +74,12 @@ def test_a_pods_deadline_is_a_timeout_whatever_its_exit_code() -> None:
     words = "Pod was active on the node longer than the specified deadline"
     pod = replace(load_pod("oom"), end_reason="DeadlineExceeded", end_message=words)
     status, failure = explain_job(load_job("backoff"), [pod], STORE)
-    assert ("timeout", f"ended by its deadline: {words}") == (status, failure.message)
+    assert (status, failure.message) == ("timeout", f"ended by its deadline: {words}")
 
 
 def test_a_node_that_could_not_start_the_pod_is_infrastructure() -> None:
     status, failure = explain_job(load_job("backoff"), [load_pod("rejected")], STORE)
-    assert ("failed", "infrastructure") == (status, failure.kind)
+    assert (status, failure.kind) == ("failed", "infrastructure")
     assert "BackoffLimitExceeded" in failure.message
     assert "OutOfcpu" in failure.message
 
@@ -92,6 +92,6 @@ def test_a_failed_job_without_pods_says_so() -> None:
 def test_the_telling_pod_is_the_newest_whose_container_ended() -> None:
     old, new, waiting = load_pod("oom"), load_pod("crash"), load_pod("unschedulable")
     assert old.created_at < new.created_at < waiting.created_at
-    assert new == choose_telling_pod([waiting, new, old])
-    assert waiting == choose_telling_pod([waiting])
-    assert choose_telling_pod([]) is None
+    assert choose_decisive_pod([waiting, new, old]) == new
+    assert choose_decisive_pod([waiting]) == waiting
+    assert choose_decisive_pod([]) is None

@@ -1,4 +1,4 @@
-"""Jobs and pods of a real API server go in; what the runner goes by must come out."""
+"""What is read of Jobs and pods as a real API server gave them."""
 
 from datetime import UTC, datetime
 
@@ -23,14 +23,14 @@ CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
 )
 def test_a_job_says_whether_and_how_it_ended(state: str, end: str | None, reason: str) -> None:
     job = load_job(state)
-    assert (end, reason) == (job.end, job.reason)
+    assert (job.end, job.reason) == (end, reason)
     assert (state == "suspended") == job.is_suspended
-    assert (CELL_ID, 1, "cpu") == (job.cell_id, job.number, job.pool)
+    assert (job.cell_id, job.number, job.pool) == (CELL_ID, 1, "cpu")
 
 
 def test_a_running_job_counts_its_pods() -> None:
     job = load_job("running")
-    assert (1, 1, 0) == (job.num_active, job.num_ready, job.num_failed_pods)
+    assert (job.num_active, job.num_ready, job.num_failed_pods) == (1, 1, 0)
     assert job.ended_at is None
 
 
@@ -41,7 +41,7 @@ def test_a_job_that_is_about_to_fail_has_not_ended_yet() -> None:
 
 
 def test_the_end_of_a_failed_job_is_when_its_condition_changed() -> None:
-    assert datetime(2026, 11, 21, 8, 57, 5, tzinfo=UTC) == load_job("deadline").ended_at
+    assert load_job("deadline").ended_at == datetime(2026, 11, 21, 8, 57, 5, tzinfo=UTC)
 
 
 def test_a_job_of_which_nothing_is_known_yet_is_read() -> None:
@@ -49,7 +49,7 @@ def test_a_job_of_which_nothing_is_known_yet_is_read() -> None:
     del job["status"]
     del job["metadata"]["labels"]
     seen = read_job_status(job)
-    assert (None, 0, "", False) == (seen.end, seen.num_ready, seen.cell_id, seen.is_cancelled)
+    assert (seen.end, seen.num_ready, seen.cell_id, seen.is_cancelled) == (None, 0, "", False)
 
 
 def test_a_cancelled_job_is_known_by_its_annotation() -> None:
@@ -62,17 +62,17 @@ def test_a_cancelled_job_is_known_by_its_annotation() -> None:
 def test_a_pod_without_a_node_has_the_schedulers_words() -> None:
     pod = load_pod("unschedulable")
     assert pod.unschedulable.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert ("Pending", "") == (pod.phase, pod.node)
+    assert (pod.phase, pod.node) == ("Pending", "")
 
 
 def test_a_pod_with_a_node_is_not_unschedulable() -> None:
-    assert ["", "", ""] == [load_pod(state).unschedulable for state in ("running", "image", "oom")]
+    assert [load_pod(state).unschedulable for state in ("running", "image", "oom")] == ["", "", ""]
 
 
 def test_a_pod_held_back_by_a_scheduling_gate_is_not_unschedulable() -> None:
     pod = load_object("pod-unschedulable")
     pod["status"]["conditions"][0]["reason"] = "SchedulingGated"
-    assert "" == read_pod_status(pod).unschedulable
+    assert read_pod_status(pod).unschedulable == ""
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_pod_held_back_by_a_scheduling_gate_is_not_unschedulable() -> None:
     ],
 )
 def test_a_pod_that_its_node_took_down_says_why(state: str, disruption: str) -> None:
-    assert disruption == load_pod(state).disruption
+    assert load_pod(state).disruption == disruption
 
 
 @pytest.mark.parametrize(
@@ -104,24 +104,24 @@ def test_a_pod_that_its_node_took_down_says_why(state: str, disruption: str) -> 
 )
 def test_the_end_of_a_pod_is_its_containers_or_its_own(state: str, code: int | None, reason: str, message: str) -> None:
     pod = load_pod(state)
-    assert (code, reason, message) == (pod.exit_code, pod.end_reason, pod.end_message)
+    assert (pod.exit_code, pod.end_reason, pod.end_message) == (code, reason, message)
 
 
 def test_why_a_container_waits_is_read() -> None:
     pod = load_pod("secret")
-    assert "CreateContainerConfigError" == pod.waiting_reason
-    assert 'secret "benchmatrix-store" not found' == pod.waiting_message
+    assert pod.waiting_reason == "CreateContainerConfigError"
+    assert pod.waiting_message == 'secret "benchmatrix-store" not found'
 
 
 def test_a_container_that_a_mesh_added_is_not_the_cells() -> None:
     pod = load_object("pod-oom")
     sidecar = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
     pod["status"]["containerStatuses"].insert(0, sidecar)
-    assert 137 == read_pod_status(pod).exit_code
+    assert read_pod_status(pod).exit_code == 137
 
 
 def test_a_pod_that_was_just_created_is_read() -> None:
     pod = load_object("pod-unschedulable")
     del pod["status"]
     seen = read_pod_status(pod)
-    assert ("", None, None, "") == (seen.phase, seen.exit_code, seen.started_at, seen.unschedulable)
+    assert (seen.phase, seen.exit_code, seen.started_at, seen.unschedulable) == ("", None, None, "")

@@ -1,4 +1,4 @@
-"""Pods that do not start go in; why, and how long that is waited for, must come out."""
+"""Why pods do not start, and how long that is waited for."""
 
 from dataclasses import replace
 
@@ -10,21 +10,21 @@ from factories import make_cell
 from runner.kubernetes.object_status import PodStatus
 from runner.kubernetes.pod_failures import CONFIGURATION_SECONDS, IMAGE_SECONDS, PodFailure, find_pod_failure
 from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.tasks import Task
+from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
 
 UNSCHEDULABLE_SECONDS = 900.0
 
 
-def find(*pods: PodStatus, no_pod_words: str = "") -> PodFailure | None:
+def find(*pods: PodStatus, missing_pod_reason: str = "") -> PodFailure | None:
     planned = PlannedCell(cell=make_cell(), repeats=1, timeout_seconds=600.0)
-    task = Task(
+    tracked = TrackedJob(
         repeat=Repeat(planned=planned, number=1),
         key=JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=1, retry_round=0),
         pods={pod.name: pod for pod in pods},
-        no_pod_words=no_pod_words,
+        missing_pod_reason=missing_pod_reason,
     )
-    return find_pod_failure(task, unschedulable_seconds=UNSCHEDULABLE_SECONDS)
+    return find_pod_failure(tracked, unschedulable_seconds=UNSCHEDULABLE_SECONDS)
 
 
 def wait_for(reason: str, message: str) -> PodStatus:
@@ -34,7 +34,7 @@ def wait_for(reason: str, message: str) -> PodStatus:
 def test_a_pod_that_no_node_takes_is_told_in_the_schedulers_words() -> None:
     found = find(load_pod("unschedulable"))
     assert found is not None
-    assert ("unschedulable", UNSCHEDULABLE_SECONDS) == (found.kind, found.patience_seconds)
+    assert (found.kind, found.patience_seconds) == ("unschedulable", UNSCHEDULABLE_SECONDS)
     assert found.to_failure().message.startswith("no node took the pod: 0/1 nodes are available: 1 Insufficient cpu.")
 
 
@@ -57,8 +57,8 @@ def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
 ) -> None:
     found = find(wait_for(reason, message))
     assert found is not None
-    assert (kind, patience) == (found.kind, found.patience_seconds)
-    assert f"{reason}: {message}".rstrip(": ") == found.words
+    assert (found.kind, found.patience_seconds) == (kind, patience)
+    assert found.message == f"{reason}: {message}".rstrip(": ")
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
@@ -76,20 +76,20 @@ def test_the_newest_pending_pod_counts() -> None:
     assert older.created_at < newer.created_at
     found = find(newer, older)
     assert found is not None
-    assert "unschedulable" == found.kind
+    assert found.kind == "unschedulable"
 
 
 def test_a_quota_is_waited_for_like_a_node() -> None:
-    found = find(no_pod_words=load_object("messages")["quota"])
+    found = find(missing_pod_reason=load_object("messages")["quota"])
     assert found is not None
-    assert ("unschedulable", UNSCHEDULABLE_SECONDS) == (found.kind, found.patience_seconds)
-    assert "exceeded quota: team" in found.words
+    assert (found.kind, found.patience_seconds) == ("unschedulable", UNSCHEDULABLE_SECONDS)
+    assert "exceeded quota: team" in found.message
 
 
 def test_a_service_account_that_is_not_there_is_a_fault_of_the_configuration() -> None:
-    found = find(no_pod_words=load_object("messages")["no-account"])
+    found = find(missing_pod_reason=load_object("messages")["no-account"])
     assert found is not None
-    assert ("bad-configuration", CONFIGURATION_SECONDS) == (found.kind, found.patience_seconds)
+    assert (found.kind, found.patience_seconds) == ("bad-configuration", CONFIGURATION_SECONDS)
 
 
 def test_a_task_of_which_nothing_is_known_is_not_hindered() -> None:

@@ -1,4 +1,4 @@
-"""runner.kubernetes.rate_limiter: how many requests run at once, and when."""
+"""How many requests run at once, and when."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ def test_each_request_for_a_pause_halves_what_runs_at_once_down_to_one() -> None
         rate_limiter.slow_down(None)
         allowed.append(rate_limiter.num_allowed)
 
-    assert [16, 8, 4, 2, 1, 1, 1] == allowed
+    assert allowed == [16, 8, 4, 2, 1, 1, 1]
 
 
 def test_it_recovers_by_one_for_each_round_that_went_well() -> None:
@@ -25,7 +25,7 @@ def test_it_recovers_by_one_for_each_round_that_went_well() -> None:
     assert 4 <= rate_limiter.num_allowed <= 5
     for _ in range(5 + 6 + 7 + 8):
         rate_limiter.speed_up()
-    assert 8 == rate_limiter.num_allowed
+    assert rate_limiter.num_allowed == 8
 
 
 def test_no_more_than_are_allowed_run_at_once() -> None:

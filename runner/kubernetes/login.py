@@ -1,7 +1,7 @@
-"""A kubeconfig's context in, a client that can log in out. Credentials are checked here, and no message shows them.
+"""Login to a cluster: the kubeconfig, its contexts, and credentials that are checked before they are sent.
 
-What goes wrong inside the official client and in http.client may quote a token or a password: so nothing of the text of
-such an error is passed on but where it is known to be harmless.
+Errors of the official client and of http.client may quote a token or a password. So their text is passed on only where
+it is known to be harmless.
 """
 
 import os
@@ -17,6 +17,7 @@ from kubernetes.config.config_exception import ConfigException
 from bench.errors import UserError
 
 IN_CLUSTER = "in-cluster"
+CURRENT = "current"
 SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
 # What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1
 TOKEN = r"[!-~]+"
@@ -34,7 +35,7 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
             )
     except (ConfigException, OSError, yaml.YAMLError) as error:
         hint = "`kubectl config get-contexts` lists yours"
-        raise UserError(f"--on {context}: {describe_fault(error)}; {hint}") from None
+        raise UserError(f"--on {context}: {describe_error(error)}; {hint}") from None
     except Exception as error:  # noqa: BLE001  (whatever the client meets in credentials: its text may show them)
         raise UserError(
             f"--on {context}: {_name_user(context)}: its credentials cannot be read ({type(error).__name__}); see that "
@@ -57,18 +58,35 @@ def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dic
     try:
         client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
     except Exception as error:  # noqa: BLE001  (whatever a token file or a plugin does: its text may show the token)
-        words = describe_fault(error) if isinstance(error, ConfigException | OSError) else type(error).__name__
-        raise ValueError(f"{_name_token(context)} cannot be renewed ({words})") from None
+        message = describe_error(error) if isinstance(error, ConfigException | OSError) else type(error).__name__
+        raise ValueError(f"{_name_token(context)} cannot be renewed ({message})") from None
     return {name: _check_header(value, context) for name, value in headers.items()}
 
 
+def find_context(on: str) -> str:
+    """Return the context that `--on` names; `current` is the kubeconfig's own. UserError if there is none."""
+    if on == IN_CLUSTER:
+        return on
+    try:
+        contexts, active = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, yaml.YAMLError) as error:
+        hint = "set KUBECONFIG, or leave --on out to run here"
+        raise UserError(f"--on {on}: {describe_error(error)}; {hint}") from None
+    names = [str(context["name"]) for context in contexts]
+    if on == CURRENT:
+        return str(active["name"])
+    if on not in names:
+        raise UserError(f"--on {on}: no such context; yours are {', '.join(names)}, and `local` is this machine")
+    return on
+
+
 def find_kubeconfig() -> str:
-    """Return what the client would take by default; it looks only once, when it is imported."""
+    """Return the kubeconfig that the official client takes by default; it reads KUBECONFIG only when imported."""
     return os.environ.get("KUBECONFIG", "~/.kube/config")
 
 
-def describe_fault(error: Exception) -> str:
-    """Return the words of an error about a kubeconfig, on one line; of a file that is no YAML, only where."""
+def describe_error(error: Exception) -> str:
+    """Return the message of an error about a kubeconfig, on one line; for a file that is no YAML, only the line."""
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"{find_kubeconfig()} is no YAML" + (f", see line {mark.line + 1}" if mark else "")
@@ -76,7 +94,7 @@ def describe_fault(error: Exception) -> str:
 
 
 def _check_header(value: str, context: str) -> str:
-    """Return a header without what stands around its token: a file's last line break, for one."""
+    """Return a header without white space around its token, such as a file's last line break; else ValueError."""
     scheme, _, token = value.partition(" ")
     if not re.fullmatch(TOKEN, token.strip()):
         raise ValueError(
@@ -112,7 +130,7 @@ def _name_token(context: str) -> str:
 
 
 def _name_user(context: str) -> str:
-    """Return the kubeconfig and the user in it whom the context names."""
+    """Return the names of the kubeconfig and of the user in it that the context uses."""
     with suppress(Exception):  # it only makes the message better
         contexts, _ = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
         user = next(item["context"]["user"] for item in contexts if item["name"] == context)

@@ -1,4 +1,4 @@
-"""runner.kubernetes.connection: credentials that cannot be right are refused by name, no message shows them."""
+"""Credentials that cannot be right are refused by name, and no message shows them."""
 
 import base64
 import json
@@ -13,7 +13,8 @@ import yaml
 
 from bench.errors import UserError
 from runner.kubernetes import connection as connection_module
-from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
 
 BAD_TOKENS = ("hunter2\r\nX-Evil: 1", "hunter2 and more", "hünter2", "hunter2\x01", "hunter2\nhunter3")
 

@@ -1,0 +1,158 @@
+"""What cluster_scale.py measures with: a control plane, kubelets in a process of their own, and a metered session."""
+
+import json
+import multiprocessing
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from runs import Setup, make_cells, make_profile
+
+from bench.parent import die_with_parent
+from bench.schema import Result
+from bench.store import Store
+from control_plane import ControlPlane
+from fake_kubelet import FakeKubelet
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.informers import Changed, Informer, Notification
+from runner.kubernetes.object_status import JobStatus
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.session import ClusterSession, SessionOptions
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+
+NUM_NODES = 50
+T = TypeVar("T")
+
+
+class Everything(Exception):  # noqa: N818  (an answer rather than an error)
+    """What was waited for is there."""
+
+
+class MeteredConnection(Connection):
+    """Writes down when each Job was asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.created: list[float] = []
+
+    def request(self, verb: str, path: str, **options: Any) -> bytes:
+        """Send a request, as Connection does."""
+        if verb == "create":
+            self.created.append(time.monotonic())
+        return super().request(verb, path, **options)
+
+
+class MeteredSession(ClusterSession):
+    """Writes down when it first handles each Job's end."""
+
+    def __init__(self, options: SessionOptions, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
+        super().__init__(options, list_missing)
+        self.handled_ends: list[float] = []
+        self._ended: set[str] = set()
+
+    def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
+        def note_end(notification: Notification[T]) -> None:
+            if isinstance(notification, Changed) and isinstance(notification.item, JobStatus):
+                self._note_end(notification.item)
+            handle(notification)
+
+        super()._start(informer, note_end)
+
+    def _note_end(self, job: JobStatus) -> None:
+        if job.end and job.name not in self._ended:
+            self._ended.add(job.name)
+            self.handled_ends.append(time.monotonic())
+
+
+class Observer:
+    """Counts, and ends the run when `is_enough` says so."""
+
+    def __init__(self, is_enough: Callable[[TrackedJobs], bool] = lambda jobs: False) -> None:
+        self.is_enough = is_enough
+        self.num_bad = 0
+
+    def tick(self, jobs: TrackedJobs) -> None:
+        """End the run where enough has happened."""
+        if self.is_enough(jobs):
+            raise Everything
+
+    def finish(self, tracked: TrackedJob, result: Result) -> None:
+        """Count what did not end well."""
+        self.num_bad += result.status != "ok"
+
+    def warn(self, message: str) -> None:
+        """Print a warning: there should be none."""
+        print(f"warning: {message}", flush=True)
+
+
+@contextmanager
+def start_plane(folder: Path, assets: Path) -> Iterator[ControlPlane]:
+    """Have a control plane in `folder`, which KUBECONFIG leads to."""
+    plane = ControlPlane(folder=folder / "plane", assets=assets)
+    plane.start()
+    os.environ["KUBECONFIG"] = str(plane.kubeconfig)
+    try:
+        yield plane
+    finally:
+        plane.stop()
+
+
+def prepare(
+    plane: ControlPlane, store: Store, num_cells: int, queue: str | None = None
+) -> tuple[Setup, JobRenderer, Sequence[TrackedJob]]:
+    """Return a new run in a namespace of its own, what renders its Jobs, and the Jobs."""
+    connection = Connection(context=plane.context)
+    name = f"scale-{uuid.uuid4().hex[:8]}"
+    for path, kind, named in (
+        ("/api/v1/namespaces", "Namespace", name),
+        (f"/api/v1/namespaces/{name}/serviceaccounts", "ServiceAccount", "benchmatrix-cell"),
+    ):
+        body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": named}}
+        connection.request("create", path, body=json.dumps(body).encode())
+    pool = make_profile(name).pools["cpu"].model_copy(update={"is_alone_on_node": False})
+    profile = make_profile(name, pools={"cpu": pool})
+    setup = Setup.make(connection, name, store, make_cells(num_cells), profile=profile)
+    renderer = JobRenderer(profile=profile, store_url=store.url, git_revision=None, queue=queue)
+    jobs = setup.make_cluster_run().list_missing(setup.run)
+    renderer.render(jobs[0].repeat.planned, jobs[0].key)  # the one shape is checked before the clock starts
+    return setup, renderer, jobs
+
+
+def make_session(
+    setup: Setup, renderer: JobRenderer, connection: Connection, observer: Observer, max_in_flight: int
+) -> MeteredSession:
+    """Return a real session, which writes down when it handles an end."""
+    cluster_run = replace(setup.make_cluster_run(), max_in_flight=max_in_flight)
+    options = cluster_run.make_options(setup.run, renderer, connection, observer)
+    return MeteredSession(options, lambda: cluster_run.list_missing(setup.run))
+
+
+@contextmanager
+def play_kubelets(plane: ControlPlane, store: Store) -> Iterator[None]:
+    """Run the kubelets of NUM_NODES nodes in a process of their own, which ends with this one."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    process = context.Process(target=play, args=(plane.context, store.url, ready, os.getpid()), daemon=True)
+    process.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        process.terminate()
+
+
+def play(context: str, store_url: str, ready: Any, parent_pid: int) -> None:
+    """Play the kubelets until the parent ends or kills this process."""
+    die_with_parent(parent_pid)
+    kubelet = FakeKubelet(connection=Connection(context=context), store=Store.open(store_url))
+    for number in range(NUM_NODES):
+        kubelet.add_node(f"node-{number}", capacity={"cpu": "64", "memory": "256Gi", "pods": "500"})
+    kubelet.start()
+    ready.set()
+    threading.Event().wait()

@@ -1,0 +1,91 @@
+"""The errors of the API server, as exceptions and as messages to the user."""
+
+import json
+import re
+from http import HTTPStatus
+
+import kubernetes.client
+import urllib3
+
+from bench.errors import TransientError, UserError
+from runner.kubernetes.login import describe_error
+
+UNREACHABLE = "Unreachable"
+ANONYMOUS = 'User "system:anonymous"'
+"""The user name that Kubernetes reports for requests without valid credentials."""
+NOT_READY = "not yet ready to handle request"
+"""What admission plugins answer with 403 while the API server starts:
+https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go
+"""
+# https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
+TRANSIENT = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+
+
+class ApiError(Exception):
+    """The API server refused a request. `status` is the HTTP code; `reason` and `message` are the server's."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.client: kubernetes.client.ApiClient | None = None
+        """The client whose credentials were sent."""
+
+
+class BusyError(ApiError):
+    """The server asks for a pause or does not answer. `retry_after` in seconds; None if the server names none."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None) -> None:
+        super().__init__(status, reason, message)
+        self.retry_after = retry_after
+
+
+def read_refusal(verb: str, response: urllib3.BaseHTTPResponse) -> ApiError:
+    """Return the error that an answer of 400 and above means, with the message of the Status object in its body."""
+    text = response.data.decode(errors="replace")
+    try:
+        status = json.loads(text)
+        reason, message = str(status.get("reason", "")), str(status.get("message", ""))
+    except (ValueError, AttributeError):
+        reason, message = str(response.reason), text.strip()
+    is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
+    # A create that conflicts met another request inside the server, at a quota for one.
+    if response.status in TRANSIENT or is_starting or (verb == "create" and reason == "Conflict"):
+        return BusyError(response.status, reason, message, _read_retry_after(response.headers.get("Retry-After")))
+    return ApiError(response.status, reason, message or f"HTTP {response.status}")
+
+
+def read_watch_error(status: dict[str, object]) -> ApiError:
+    """Return the error that an event of type ERROR in a watch means."""
+    code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
+    reason, message = str(status.get("reason", "")), str(status.get("message", ""))
+    if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
+    return ApiError(code, reason, message)
+
+
+def make_unreachable(error: Exception) -> BusyError:
+    """Return the error for a server that does not answer, without the addresses that urllib3's message has."""
+    message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
+    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, f"the API server does not answer: {message}", None)
+
+
+def to_user_error(error: ApiError, context: str) -> UserError:
+    """Return the message to the user for a refusal, or for a server that did not come back."""
+    if isinstance(error, BusyError):
+        hint = "the Jobs go on; give the same command again when it is back"
+        return TransientError(f"--on {context}: {error.message}; {hint}")
+    return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` tells what is missing")
+
+
+def _read_retry_after(text: str | None) -> float | None:
+    return float(text) if text and text.isdigit() else None

@@ -1,0 +1,114 @@
+"""Checks of the API server: that it answers, its version, its clock, and what the user may do there."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.doctor.context import DoctorContext
+from runner.kubernetes.doctor.findings import Finding, FindingState
+from runner.kubernetes.login import IN_CLUSTER
+from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, RUN_PERMISSIONS, Permission
+
+API_SERVER, CLOCK = "API server", "clock"
+MIN_VERSION = (1, 29)
+"""The first that heeds `podReplacementPolicy` of a Job unasked: before it, two attempts may run at once.
+https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (JobPodReplacementPolicy)"""
+SKEW_SECONDS = 5.0
+"""More than a request's way and the server's whole seconds explain."""
+MAX_SKEW_SECONDS = 900.0
+"""S3 refuses signatures that are off by more: RequestTimeTooSkewed,
+https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
+
+
+def check_version(context: DoctorContext) -> Finding:
+    """Find the version of the API server, and the name that it knows the user by; ApiError if it does not answer."""
+    version = context.connection.get_object("/version")
+    user = _review_self(context)[0]
+    number = int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
+    message = f"{version['gitVersion']}, where you are {user}"
+    if number < MIN_VERSION:
+        hint = f"Jobs need {'.'.join(map(str, MIN_VERSION))} or newer, lest two attempts at a cell run at once"
+        return Finding(check=API_SERVER, state="failed", message=message, hint=hint)
+    return Finding(check=API_SERVER, state="ok", message=message)
+
+
+def explain_unreachable(error: ApiError) -> Finding:
+    """Return the finding about an API server that does not answer, or refuses the user."""
+    hint = (
+        "log in to the cluster again"
+        if error.status == HTTPStatus.UNAUTHORIZED
+        else "see that it runs, and the kubeconfig"
+    )
+    return Finding(check=API_SERVER, state="failed", message=error.message, hint=hint)
+
+
+def check_clock(context: DoctorContext) -> Finding:
+    """Find how far this machine's clock is from the API server's."""
+    before = datetime.now(UTC)
+    created = _review_self(context)[1]
+    if created is None:
+        message = "not checked: the server does not give its time"
+        return Finding(check=CLOCK, state="warning", message=message, hint="compare the clocks yourself")
+    return judge_clock(created, before=before, after=datetime.now(UTC))
+
+
+def judge_clock(server_time: datetime, *, before: datetime, after: datetime) -> Finding:
+    """Return the finding about a clock. `server_time`, in whole seconds, was taken between `before` and `after`."""
+    skew = max(0.0, (server_time - after).total_seconds(), (before - server_time).total_seconds() - 1)
+    message = f"{skew:.0f} s from the server's" if skew else "agrees with the server's"
+    if skew <= SKEW_SECONDS:
+        return Finding(check=CLOCK, state="ok", message=message)
+    state: FindingState = "failed" if skew > MAX_SKEW_SECONDS else "warning"
+    return Finding(check=CLOCK, state=state, message=message, hint="set this machine's clock, by NTP for one")
+
+
+def check_permissions(context: DoctorContext) -> Iterator[Finding]:
+    """Find whether the user may do what the runner does. What only `cancel` and `clean` need is a warning at most."""
+    for permission in RUN_PERMISSIONS:
+        yield _check_permission(context, permission, f"permission: {permission.resource}", if_refused="failed")
+    housekeeping = () if context.target.context == IN_CLUSTER else CLEANUP_PERMISSIONS  # a runner needs none of them
+    for permission in housekeeping:
+        check = f"permission: {permission.resource}, to cancel and clean"
+        yield _check_permission(context, permission, check, if_refused="warning")
+
+
+def _check_permission(context: DoctorContext, permission: Permission, check: str, if_refused: FindingState) -> Finding:
+    refused = [verb for verb in permission.verbs if not _may(context, permission, verb)]
+    if not refused:
+        return Finding(check=check, state="ok", message=", ".join(permission.verbs))
+    message = f"you may not {', '.join(refused)} {permission.resource} in namespace {context.namespace}"
+    hint = f"needed to {permission.purpose}; `benchmatrix setup --user NAME` by an administrator grants it"
+    return Finding(check=check, state=if_refused, message=message, hint=hint)
+
+
+def _may(context: DoctorContext, permission: Permission, verb: str) -> bool:
+    attributes = {
+        "namespace": context.namespace,
+        "verb": verb,
+        "group": permission.group,
+        "resource": permission.resource,
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = json.loads(context.connection.request("create", path, body=json.dumps(body).encode()))
+    return bool(answer["status"]["allowed"])
+
+
+def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
+    """Return the user's name on the server, and the server's time or None if it does not say."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    try:
+        review = json.loads(context.connection.request("create", path, body=json.dumps(body).encode()))
+    except ApiError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            raise
+        return "nobody it would name", None
+    created = review["metadata"].get("creationTimestamp")
+    return review["status"]["userInfo"]["username"], datetime.fromisoformat(created) if created else None

@@ -1,0 +1,131 @@
+"""Checks of the GPUs: that they are offered to pods, that claims can be met, and that drivers are new enough."""
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from bench.schema import Framework
+from runner.checkout import ROOT
+from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
+from runner.kubernetes.doctor.context import CellKind, DoctorContext
+from runner.kubernetes.doctor.findings import Finding, FindingState, find_object
+from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits
+from runner.profiles.model import Gpus
+
+# Labels of GPU feature discovery, newer name first:
+# https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery#generated-labels
+DRIVER_LABELS = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major")
+# By major version of CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+MIN_DRIVERS = {11: 450, 12: 525, 13: 580}
+DRA = "/apis/resource.k8s.io/v1"
+
+
+def check_gpus(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
+    """Find whether GPUs are offered to pods, and whether their drivers are new enough for the images."""
+    gpus = context.profile.gpu
+    kinds = [kind for kind in context.kinds if kind.cell.device == "gpu"]
+    if gpus is None or not kinds:
+        return
+    nodes = [node for node in inventory.nodes if not any(list_label_misfits(kinds[0].pod_spec, node))]
+    if gpus.request == "limit":
+        yield _check_device_plugin(gpus, nodes)
+    if nodes:
+        yield from _check_drivers(kinds, nodes)
+
+
+def check_claims(context: DoctorContext) -> Iterator[Finding]:
+    """Find whether the cluster can meet claims to GPUs, where the profile makes them."""
+    gpus = context.profile.gpu
+    if gpus is None or gpus.request != "claim":
+        return
+    if find_object(context.connection, DRA) is None:
+        message = "the cluster has no resource.k8s.io/v1"
+        hint = "it comes with Kubernetes 1.34; or write `gpu.request: limit` in the profile"
+        yield Finding(check="device class", state="failed", message=message, hint=hint)
+        return
+    device_class = find_object(context.connection, f"{DRA}/deviceclasses/{gpus.device_class}")
+    if device_class is None:
+        message, hint = f"there is no DeviceClass {gpus.device_class}", "install the GPU's DRA driver"
+        yield Finding(check="device class", state="failed", message=message, hint=hint)
+    else:
+        yield Finding(check="device class", state="ok", message=f"{gpus.device_class} is there")
+    yield _check_slices(context)
+    for num_gpus in sorted({kind.cell.num_gpus for kind in context.kinds if kind.cell.device == "gpu"}):
+        name = gpus.name_claim_template(num_gpus)
+        path = f"{DRA}/namespaces/{context.namespace}/resourceclaimtemplates/{name}"
+        if find_object(context.connection, path) is None:
+            hint = "`benchmatrix setup` makes it"
+            yield Finding(check="claim template", state="failed", message=f"there is no {name}", hint=hint)
+        else:
+            yield Finding(check="claim template", state="ok", message=f"{name} is there")
+
+
+def read_image_cuda(framework: Framework) -> tuple[int, int] | None:
+    """Return the version of CUDA that this repository's image of a framework is locked to; None where none is."""
+    try:
+        text = (ROOT / "images" / framework / "requirements-cuda.txt").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^nvidia-cuda-runtime(?:-cu\d+)?==(\d+)\.(\d+)", text, re.MULTILINE)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _check_device_plugin(gpus: Gpus, nodes: Sequence[NodeStatus]) -> Finding:
+    check, offering = "device plugin", [node for node in nodes if node.free.get(gpus.resource, Decimal(0)) > 0]
+    message = f"{len(offering)} of {len(nodes)} nodes with the labels of the GPU pool offer {gpus.resource}"
+    if not nodes:
+        return Finding(
+            check=check,
+            state="warning",
+            message="not checked: no node has the labels of the GPU pool",
+            hint="it is looked at again when there is one",
+        )
+    if not offering:
+        hint = "install the device plugin and the driver: https://github.com/NVIDIA/k8s-device-plugin"
+        return Finding(check=check, state="failed", message=message, hint=hint)
+    if len(offering) < len(nodes):
+        silent = next(node.name for node in nodes if node not in offering)
+        hint = f"see why {silent} does not, for one: is the device plugin's pod running there?"
+        return Finding(check=check, state="warning", message=message, hint=hint)
+    return Finding(check=check, state="ok", message=message)
+
+
+def _check_drivers(kinds: Sequence[CellKind], nodes: Sequence[NodeStatus]) -> Iterator[Finding]:
+    drivers = {node.name: _read_driver(node) for node in nodes}
+    known = {name: driver for name, driver in drivers.items() if driver is not None}
+    for framework in sorted({kind.cell.framework for kind in kinds}):
+        check, cuda = f"driver: {framework}", read_image_cuda(framework)
+        least = MIN_DRIVERS.get(cuda[0]) if cuda else None
+        if cuda is None or least is None:
+            message = "unknown: no lock in images/ names the version of CUDA that the image needs"
+            yield Finding(check=check, state="warning", message=message, hint="compare them yourself")
+            continue
+        needs = f"CUDA {cuda[0]}.{cuda[1]} of images/{framework} needs a driver from {least} on"
+        too_old = [name for name, driver in known.items() if driver < least]
+        if too_old:
+            message = (
+                f"{needs}; {len(too_old)} of {len(nodes)} nodes have an older one: {known[too_old[0]]} on {too_old[0]}"
+            )
+            state: FindingState = "failed" if len(too_old) == len(nodes) else "warning"
+            hint = "update the driver, or use an image with an older CUDA"
+            yield Finding(check=check, state=state, message=message, hint=hint)
+        elif len(known) < len(nodes):
+            message = f"{needs}; unknown on {len(nodes) - len(known)} of {len(nodes)} nodes: no label names it"
+            hint = "GPU feature discovery sets it; or see `nvidia-smi` on a node"
+            yield Finding(check=check, state="warning", message=message, hint=hint)
+        else:
+            yield Finding(check=check, state="ok", message=f"{needs}; the oldest is {min(known.values())}")
+
+
+def _check_slices(context: DoctorContext) -> Finding:
+    slices = context.connection.list_items(f"{DRA}/resourceslices")
+    num_devices = sum(len(item["spec"].get("devices") or ()) for item in slices)
+    if num_devices == 0:
+        hint = "see that the GPU's DRA driver runs on the GPU nodes"
+        return Finding(check="devices to claim", state="failed", message="no ResourceSlice offers any", hint=hint)
+    return Finding(check="devices to claim", state="ok", message=f"{num_devices} in {len(slices)} ResourceSlices")
+
+
+def _read_driver(node: NodeStatus) -> int | None:
+    text = next((node.labels[label] for label in DRIVER_LABELS if label in node.labels), "")
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,104 @@
+"""Checks of the namespace: that it exists, has all objects that cells name, and takes their Jobs."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.doctor.context import DoctorContext
+from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
+
+POD_SECURITY = "pod-security.kubernetes.io/enforce"
+SETUP = "`benchmatrix setup` makes it"
+
+
+def check_namespace(context: DoctorContext) -> Finding:
+    """Find whether the namespace is there, and what its Pod Security level is."""
+    found = find_object(context.connection, f"/api/v1/namespaces/{context.namespace}")
+    if found is None:
+        message = f"there is no namespace {context.namespace}"
+        return Finding(check="namespace", state="failed", message=message, hint=f"{SETUP}; or name one: --namespace")
+    if found.get("status", {}).get("phase") == "Terminating":
+        message = f"{context.namespace} is being deleted"
+        return Finding(check="namespace", state="failed", message=message, hint=f"wait until it is gone; then {SETUP}")
+    level = found["metadata"].get("labels", {}).get(POD_SECURITY)
+    if level in ("restricted", "baseline"):
+        return Finding(check="namespace", state="ok", message=f"{context.namespace}, Pod Security level {level}")
+    return Finding(
+        check="namespace",
+        state="warning",
+        message=f"{context.namespace} has {f'the Pod Security level {level}' if level else 'no Pod Security level'}",
+        hint=f"cells meet `restricted`; to refuse other pods: kubectl label namespace {context.namespace} "
+        f"{POD_SECURITY}=restricted",
+    )
+
+
+def check_objects(context: DoctorContext) -> Iterator[Finding]:
+    """Find whether everything is there that cells name."""
+    profile = context.profile
+    core = f"/api/v1/namespaces/{context.namespace}"
+    yield _check_object(context, "service account", f"{core}/serviceaccounts", profile.service_account, SETUP)
+    if profile.store_secret:
+        hint = f"kubectl create secret generic {profile.store_secret} with AWS_ACCESS_KEY_ID and the like"
+        yield _check_object(context, "store secret", f"{core}/secrets", profile.store_secret, hint)
+    for name in profile.image_pull_secrets:
+        hint = f"kubectl create secret docker-registry {name}"
+        yield _check_object(context, "image pull secret", f"{core}/secrets", name, hint)
+    if profile.data:
+        hint = "make the PersistentVolumeClaim, or leave `data` out of the profile"
+        yield _check_object(context, "data volume", f"{core}/persistentvolumeclaims", profile.data.claim, hint)
+    if profile.priority_class:
+        hint = "make the PriorityClass, or leave `priority_class` out of the profile"
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        yield _check_object(context, "priority class", path, profile.priority_class, hint)
+
+
+def check_jobs(context: DoctorContext) -> Iterator[Finding]:
+    """Have the API server look at a Job of each kind, as if it were submitted, with all that may refuse it."""
+    path = f"/apis/batch/v1/namespaces/{context.namespace}/jobs"
+    for kind in context.kinds:
+        check = f"Job: {kind.cell.framework} on {kind.place}"
+        try:
+            context.connection.request("create", path, query={"dryRun": "All"}, body=kind.body)
+        except ApiError as error:
+            if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" not in error.message:
+                yield explain_unchecked(check, error)
+            elif error.status == HTTPStatus.NOT_FOUND:
+                message = f"not tried: {error.message}"
+                yield Finding(check=check, state="warning", message=message, hint="mend the namespace first")
+            else:
+                hint = "the message names the field, the quota or the webhook that is in the way"
+                yield Finding(check=check, state="failed", message=error.message, hint=hint)
+        else:
+            yield Finding(check=check, state="ok", message="the API server would take it")
+
+
+def check_queue(context: DoctorContext) -> Finding:
+    """Find whether Kueue is there, and the LocalQueue that Jobs are handed to takes them."""
+    queue = context.target.queue
+    group = find_object(context.connection, "/apis/kueue.x-k8s.io")
+    if group is None:
+        message = "the cluster has no Kueue: it does not know kueue.x-k8s.io"
+        hint = "install it (https://kueue.sigs.k8s.io/docs/installation/), or leave --queue out"
+        return Finding(check="queue", state="failed", message=message, hint=hint)
+    version = group["preferredVersion"]["groupVersion"]
+    found = find_object(context.connection, f"/apis/{version}/namespaces/{context.namespace}/localqueues/{queue}")
+    if found is None:
+        message = f"namespace {context.namespace} has no LocalQueue {queue}"
+        return Finding(check="queue", state="failed", message=message, hint="make it, or name another with --queue")
+    conditions = {item["type"]: item for item in (found.get("status") or {}).get("conditions") or ()}
+    active = conditions.get("Active", {})
+    if active.get("status") == "False":
+        message = f"LocalQueue {queue} is not active: {active.get('message', '')}"
+        return Finding(check="queue", state="failed", message=message, hint="mend its ClusterQueue")
+    name = found.get("spec", {}).get("clusterQueue", "")
+    return Finding(check="queue", state="ok", message=f"LocalQueue {queue} of ClusterQueue {name}")
+
+
+def _check_object(context: DoctorContext, check: str, path: str, name: str, hint: str) -> Finding:
+    try:
+        found = find_object(context.connection, f"{path}/{name}")
+    except ApiError as error:
+        return explain_unchecked(check, error)
+    if found is None:
+        return Finding(check=check, state="failed", message=f"there is no {name}", hint=hint)
+    return Finding(check=check, state="ok", message=f"{name} is there")

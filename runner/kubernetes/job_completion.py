@@ -1,0 +1,42 @@
+"""Bringing a tracked Job to its terminal record, once it has finished or is given up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from bench.schema import Result
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.job_outcomes import JobOutcome
+from runner.kubernetes.object_status import JobStatus
+from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCompletion:
+    """Has records looked for and written on request threads, and marks what is done."""
+
+    dispatcher: Dispatcher
+    recorder: ResultRecorder
+    jobs: TrackedJobs
+    report: Callable[[TrackedJob, Result], None]
+    """Called for each repeat that has its record."""
+
+    def follow(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Note that the Job exists; have its record looked for, or written, if it has finished."""
+        if job.end is None:
+            self.jobs.move(tracked, "job-seen")
+            return
+        self.jobs.move(tracked, "job-finished")
+        self.dispatcher.record(partial(self.recorder.record_finished, tracked, job), partial(self.finish, tracked))
+
+    def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
+        """Have the Job deleted and its record written with this outcome."""
+        self.jobs.move(tracked, "given-up")
+        self.dispatcher.record(partial(self.recorder.give_up, tracked, outcome), partial(self.finish, tracked))
+
+    def finish(self, tracked: TrackedJob, result: Result) -> None:
+        """Note and report that the repeat has its terminal record."""
+        self.jobs.move(tracked, "recorded")
+        tracked.job, tracked.pods = None, {}
+        self.report(tracked, result)

@@ -1,0 +1,97 @@
+"""Handling what the informers report about Jobs and pods."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled
+from runner.kubernetes.informers import Changed, InformerFailed, Listed, Notification
+from runner.kubernetes.job_completion import JobCompletion
+from runner.kubernetes.job_retries import JobRetries
+from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.kubernetes.pending_pods import PendingPods
+from runner.kubernetes.submission import Submission
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+
+
+@dataclass(kw_only=True)
+class JobTracker:
+    """Keeps the tracked Jobs up to date, on the main thread."""
+
+    list_missing: Callable[[], Iterable[TrackedJob]]
+    """Called once, when the Jobs that exist are known: returns the repeats that have no record yet."""
+    jobs: TrackedJobs
+    """Empty until the first list of Jobs is there."""
+    cancellation_watcher: CancellationWatcher
+    submission: Submission
+    completion: JobCompletion
+    retries: JobRetries
+    pending_pods: PendingPods
+    has_begun: bool = False
+    """The Jobs that existed at the start are known, so it is known what is missing."""
+
+    def on_jobs(self, notification: Notification[JobStatus]) -> None:
+        """Handle what the informer of Jobs reports; raise what made it fail."""
+        match notification:
+            case InformerFailed(error):
+                raise error
+            case Changed(job, is_deleted):
+                self._on_job_event(job, is_deleted=is_deleted)
+            case Listed(jobs):
+                self._on_jobs_listed(jobs)
+
+    def on_pods(self, notification: Notification[PodStatus]) -> None:
+        """Handle what the informer of pods reports; raise what made it fail."""
+        match notification:
+            case InformerFailed(error):
+                raise error
+            case Changed(pod, is_deleted):
+                self._on_pod_event(pod, is_deleted=is_deleted)
+            case Listed(pods):
+                for tracked in self.jobs:
+                    tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.phase == "Failed"}
+                for pod in pods:
+                    self._on_pod_event(pod, is_deleted=False)
+
+    def _on_jobs_listed(self, jobs: tuple[JobStatus, ...]) -> None:
+        # While nothing was watched, the run may have been cancelled, and its marked Jobs be gone.
+        self.cancellation_watcher.look()
+        if not self.has_begun:
+            self.has_begun = True
+            self.jobs.add(self.list_missing())
+            self.submission.add(self.jobs)
+        existing = {job.name for job in jobs}
+        for tracked in self.jobs:
+            if tracked.name not in existing:
+                self._on_job_deleted(tracked)
+        for job in jobs:
+            self._on_job_event(job, is_deleted=False)
+
+    def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
+        if job.is_cancelled:
+            raise RunCancelled
+        tracked = self.jobs.find(job.name)
+        if tracked is None or tracked.state == "done":
+            return
+        self.pending_pods.note_progress(job)
+        if is_deleted:
+            self._on_job_deleted(tracked)
+            return
+        tracked.job = job
+        if tracked.state != "recording":
+            self.completion.follow(tracked, job)
+
+    def _on_job_deleted(self, tracked: TrackedJob) -> None:
+        tracked.job = None
+        if tracked.state == "in-flight":
+            self.retries.handle_missing_job(tracked)
+
+    def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
+        tracked = self.jobs.find(pod.job_name)
+        if tracked is None or tracked.state == "done":
+            return
+        if is_deleted and pod.phase != "Failed":
+            tracked.pods.pop(pod.name, None)
+            return
+        tracked.pods[pod.name] = pod
+        if pod.disruption and pod.phase == "Failed":
+            self.retries.count_disruption(tracked, pod)

@@ -1,0 +1,89 @@
+"""The repeats that a run still lacks, each with its state and what is known of its Job and pods."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bench.schema import FailureKind
+from runner.kubernetes.job_states import Event, State, find_next_state
+from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.matrix.plan import Repeat
+
+
+@dataclass(kw_only=True)
+class TrackedJob:
+    """One repeat that is to be measured, and the Job that measures it."""
+
+    repeat: Repeat
+    key: JobKey
+    state: State = "to-submit"
+    """Changed by `TrackedJobs.move` only."""
+    job: JobStatus | None = None
+    """As the informer reported it last. None: it was not reported yet, or was deleted."""
+    pods: dict[str, PodStatus] = field(default_factory=dict)
+    """Pending and failed pods by name."""
+    disrupted_pod_uids: set[str] = field(default_factory=set)
+    """Pods that were preempted, evicted or lost with their node."""
+    waiting_for: FailureKind | None = None
+    """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
+    waiting_since: float | None = None
+    """When (time.monotonic) it was first seen to wait for that."""
+    no_pod_since: float | None = None
+    """When its Job was first seen to have no pod, or not seen at all. None: it has a pod."""
+    num_no_pod_requests: int = 0
+    """How often the API server was asked why there is no pod."""
+    missing_pod_reason: str = ""
+    """The Job controller's message about why it could not create a pod."""
+    termination_message: str = ""
+    """Why a pod that should have been deleted by now is still there: its node may be lost."""
+
+    def forget_waiting(self) -> None:
+        """Note that nothing is known to keep its pod from running."""
+        self.waiting_for = self.waiting_since = None
+
+    def forget_no_pod(self) -> None:
+        """Note that its Job has a pod, or is not to have one yet."""
+        self.no_pod_since, self.num_no_pod_requests, self.missing_pod_reason, self.termination_message = None, 0, "", ""
+
+    @property
+    def name(self) -> str:
+        """The name of the Job."""
+        return self.key.job_name
+
+
+class TrackedJobs:
+    """All tracked Jobs of a run: found by name, counted by state. Jobs of a former retry round are not among them."""
+
+    def __init__(self, jobs: Iterable[TrackedJob] = ()) -> None:
+        self._by_name: dict[str, TrackedJob] = {}
+        self._counts: Counter[State] = Counter()
+        self.add(jobs)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[TrackedJob]:
+        return iter(self._by_name.values())
+
+    def add(self, jobs: Iterable[TrackedJob]) -> None:
+        """Track more Jobs; those that are tracked already stay as they are."""
+        for tracked in jobs:
+            if tracked.name not in self._by_name:
+                self._by_name[tracked.name] = tracked
+                self._counts[tracked.state] += 1
+
+    def find(self, job_name: str) -> TrackedJob | None:
+        """Return the tracked Job of this name, or None."""
+        return self._by_name.get(job_name)
+
+    def count(self, *states: State) -> int:
+        """Return how many are in one of the states."""
+        return sum(self._counts[state] for state in states)
+
+    def move(self, tracked: TrackedJob, event: Event) -> None:
+        """Change the state as TRANSITIONS says; raise InvalidTransitionError where it allows no such event."""
+        following = find_next_state(tracked.state, event)
+        self._counts[tracked.state] -= 1
+        self._counts[following] += 1
+        tracked.state = following
