@@ -1,4 +1,4 @@
-"""Fixtures that tests of several packages use."""
+"""The fixtures that tests of several packages use; markers and groups, which tests get by folder and fixture."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,38 @@ import pytest
 from bench.schema import Framework
 from runner.local.virtual_environments import prepare_environments
 from s3_server import S3Server
+
+TESTS = Path(__file__).parent
+MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
+MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
+# What takes minutes begins first, so that no worker is left alone with it at the end.
+LONGEST_FIRST = ("cluster", "e2e", "framework", "browser")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker and pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with what it needs, and order and group the tests for parallel workers.
+
+    A module is a group, because what its tests share is made once per worker. The tests that share
+    the control plane are one group for the same reason.
+    """
+    ranks: dict[Path, int] = {}
+    for item in items:
+        markers = find_markers(item)
+        for marker in markers:
+            item.add_marker(marker)
+        group = "cluster" if "cluster" in markers else str(item.path.relative_to(TESTS))
+        item.add_marker(pytest.mark.xdist_group(group))
+        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+def find_markers(item: pytest.Item) -> list[str]:
+    """Return the markers that a test's folder and its fixtures, direct and indirect, give it."""
+    fixtures = getattr(item, "fixturenames", ())
+    by_folder = [marker for folder, marker in MARKERS_BY_FOLDER.items() if item.path.is_relative_to(folder)]
+    return by_folder + [marker for fixture, marker in MARKERS_BY_FIXTURE.items() if fixture in fixtures]
 
 
 @pytest.fixture(scope="session")
