@@ -20,15 +20,15 @@ LONGEST_FIRST = ("cluster", "e2e", "framework", "browser")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test with what it needs, and order and group the tests for parallel workers.
 
-    A module is a group, because what its tests share is made once per worker. The tests that share
-    the control plane are one group for the same reason.
+    A module is a group, because what its tests share is made once per worker. All tests that share
+    a cluster are one group for the same reason.
     """
     ranks: dict[Path, int] = {}
     for item in items:
         markers = find_markers(item)
         for marker in markers:
             item.add_marker(marker)
-        group = "cluster" if "cluster" in markers else str(item.path.relative_to(TESTS))
+        group = next(iter({"cluster", "e2e"}.intersection(markers)), str(item.path.relative_to(TESTS)))
         item.add_marker(pytest.mark.xdist_group(group))
         rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
