@@ -287,7 +287,7 @@ def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpret
 def test_a_wrong_order_ends_with_one_line_and_exit_code_2(
     tmp_path: Path, variables: dict[str, str], message: str
 ) -> None:
-    ending = run_bench(sys.executable, make_cell(), tmp_path, **variables)
+    ending = run_bench(sys.executable, make_cell(), tmp_path, preexec=None, cwd=None, **variables)
     assert (2, None) == (ending.exit_code, ending.result)
     assert ending.output.startswith(message)
     assert 1 == len(ending.output.splitlines())
@@ -491,7 +491,7 @@ def test_a_clock_that_is_set_back_meanwhile_costs_no_result(
         times = [datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 11, 0, tzinfo=UTC)]
 
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]  # Self there
             return cls.times.pop(0)
 
     monkeypatch.setattr("bench.attempt.datetime", GoingBack)

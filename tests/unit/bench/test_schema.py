@@ -23,6 +23,7 @@ from bench.schema import (
     MODES,
     SMALLEST_POSITIVE,
     Cell,
+    Device,
     Phases,
     PlannedCell,
     Reason,
@@ -76,7 +77,8 @@ NEEDED = {"mode": {"framework": "tensorflow"}, "num_gpus": {"device": "gpu"}}
 def draw_cells(draw: st.DrawFn) -> Cell:
     framework = draw(st.sampled_from(list(MODES)))
     model, spec = draw(st.sampled_from(list(MODELS.items())))
-    device = draw(st.sampled_from(["cpu", "gpu"]))
+    devices: tuple[Device, ...] = ("cpu", "gpu")
+    device = draw(st.sampled_from(devices))
     num_gpus = 1 if device == "cpu" else draw(st.integers(1, 64))
     multiple = spec.input_size_multiple
     return Cell(
@@ -362,7 +364,7 @@ def test_a_result_that_was_cut_short_has_the_steps_that_it_came_to() -> None:
 
 
 def make_spec(**overrides: Any) -> ModelSpec:
-    fields = {"module": "x", "task": "image-classification", "input_size": 32, "num_classes": 10}
+    fields: dict[str, Any] = {"module": "x", "task": "image-classification", "input_size": 32, "num_classes": 10}
     return ModelSpec(**(fields | overrides))
 
 
