@@ -45,13 +45,15 @@ push: .venv/tool ## push built images to REGISTRY=HOST/PROJECT/REPOSITORY; ARGS 
 
 # One worker per core, four at most: more would share too little memory. tests/conftest.py says what stays together.
 PARALLEL := -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 FAST := not (framework or cluster or browser or e2e or slow)
 
 test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed to pytest ("-n 0": one after the other)
 	@$(BIN)/pytest $(PARALLEL) $(PYTEST)
 
-test-fast: .venv/dev ## lint and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
+test-fast: .venv/dev ## lint, import rules and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
 	@$(BIN)/ruff check -q .
+	@$(lint-imports)
 	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" $(PYTEST)
 
 e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
@@ -65,7 +67,7 @@ check: .venv/dev ## lint, types, import rules
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
 	@$(MAKE) -s types
-	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@$(lint-imports)
 
 # tests/cluster and tests/e2e have a conftest.py each, and mypy takes one module of a name at a time.
 types: .venv/dev ## types alone: of the code and of the tests
