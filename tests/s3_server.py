@@ -1,4 +1,4 @@
-"""A directory in, a real S3 server over it out: `rclone serve s3` on a free port of the loopback device.
+"""A real S3 server for tests: `rclone serve s3` over a folder, on a free port of the loopback device.
 
 It ignores If-None-Match, keeps no versions, and serves every directory in its root as a bucket.
 """

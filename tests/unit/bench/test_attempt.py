@@ -22,6 +22,7 @@ from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import MODES, Cell, Device, Framework, GpuUse, Result
 from factories import make_cell
 from fake_nvml import MIB, UUIDS, FakeNvml
+from framework_programs import choose_core
 
 ROOT = Path(__file__).parents[3]
 FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow", "jax")
@@ -100,7 +101,7 @@ def ok(
 ) -> Ending:
     """How a cell ended that had one core: threads that wait for each other in turns take minutes on a busy machine."""
     cell = CASES[request.param]
-    core = min(os.sched_getaffinity(0))
+    core = choose_core()
     return run_bench(
         interpreters[cell.framework],
         cell,

@@ -23,6 +23,7 @@ from bench.probes.environment import read_environment, read_timing_variables
 from bench.probes.memory import read_memory_total_bytes, read_peak_rss_bytes
 from bench.schema import Framework
 from factories import make_cell
+from framework_programs import choose_core
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[3]
@@ -199,7 +200,7 @@ def test_every_librarys_threads_are_set_whatever_was_set_before(monkeypatch: pyt
 @pytest.fixture(scope="module", params=["pytorch", "tensorflow"])
 def pinned_answers(request: pytest.FixtureRequest, interpreters: dict[Framework, Path]) -> dict[str, Any]:
     """What a framework says of itself in a process that has one core and switches set by its user."""
-    core = min(os.sched_getaffinity(0))
+    core = choose_core()
     program = [str(interpreters[request.param]), str(PROGRAMS / "check_environment.py"), request.param]
     variables = {**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "64", "TF_ENABLE_ONEDNN_OPTS": "1"}
     process = subprocess.run(
