@@ -34,12 +34,8 @@ def make_evidence(step_seconds: tuple[float, ...] = STEPS, *, reached_steady: bo
 
 def make_gpu_evidence(cell: dict[str, Any] | None = None, **fields: Any) -> Evidence:
     """The same on a T4."""
-    given: dict[str, Any] = {
-        "cell": make_cell(device="gpu", **(cell or {})),
-        "device_kind": "gpu",
-        "gpu_use": (make_gpu_use(),),
-    }
-    return make_evidence(**(given | fields))
+    given: dict[str, Any] = {"device_kind": "gpu", "gpu_use": (make_gpu_use(),), **fields}
+    return make_evidence(cell=make_cell(device="gpu", **(cell or {})), **given)
 
 
 def list_verdicts(evidence: Evidence) -> list[Verdict]:
