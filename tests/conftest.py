@@ -1,9 +1,11 @@
-"""The fixtures that tests of several packages use; markers and groups, which tests get by folder and fixture."""
+"""The fixtures that several packages use; markers by folder and fixture; what parallel workers share."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from bench.schema import Framework
 from runner.local.virtual_environments import prepare_environments
@@ -16,23 +18,36 @@ MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 LONGEST_FIRST = ("cluster", "e2e", "framework", "browser")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker and pytest-xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with what it needs, and order and group the tests for parallel workers.
-
-    A module is a group, because what its tests share is made once per worker. All tests that share
-    a cluster are one group for the same reason.
-    """
+    """Mark every test with what it needs, and put the modules that take longest first."""
     ranks: dict[Path, int] = {}
     for item in items:
         markers = find_markers(item)
         for marker in markers:
             item.add_marker(marker)
-        group = next(iter({"cluster", "e2e"}.intersection(markers)), str(item.path.relative_to(TESTS)))
-        item.add_marker(pytest.mark.xdist_group(group))
         rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Keep together on one worker what shares fixtures that are dear."""
+    return ModuleScheduling(config, log)
+
+
+class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
+    """A module stays on one worker; so do all modules that share the control plane, or the nodes that run pods.
+
+    The marker `xdist_group` cannot say this: pytest-xdist 3.8 writes it into names that pytest 9 no
+    longer reads.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, _ = nodeid.partition("::")
+        shared = [str(folder.relative_to(TESTS.parent)) for folder in MARKERS_BY_FOLDER]
+        return next((folder for folder in shared if path.startswith(f"{folder}/")), path)
 
 
 def find_markers(item: pytest.Item) -> list[str]:
