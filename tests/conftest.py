@@ -14,8 +14,17 @@ from s3_server import S3Server
 TESTS = Path(__file__).parent
 MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
+# Seconds of CPU that others need not wait for before each push, and why they are spent.
+SLOW_MODULES = {
+    "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
+    "unit/collector/claims/test_claims.py": "analyses a run of many cells per test",
+    "unit/collector/report/test_html.py": "draws every figure of several reports",
+    "unit/collector/test_extremes.py": "renders a report per extreme value",
+    "unit/collector/test_files.py": "starts the tool twice per command that writes files",
+    "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
+}
 # What takes minutes begins first, so that no worker is left alone with it at the end.
-LONGEST_FIRST = ("cluster", "e2e", "framework", "browser")
+LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
@@ -51,10 +60,12 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdi
 
 
 def find_markers(item: pytest.Item) -> list[str]:
-    """Return the markers that a test's folder and its fixtures, direct and indirect, give it."""
+    """Return the markers that a test's module, folder and fixtures, direct and indirect, give it."""
     fixtures = getattr(item, "fixturenames", ())
+    path = item.path.relative_to(TESTS).as_posix()
+    by_module = ["slow"] if path in SLOW_MODULES else []
     by_folder = [marker for folder, marker in MARKERS_BY_FOLDER.items() if item.path.is_relative_to(folder)]
-    return by_folder + [marker for fixture, marker in MARKERS_BY_FIXTURE.items() if fixture in fixtures]
+    return by_module + by_folder + [marker for fixture, marker in MARKERS_BY_FIXTURE.items() if fixture in fixtures]
 
 
 @pytest.fixture(scope="session")
