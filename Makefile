@@ -54,7 +54,7 @@ test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed t
 test-fast: .venv/dev ## lint, import rules and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
 	@$(BIN)/ruff check -q .
 	@$(lint-imports)
-	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" $(PYTEST)
+	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" --ignore tests/cluster --ignore tests/e2e $(PYTEST)
 
 e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
 	@$(if $(E2E_KUBECONFIG),$(BIN)/pytest tests/e2e,PYTEST=$(BIN)/pytest tests/e2e/in-kind)

@@ -16,11 +16,13 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
+    "unit/bench/test_store.py": "starts an S3 server for most of its tests",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
     "unit/collector/claims/test_claims.py": "analyses a run of many cells per test",
     "unit/collector/report/test_html.py": "draws every figure of several reports",
     "unit/collector/test_extremes.py": "renders a report per extreme value",
     "unit/collector/test_files.py": "starts the tool twice per command that writes files",
+    "unit/runner/local/test_interruptions.py": "interrupts whole runs and resumes them",
     "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
 }
 # What takes minutes begins first, so that no worker is left alone with it at the end.
