@@ -23,7 +23,10 @@ SLOW_MODULES = {
     "unit/collector/test_extremes.py": "renders a report per extreme value",
     "unit/collector/test_files.py": "starts the tool twice per command that writes files",
     "unit/runner/local/test_interruptions.py": "interrupts whole runs and resumes them",
+    "unit/runner/local/test_run.py": "runs a matrix of processes per test",
+    "unit/runner/local/test_virtual_environments.py": "installs virtual environments",
     "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
+    "unit/runner/test_cli.py": "runs a matrix, or starts the tool, in most of its tests",
 }
 # What takes minutes begins first, so that no worker is left alone with it at the end.
 LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
