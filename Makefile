@@ -12,10 +12,10 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test e2e check format lock audit chart docs clean
+.PHONY: help install matrix images push test test-fast e2e check types format lock audit chart docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
 
 install: .venv/tool ## install the command line into .venv
 
@@ -43,8 +43,18 @@ images: .venv/tool ## build the container images for CPUs with Docker; ARGS="pyt
 push: .venv/tool ## push built images to REGISTRY=HOST/PROJECT/REPOSITORY; ARGS as for images
 	@$(if $(REGISTRY),$(BIN)/benchmatrix images push $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
 
-test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed to pytest
-	@$(BIN)/pytest $(PYTEST)
+# One worker per core, four at most: more would share too little memory. tests/conftest.py says what stays together.
+PARALLEL := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+FAST := not (framework or cluster or browser or e2e or slow)
+
+test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed to pytest ("-n 0": one after the other)
+	@$(BIN)/pytest $(PARALLEL) $(PYTEST)
+
+test-fast: .venv/dev ## lint, import rules and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
+	@$(BIN)/ruff check -q .
+	@$(lint-imports)
+	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" --ignore tests/cluster --ignore tests/e2e $(PYTEST)
 
 e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
 	@$(if $(E2E_KUBECONFIG),$(BIN)/pytest tests/e2e,PYTEST=$(BIN)/pytest tests/e2e/in-kind)
@@ -56,8 +66,13 @@ audit: .venv/dev ## known weaknesses of what the locks install, less those revie
 check: .venv/dev ## lint, types, import rules
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
+	@$(MAKE) -s types
+	@$(lint-imports)
+
+# tests/cluster and tests/e2e have a conftest.py each, and mypy takes one module of a name at a time.
+types: .venv/dev ## types alone: of the code and of the tests
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@for folder in tests/cluster tests/e2e; do MYPYPATH=$$folder $(BIN)/mypy --no-error-summary $$folder || exit 1; done
 
 format: .venv/dev ## format the code, mend what ruff can mend
 	@$(BIN)/ruff check -q --fix .

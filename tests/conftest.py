@@ -1,10 +1,12 @@
-"""Fixtures that tests of several packages use."""
+"""The fixtures that several packages use; markers by folder and fixture; what parallel workers share."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
@@ -14,6 +16,67 @@ from s3_server import S3Server
 # A busy machine is no fault of the code: no example of any test has a deadline.
 settings.register_profile("benchmatrix", deadline=None)
 settings.load_profile("benchmatrix")
+
+TESTS = Path(__file__).parent
+MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
+MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
+# Seconds of CPU that others need not wait for before each push, and why they are spent.
+SLOW_MODULES = {
+    "unit/bench/test_store.py": "starts an S3 server for most of its tests",
+    "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
+    "unit/collector/claims/test_claims.py": "analyses a run of many cells per test",
+    "unit/collector/report/test_html.py": "draws every figure of several reports",
+    "unit/collector/test_extremes.py": "renders a report per extreme value",
+    "unit/collector/test_files.py": "starts the tool twice per command that writes files",
+    "unit/runner/local/test_interruptions.py": "interrupts whole runs and resumes them",
+    "unit/runner/local/test_run.py": "runs a matrix of processes per test",
+    "unit/runner/local/test_virtual_environments.py": "installs virtual environments",
+    "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
+    "unit/runner/test_cli.py": "runs a matrix, or starts the tool, in most of its tests",
+}
+# What takes minutes begins first, so that no worker is left alone with it at the end.
+LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with what it needs, and put the modules that take longest first."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        markers = find_markers(item)
+        for marker in markers:
+            item.add_marker(marker)
+        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Keep together on one worker what shares fixtures that are dear."""
+    return ModuleScheduling(config, log)
+
+
+class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
+    """A module stays on one worker; so do all modules that share the control plane, or the nodes that run pods.
+
+    The marker `xdist_group` cannot say this: pytest-xdist 3.8 writes it into names that pytest 9 no
+    longer reads.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, _ = nodeid.partition("::")
+        shared = [str(folder.relative_to(TESTS.parent)) for folder in MARKERS_BY_FOLDER]
+        return next((folder for folder in shared if path.startswith(f"{folder}/")), path)
+
+
+def find_markers(item: pytest.Item) -> list[str]:
+    """Return the markers that a test's module, folder and fixtures, direct and indirect, give it."""
+    fixtures = getattr(item, "fixturenames", ())
+    path = item.path.relative_to(TESTS).as_posix()
+    by_module = ["slow"] if path in SLOW_MODULES else []
+    by_folder = [marker for folder, marker in MARKERS_BY_FOLDER.items() if item.path.is_relative_to(folder)]
+    return by_module + by_folder + [marker for fixture, marker in MARKERS_BY_FIXTURE.items() if fixture in fixtures]
 
 
 @pytest.fixture(scope="session")

@@ -61,11 +61,15 @@ class FakeNvml:
     def _nvmlDeviceGetHandleByIndex_v2(self, index: Any, handle: Any) -> int | None:
         if index.value >= NUM_GPUS:
             return int(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        return _point(handle, index.value)
+        _point(handle, index.value)
+        return None
 
     def _nvmlDeviceGetHandleByUUID(self, uuid: Any, handle: Any) -> int | None:
         text = uuid.value.decode()
-        return _point(handle, UUIDS.index(text)) if text in UUIDS else int(pynvml.NVML_ERROR_NOT_FOUND)
+        if text not in UUIDS:
+            return int(pynvml.NVML_ERROR_NOT_FOUND)
+        _point(handle, UUIDS.index(text))
+        return None
 
     def _nvmlDeviceGetName(self, handle: Any, name: Any, size: Any) -> None:
         name.value = b"Tesla T4"

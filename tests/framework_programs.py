@@ -1,4 +1,4 @@
-"""Programs that tests start in an image's environment: an interpreter and a program in, its answers out."""
+"""How tests start programs in the environment of an image, and read what these print."""
 
 import json
 import os
@@ -11,6 +11,13 @@ Answers = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "tests" / "unit" / "bench" / "programs"
 PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
+
+
+def choose_core() -> int:
+    """Return the core of a program that shall have one; parallel workers get different ones."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[int(worker) % len(cores)]
 
 
 def ask(interpreter: Path, program: str, *arguments: str) -> Answers:

@@ -60,7 +60,18 @@ class S3Server:
         rclone = Path(sys.executable).parent / "rclone"
         address = f"{self.host}:{self.port}"
         keys = f"{self.access_key},{self.secret_key}"
-        command = [rclone, "serve", "s3", "--config", "", "--addr", address, "--auth-key", keys, self.root]
+        command: list[str | Path] = [
+            rclone,
+            "serve",
+            "s3",
+            "--config",
+            "",
+            "--addr",
+            address,
+            "--auth-key",
+            keys,
+            self.root,
+        ]
         with (self.root.parent / "rclone.log").open("ab") as log:
             self.process = start_child(command, stdout=log, stderr=log)
         deadline = time.monotonic() + START_DEADLINE_SECONDS

@@ -10,11 +10,11 @@ from collector.claims.measurements import count_flops, gather_measurements
 from collector.claims.plausibility import WINOGRAD_SAVING
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimContext, ClaimResult
+from collector.facts import list_facts
 from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
 from collector.results.collection import Collection
-from collector.results.facts import list_facts
 from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"

@@ -17,12 +17,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from collector.analysis import analyze_run
+from collector.facts import list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.report.sections import build_sections
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
-from collector.results.facts import list_facts, state_outcome
 
 TEMPLATES = resources.files("collector.report") / "templates"
 

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from collector.analysis import Analysis
+from collector.facts import count_things
 from collector.results.collection import Collection
-from collector.results.facts import count_things
 from collector.tables.environments import describe_environment
 
 

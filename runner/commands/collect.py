@@ -19,7 +19,7 @@ def collect(
     include_invalid: IncludeInvalidOption = False,
 ) -> None:
     """Merge a run's results into Parquet and CSV tables."""
-    from collector.results.export import write_collection
+    from collector.export import write_collection
 
     collection = load_collection(open_existing_store(store), run_id)
     for path in write_collection(collection, choose_output(output, collection.run), include_invalid=include_invalid):

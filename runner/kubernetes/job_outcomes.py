@@ -15,7 +15,7 @@ from bench.exit_codes import (
 )
 from bench.schema import Failure, Status
 from runner.kubernetes.object_status import JobStatus, PodStatus
-from runner.local.executor import BAD_ALLOC, name_signal
+from runner.process_ends import BAD_ALLOC, name_signal
 
 JobOutcome = tuple[Status, Failure]
 SIGNAL_BASE = 128

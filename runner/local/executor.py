@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,9 +14,7 @@ from bench.store import KeyMissing, Store, result_key
 from runner.checkout import ROOT, read_git_revision
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
 from runner.matrix.plan import Repeat
-
-# In the last line of a process that did not catch what C++ throws when an allocation fails.
-BAD_ALLOC = "std::bad_alloc"
+from runner.process_ends import BAD_ALLOC, name_signal
 
 
 class Observer(Protocol):
@@ -124,14 +121,6 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
         return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=end.tail)
     message = f"ended with exit code {end.returncode} and left no result"
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=end.tail)
-
-
-def name_signal(number: int) -> str:
-    """Return `SIGSEGV` for 11; most real-time signals have only a number."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _make_variables(order: Order) -> dict[str, str]:

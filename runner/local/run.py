@@ -17,10 +17,11 @@ from runner.images.names import Flavour
 from runner.local.executor import LocalExecutor
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
+from runner.local.planning import plan_local_run
 from runner.local.progress import InstallProgress, Progress
 from runner.local.virtual_environments import prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import Repeat, plan_local_run
+from runner.matrix.plan import Repeat
 from runner.records import Look, Records
 from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
 

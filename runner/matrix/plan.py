@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run
 from runner import __version__
 from runner.checkout import read_git_revision
-from runner.local.hardware import explain_unsupported
 from runner.matrix.expansion import Matrix
 from runner.records import RepeatKey
 
@@ -33,14 +31,6 @@ class Repeat:
     def key(self) -> RepeatKey:
         """What tells it from the other repeats of a run."""
         return self.planned.cell.cell_id, self.number
-
-
-def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
-    """Return a new run of the matrix's cells that this machine with its GPUs can run, the others with the reason.
-
-    UserError if none is left.
-    """
-    return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu), run_id=run_id)
 
 
 def plan_run(

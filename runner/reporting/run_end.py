@@ -42,7 +42,7 @@ def finish_run(
 
 def _write_files(collection: "Collection", directory: Path) -> Path:
     """Write the tables and the report; return the report's path."""
-    from collector.results.export import write_collection
+    from collector.export import write_collection
 
     write_collection(collection, directory)
     return write_report(collection, directory, fit_forecast())

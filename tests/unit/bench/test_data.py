@@ -74,7 +74,8 @@ def answers(
 
 
 def normalize(image: NDArray[np.uint8]) -> NDArray[np.float64]:
-    return (image / 255 - MEAN) / STD
+    normalized: NDArray[np.float64] = (image / 255 - MEAN) / STD
+    return normalized
 
 
 def test_batches_have_the_frameworks_own_layout(framework: Framework, answers: Answers) -> None:

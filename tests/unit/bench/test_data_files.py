@@ -50,6 +50,10 @@ def test_records_run_through_files_of_unequal_length(tmp_path: Path) -> None:
         assert np.array_equal(make_cifar10_image(number), image.transpose(1, 2, 0))
 
 
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 def cut_last_byte(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
@@ -63,7 +67,7 @@ def set_label(path: Path) -> None:
 CIFAR_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (Path.unlink, "data_batch_3.bin is missing; give the folder cifar-10-batches-bin"),
     "cut off": (cut_last_byte, "data_batch_3.bin has 61459 bytes, expected whole records of 3073 bytes"),
-    "empty": (lambda path: path.write_bytes(b"") and None, "data_batch_3.bin has 0 bytes, expected whole records"),
+    "empty": (empty, "data_batch_3.bin has 0 bytes, expected whole records"),
     "label": (set_label, "data_batch_3.bin has label 10 in record 3, expected 0 to 9"),
 }
 

@@ -74,7 +74,7 @@ def test_the_api_server_is_reached_where_it_is_said_to_be() -> None:
 
 
 def test_where_no_place_is_named_nothing_is_reached_instead_of_everything() -> None:
-    nowhere = {"cidrs": [], "peers": []}
+    nowhere: dict[str, list[str]] = {"cidrs": [], "peers": []}
     changes = {"networkPolicy__store": nowhere, "networkPolicy__apiServer": nowhere, "networkPolicy__identity": []}
     assert render_policy("runner", **changes)["egress"] == [DNS]
 

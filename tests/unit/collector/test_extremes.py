@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from bench.errors import UserError
 from bench.schema import Failure, Result
 from bench.store import Store, result_key, run_key
+from collector.export import write_collection
 from collector.report.html import render_report
 from collector.report.terminal import make_terminal_table
 from collector.results.collection import Collection
-from collector.results.export import write_collection
 from collector.results.load import load_run
 from factories import (
     RUN_ID,

@@ -6,7 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from bench.attempt import count_threads, limit_library_threads, load_framework
+from bench.frameworks.interface import load_framework
+from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework

@@ -20,6 +20,8 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 from bench.frameworks import jax as framework_module  # noqa: E402  chooses Keras's backend
 
 # isort: split
+import jax  # noqa: E402
+import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from keras_answers import (  # noqa: E402
     SIZES,
@@ -35,9 +37,6 @@ from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.tasks.keras.image_pool import ImagePool  # noqa: E402
 from bench.tasks.keras.precision import set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
-
-jax = framework_module.jax
-keras = framework_module.keras
 
 NUM_THREADS = 3
 
@@ -105,7 +104,8 @@ def read_precisions(program: str) -> list[list[str]]:
     lines = [
         line for line in program.splitlines() if "stablehlo.convolution" in line or "stablehlo.dot_general" in line
     ]
-    return sorted({tuple(re.findall(r"\b(DEFAULT|HIGH|HIGHEST)\b", line)) for line in lines})  # type: ignore[arg-type]
+    precisions = {tuple(re.findall(r"\b(DEFAULT|HIGH|HIGHEST)\b", line)) for line in lines}
+    return [list(names) for names in sorted(precisions)]
 
 
 def check_tf32(examiner: Examiner) -> list[list[str]]:
@@ -127,10 +127,11 @@ def count_pool_threads() -> int:
 def check_out_of_memory(framework: framework_module.Jax) -> dict[str, bool]:
     """Say which errors count as too little memory."""
     errors: dict[str, BaseException] = {"value": ValueError("RESOURCE_EXHAUSTED")}
-    for name, cause in {
+    causes: dict[str, Callable[[], object]] = {
         "allocator": lambda: jax.numpy.zeros(1 << 50) + 1,
         "shapes": lambda: jax.numpy.zeros(3) + jax.numpy.zeros(2),
-    }.items():
+    }
+    for name, cause in causes.items():
         try:
             cause()
         except Exception as error:

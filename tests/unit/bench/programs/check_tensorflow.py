@@ -21,7 +21,9 @@ os.environ["KERAS_HOME"] = keras_home.name
 from bench.frameworks import tensorflow as framework_module  # noqa: E402  chooses Keras's backend
 
 # isort: split
+import keras  # noqa: E402
 import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
 from keras_answers import (  # noqa: E402
     SIZES,
     Examiner,
@@ -40,8 +42,6 @@ from bench.tasks.keras.image_pool import ImagePool  # noqa: E402
 from bench.tasks.keras.precision import set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
 
-keras = framework_module.keras
-tf = framework_module.tf
 tf.config.experimental.enable_tensor_float_32_execution(True)
 asked_for = [keras.config.floatx(), keras.config.image_data_format()]
 

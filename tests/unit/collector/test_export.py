@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from collector.results.export import write_collection
+from collector.export import write_collection
 from factories import (
     make_failed_result,
     make_result,

@@ -1,0 +1,14 @@
+"""What the end of a process says, whether it ran on this machine or in a pod."""
+
+import signal
+
+# In the last line of a process that did not catch what C++ throws when an allocation fails.
+BAD_ALLOC = "std::bad_alloc"
+
+
+def name_signal(number: int) -> str:
+    """Return `SIGSEGV` for 11; most real-time signals have only a number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
