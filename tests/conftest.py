@@ -30,7 +30,7 @@ SLOW_MODULES = {
     "unit/collector/test_files.py": "starts the tool twice per command that writes files",
     "unit/runner/local/test_interruptions.py": "interrupts whole runs and resumes them",
     "unit/runner/local/test_run.py": "runs a matrix of processes per test",
-    "unit/runner/local/test_virtual_environments.py": "installs virtual environments",
+    "unit/runner/local/test_virtual_environments.py": "installs packages into virtual environments",
     "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
     "unit/runner/test_cli.py": "runs a matrix, or starts the tool, in most of its tests",
 }
