@@ -22,9 +22,11 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
-    "unit/bench/test_store.py": "starts an S3 server for most of its tests",
+    "unit/bench/store/test_objects.py": "starts an S3 server for most of its tests",
+    "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
+    "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
-    "unit/collector/claims/test_claims.py": "analyses a run of many cells per test",
+    "unit/collector/claims/test_evaluators.py": "analyses a run of many cells per test",
     "unit/collector/report/test_html.py": "draws every figure of several reports",
     "unit/collector/test_extremes.py": "renders a report per extreme value",
     "unit/collector/test_files.py": "starts the tool twice per command that writes files",
@@ -32,7 +34,7 @@ SLOW_MODULES = {
     "unit/runner/local/test_run.py": "runs a matrix of processes per test",
     "unit/runner/local/test_virtual_environments.py": "installs packages into virtual environments",
     "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
-    "unit/runner/test_cli.py": "runs a matrix, or starts the tool, in most of its tests",
+    "unit/runner/commands/test_run.py": "runs a matrix, or starts the tool, in most of its tests",
 }
 # What takes minutes begins first, so that no worker is left alone with it at the end.
 LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
