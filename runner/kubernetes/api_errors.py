@@ -17,6 +17,8 @@ NOT_READY = "not yet ready to handle request"
 """What admission plugins answer with 403 while the API server starts:
 https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go
 """
+NO_RIGHT = re.compile(r"User .* cannot \w+ resource ")
+"""What an authorizer answers with 403: also RBAC's for a while, to users who have the right, when the server starts."""
 # https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
 TRANSIENT = frozenset(
     {
@@ -39,6 +41,8 @@ class ApiError(Exception):
         self.message = message
         self.client: kubernetes.client.ApiClient | None = None
         """The client whose credentials were sent."""
+        self.was_allowed = False
+        """Whether a request of the same verb and kind was allowed before."""
 
 
 class BusyError(ApiError):

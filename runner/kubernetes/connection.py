@@ -51,6 +51,8 @@ class Connection:
     _credentials: tuple[kubernetes.client.ApiClient | None, float, dict[str, str]] = field(
         default=(None, 0.0, {}), init=False, repr=False
     )
+    _allowed: set[str] = field(default_factory=set, repr=False)
+    """The keys of num_requests that the server has answered without an error."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,8 +71,8 @@ class Connection:
     ) -> bytes:
         """Send a request and return the body of the answer.
 
-        `verb`: as RBAC names it, such as `create`. Repeated while the server is away, busy or failing, as long as the
-        patience lasts and until `stop`; ApiError where it refuses, or when that is over.
+        `verb`: as RBAC names it, such as `create`. Repeated while the server is away, busy or failing, until patience
+        is over or `stop` is set; ApiError then, or if the server refuses.
         """
         retries = Retries(
             connection=self,
@@ -145,7 +147,8 @@ class Connection:
         url = f"{client.configuration.host}{path}"
         if query:
             url += f"?{urlencode(query)}"
-        self.num_requests[f"{verb} {_name_kind(path)}"] += 1
+        request = f"{verb} {_name_kind(path)}"
+        self.num_requests[request] += 1
         try:
             response: urllib3.BaseHTTPResponse = client.rest_client.pool_manager.request(
                 _METHODS[verb],
@@ -160,9 +163,10 @@ class Connection:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error) from error
         if refusal is not None:
-            refusal.client = client
+            refusal.client, refusal.was_allowed = client, request in self._allowed
             raise refusal
         self.is_known = True
+        self._allowed.add(request)
         return response
 
     def _read_credentials(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import kubernetes.client
 
-from runner.kubernetes.api_errors import ANONYMOUS, UNREACHABLE, ApiError, BusyError
+from runner.kubernetes.api_errors import ANONYMOUS, NO_RIGHT, UNREACHABLE, ApiError, BusyError
 from runner.kubernetes.rate_limiter import MAX_PAUSE_SECONDS
 
 PATIENCE_SECONDS = 900.0
@@ -20,7 +20,8 @@ PATIENCE_SECONDS = 900.0
 FIRST_PATIENCE_SECONDS = 30.0
 """The same for a server that never answered: perhaps there is none at that address."""
 LOGIN_PATIENCE_SECONDS = 60.0
-"""The same for a server that no longer accepts a user it had accepted: an expired token is soon replaced."""
+"""The same for a server that no longer accepts a user it had accepted, or a request that it had allowed: an expired
+token is soon replaced, and a server that starts does not know the roles at first."""
 WARN_SECONDS = 5.0
 """Requests that are repeated for so long are reported."""
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
@@ -72,6 +73,7 @@ class Retries:
         if isinstance(error, BusyError):
             is_first = error.reason == UNREACHABLE and not self.connection.is_known
             return min(FIRST_PATIENCE_SECONDS, self.patience_seconds) if is_first else self.patience_seconds
-        is_anonymous = error.status == HTTPStatus.FORBIDDEN and ANONYMOUS in error.message
-        is_unknown = error.status == HTTPStatus.UNAUTHORIZED or is_anonymous
+        lost_right = error.was_allowed and NO_RIGHT.search(error.message) is not None
+        is_forbidden = error.status == HTTPStatus.FORBIDDEN and (ANONYMOUS in error.message or lost_right)
+        is_unknown = error.status == HTTPStatus.UNAUTHORIZED or is_forbidden
         return min(LOGIN_PATIENCE_SECONDS, self.patience_seconds) if is_unknown and self.connection.is_known else 0.0

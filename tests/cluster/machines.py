@@ -9,6 +9,8 @@ https://github.com/NVIDIA/gpu-feature-discovery (`nvidia.com/gpu.*`).
 import uuid
 from dataclasses import dataclass, field
 
+FOUR_GPUS = {"nvidia.com/gpu": "4"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
@@ -18,7 +20,7 @@ class Machine:
     labels: dict[str, str] = field(default_factory=dict)
     taint: str | None = None
     """Value of the taint `nvidia.com/gpu`."""
-    gpus: dict[str, str] = field(default_factory=lambda: {"nvidia.com/gpu": "4"})
+    gpus: dict[str, str] = field(default_factory=lambda: dict(FOUR_GPUS))
 
 
 def make_gke(pool: str | None, accelerator: str | None, taint: str | None = "present", **labels: str) -> Machine:
@@ -40,7 +42,7 @@ def make_autopilot(pool: str | None, accelerator: str | None) -> Machine:
 def make_managed(pool: str | None, instance_type: str, **labels: str) -> Machine:
     own = {"node.kubernetes.io/instance-type": instance_type, "eks.amazonaws.com/nodegroup": "mine"}
     has_gpus = not instance_type.startswith("m6i")
-    return Machine(pool=pool, labels=own | labels, **({} if has_gpus else {"gpus": {}}))
+    return Machine(pool=pool, labels=own | labels, gpus=dict(FOUR_GPUS) if has_gpus else {})
 
 
 def make_karpenter(pool: str | None, instance_type: str, gpu: str | None, prefix: str) -> Machine:
@@ -57,7 +59,7 @@ def make_discovered(pool: str | None, product: str | None, **gpus: str) -> Machi
     if product is None:
         return Machine(pool=pool, gpus={})
     labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": product}
-    return Machine(pool=pool, labels=labels, **({"gpus": gpus} if gpus else {}))
+    return Machine(pool=pool, labels=labels, gpus=gpus or dict(FOUR_GPUS))
 
 
 KARPENTER, AUTO_MODE = "karpenter.k8s.aws", "eks.amazonaws.com"

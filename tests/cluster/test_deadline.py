@@ -82,7 +82,7 @@ def test_what_had_ended_has_its_record_before_the_report_is_made(
     """Time is up while the logs of two cells are still asked for, which no kubelet hands out here."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 3.0)
     setup = Setup.make(connection, namespace, store, make_cells(3))
-    kubelet = start_kubelet(lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1)
+    kubelet: FakeKubelet = start_kubelet(lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1)
     pass_deadline_when(lambda: setup.observed.jobs.count("recording", "done") >= 2, monkeypatch)
 
     measure(setup, connection)

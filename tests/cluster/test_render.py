@@ -123,7 +123,15 @@ def test_kubectl_reads_the_files_as_they_were_meant(
     (workspace / "out" / "hostile.yaml").write_text(
         dump_yaml([{"apiVersion": "v1", "kind": "ConfigMap"} | names | data])
     )
-    command = ["kubectl", "--kubeconfig", control_plane.kubeconfig, "apply", "--dry-run=server", "-o", "json"]
+    command: list[str | Path] = [
+        "kubectl",
+        "--kubeconfig",
+        control_plane.kubeconfig,
+        "apply",
+        "--dry-run=server",
+        "-o",
+        "json",
+    ]
 
     done = subprocess.run([*command, "-f", "out"], capture_output=True, text=True, check=True)
 

@@ -21,19 +21,21 @@ from runner.kubernetes.request_retries import (
 )
 
 
-class Clock:
-    """Stands for time.monotonic; waiting moves it on."""
+class Clock(threading.Event):
+    """Stands for time.monotonic, and for the event that ends a wait: waiting moves the clock on."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 1000.0
         self.waits: list[float] = []
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
-    def wait(self, seconds: float) -> bool:
-        self.waits.append(seconds)
-        self.now += seconds
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.waits.append(timeout)
+        self.now += timeout
         return False
 
 
@@ -57,8 +59,7 @@ class Server:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(request_retries.time, "monotonic", clock)
-    monkeypatch.setattr(threading.Event, "wait", lambda self, seconds=None: clock.wait(seconds or 0.0))
+    monkeypatch.setattr(request_retries, "time", clock)
     return clock
 
 
@@ -69,7 +70,7 @@ def wait_until_raised(error: ApiError, clock: Clock, *, is_known: bool = True, p
 
     def repeat() -> None:
         while True:
-            retries.wait(error)
+            retries.wait(error, clock)
 
     with pytest.raises(ApiError) as caught:
         repeat()
@@ -96,7 +97,7 @@ def test_an_outage_is_one_cause_however_the_server_fails_to_answer(clock: Clock)
     server = Server(is_known=True)
     retries = Retries(connection=server, patience_seconds=900.0)
     while clock.now < 1000.0 + 10 * WARN_SECONDS:
-        retries.wait(make_unreachable(OSError(f"refused for the {len(clock.waits)}th time")))
+        retries.wait(make_unreachable(OSError(f"refused for the {len(clock.waits)}th time")), clock)
 
     assert len(set(server.warnings)) > 1
     assert len(server.dedup_keys) == 1
@@ -124,6 +125,25 @@ def test_a_known_user_who_is_refused_logs_in_again_for_a_while(clock: Clock) -> 
 
 
 @pytest.mark.parametrize(
+    ("message", "was_allowed", "patience"),
+    [
+        ('jobs.batch is forbidden: User "x" cannot list resource "jobs" in API group', True, LOGIN_PATIENCE_SECONDS),
+        ('jobs.batch is forbidden: User "x" cannot list resource "jobs" in API group', False, 0.0),
+        ('jobs "y" is forbidden: exceeded quota: small', True, 0.0),
+    ],
+)
+def test_a_right_that_a_starting_server_does_not_know_yet_is_waited_for(
+    message: str, was_allowed: bool, patience: float, clock: Clock
+) -> None:
+    error = ApiError(403, "Forbidden", message)
+    error.was_allowed = was_allowed
+
+    wait_until_raised(error, clock)
+
+    assert sum(clock.waits) == pytest.approx(patience)
+
+
+@pytest.mark.parametrize(
     ("error", "is_known"),
     [
         (ApiError(401, "Unauthorized", "Unauthorized"), False),
@@ -141,11 +161,11 @@ def test_a_try_that_went_well_starts_anew(clock: Clock) -> None:
     server = Server(is_known=True)
     retries = Retries(connection=server, patience_seconds=900.0)
     while clock.now < 1000.0 + 2 * WARN_SECONDS:
-        retries.wait(make_busy())
+        retries.wait(make_busy(), clock)
     num_warnings = len(server.warnings)
 
     retries.reset()
-    retries.wait(make_busy())
+    retries.wait(make_busy(), clock)
 
     assert clock.waits[-1] <= MIN_WAIT_SECONDS
     assert len(server.warnings) == num_warnings
