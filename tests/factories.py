@@ -1,4 +1,4 @@
-"""Valid documents for tests: what a test cares about comes in, a Cell, Environment, Result or Run comes out.
+"""Make valid documents for tests, which name only the fields that they care about.
 
 Everything not named has a plain default: a Conv6 training cell in PyTorch on the CPU, three timed steps of 0.1 s, a
 laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 0.3))`; windows are derived from them.

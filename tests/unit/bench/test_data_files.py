@@ -1,4 +1,4 @@
-"""The files of a data_dir: what is whole is found, and every fault is one message before the first step."""
+"""The files of a data_dir: what is whole is found, and every error is one message before the first step."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +64,7 @@ def set_label(path: Path) -> None:
     path.write_bytes(content)
 
 
-CIFAR_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
+CIFAR_DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (Path.unlink, "data_batch_3.bin is missing; give the folder cifar-10-batches-bin"),
     "cut off": (cut_last_byte, "data_batch_3.bin has 61459 bytes, expected whole records of 3073 bytes"),
     "empty": (empty, "data_batch_3.bin has 0 bytes, expected whole records"),
@@ -72,9 +72,9 @@ CIFAR_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", CIFAR_FAULTS)
-def test_a_damaged_cifar10_file_is_one_message(tmp_path: Path, fault: str) -> None:
-    damage, expected = CIFAR_FAULTS[fault]
+@pytest.mark.parametrize("name", CIFAR_DAMAGE)
+def test_a_damaged_cifar10_file_is_one_message(tmp_path: Path, name: str) -> None:
+    damage, expected = CIFAR_DAMAGE[name]
     damage(write_cifar10(tmp_path) / "data_batch_3.bin")
     with pytest.raises(UserError) as caught:
         find_cifar10(tmp_path)
@@ -113,7 +113,7 @@ def test_a_missing_domain_is_one_message(tmp_path: Path) -> None:
 
 PNG = encode_png(make_png_image(1))
 JPEG = b"\xff\xd8\xff\xe0\0\4\0\0\xff\xda\0\2some\xff\0scan\xff\xd9"
-IMAGE_FAULTS = {
+IMAGE_DAMAGE = {
     "empty": (b"", "is empty"),
     "text": (b"<html>404</html>", "is neither a JPEG nor a PNG file"),
     "cut png": (PNG[:-20], "is a PNG file that breaks off"),
@@ -125,9 +125,9 @@ IMAGE_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", IMAGE_FAULTS)
-def test_a_damaged_image_is_one_message_before_anything_starts(tmp_path: Path, fault: str) -> None:
-    content, expected = IMAGE_FAULTS[fault]
+@pytest.mark.parametrize("name", IMAGE_DAMAGE)
+def test_a_damaged_image_is_one_message_before_anything_starts(tmp_path: Path, name: str) -> None:
+    content, expected = IMAGE_DAMAGE[name]
     path = write_image_folders(tmp_path) / "trainB" / "0003.png"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:

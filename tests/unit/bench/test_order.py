@@ -1,4 +1,4 @@
-"""Environment variables in, an Order out: what is read, and what is refused with a message that names the variable."""
+"""Orders are read from environment variables; a wrong one is refused with a message that names the variable."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What JAX's input pipeline delivers: a folder in, answers as one line of JSON on stdout out."""
+"""Print what JAX's input pipeline delivers from the data in a folder, as one line of JSON."""
 
 from io import BytesIO
 

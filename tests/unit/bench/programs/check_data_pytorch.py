@@ -1,4 +1,4 @@
-"""What PyTorch's input pipeline delivers: a folder in, answers as one line of JSON on stdout out."""
+"""Print what PyTorch's input pipeline delivers from the data in a folder, as one line of JSON."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What TensorFlow's input pipeline delivers: a folder in, answers as one line of JSON on stdout out."""
+"""Print what TensorFlow's input pipeline delivers from the data in a folder, as one line of JSON."""
 
 import tensorflow as tf
 from pipeline_answers import Ways, answer

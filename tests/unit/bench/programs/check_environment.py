@@ -1,4 +1,4 @@
-"""Sets a framework up as an attempt does: its name in, the threads it took and the Environment (JSON) out."""
+"""Set a framework up as an attempt does and print the threads that it took and its Environment, as JSON."""
 
 import json
 import sys

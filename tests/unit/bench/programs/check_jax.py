@@ -1,4 +1,4 @@
-"""What JAX does with cells: nothing in, answers as one JSON object on the last line of stdout out.
+"""Print what JAX does with cells, as one JSON object on the last line of stdout.
 
 Started with two CPU devices, so that sharding can be seen, and with a Keras configuration that asks for other types.
 """

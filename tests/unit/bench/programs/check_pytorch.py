@@ -1,4 +1,4 @@
-"""What PyTorch does with a cell: nothing in, answers as one JSON object on the last line of stdout out.
+"""Print what PyTorch does with a cell, as one JSON object on the last line of stdout.
 
 Started with TF32 and reduced precision switched on, so that only switching them off explains that they are off.
 """

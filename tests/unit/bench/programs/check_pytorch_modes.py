@@ -1,4 +1,4 @@
-"""PyTorch in each mode and precision: nothing in, answers as a JSON object on the last line of stdout out."""
+"""Print what PyTorch does in each mode and precision, as one JSON object on the last line of stdout."""
 
 import json
 import os

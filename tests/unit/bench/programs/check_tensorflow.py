@@ -1,4 +1,4 @@
-"""What TensorFlow does with cells: nothing in, answers as one JSON object on the last line of stdout out.
+"""Print what TensorFlow does with cells, as one JSON object on the last line of stdout.
 
 Started with TF32 switched on and with a Keras configuration that asks for float16 and channels first, so that only
 switching them off explains that they are off; and with two CPU devices, so that replicas can be seen.

@@ -1,4 +1,4 @@
-"""What TensorFlow and JAX must both do with cells: a module of bench.frameworks and small models in, answers out.
+"""Collect the answers that TensorFlow and JAX must both give about cells of small models.
 
 The models are the real definitions with fewer channels and blocks. Weights are drawn by NumPy, the same ones in both.
 """

@@ -1,4 +1,4 @@
-"""What a framework's input pipeline delivers: the framework's ways in, a line `answer: {JSON}` on stdout out.
+"""Collect what a framework's input pipeline delivers and print it as a line `answer: {JSON}`.
 
 Reads the folders that tests/tiny_data.py writes; its docstring says what the pixels of an image tell.
 """
@@ -124,16 +124,16 @@ class Questions:
         (folder / "trainB" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\2\xff\xda\0\2\xff\xd9")
         return {
             "colours": [((domain + 1) * 127.5).mean(axis=(0, 1, 2)).tolist() for domain in pair],
-            "damage": self.catch_fault(),
+            "damage": self.catch_error(),
         }
 
-    def catch_fault(self) -> str:
-        """Return the message of the fault met in the second file of a domain of two."""
+    def catch_error(self) -> str:
+        """Return the message of the error met in the second file of a domain of two."""
         try:
             self.take(self.open_pairs("jpegs", batch_size=1), 2)
         except UserError as error:
             return str(error)
-        return "no fault"
+        return "no error"
 
 
 def describe_cifar10_image(pixels: NDArray[Any]) -> tuple[int, int, bool, bool]:

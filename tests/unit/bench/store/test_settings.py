@@ -160,7 +160,7 @@ def test_a_panic_of_the_library_is_a_store_error_whatever_was_called() -> None:
     ("name", "value"),
     [("AWS_SESSION_TOKEN", "hunter2\n"), ("AWS_ENDPOINT_URL", "http://h:99999"), ("AWS_ACCESS_KEY_ID", "hünter2")],
 )
-def test_a_container_with_a_bad_setting_ends_with_the_exit_code_of_a_users_fault(name: str, value: str) -> None:
+def test_a_container_with_a_bad_setting_ends_with_the_exit_code_of_a_users_error(name: str, value: str) -> None:
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="s3://bkt")
     variables = {**os.environ, **order.to_variables(), name: value, "PYTHONPATH": str(SOURCES)}
     done = subprocess.run([sys.executable, "-m", "bench"], env=variables, capture_output=True, text=True)
@@ -168,14 +168,14 @@ def test_a_container_with_a_bad_setting_ends_with_the_exit_code_of_a_users_fault
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_fault_of_the_package_does_not_end_with_the_exit_code_that_promises_a_record(tmp_path: Path) -> None:
+def test_an_error_of_the_package_does_not_end_with_the_exit_code_that_promises_a_record(tmp_path: Path) -> None:
     program = (
         "import runpy, bench.attempt\n"
-        "def fail(attempt): raise RuntimeError('a fault')\n"
+        "def fail(attempt): raise RuntimeError('an internal error')\n"
         "bench.attempt.Attempt.run = fail\n"
         "runpy.run_module('bench', run_name='__main__')"
     )
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}/results")
     variables = {**os.environ, **order.to_variables(), "PYTHONPATH": str(SOURCES)}
     done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_INTERNAL_ERROR, "RuntimeError: a fault")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_INTERNAL_ERROR, "RuntimeError: an internal error")
