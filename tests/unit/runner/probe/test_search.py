@@ -18,7 +18,7 @@ from runner.probe.search import ProbeReport
 from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace, open_terminal
 
 GIB = 2**30
-REAL_SEARCH_SECONDS = 240.0
+REAL_SEARCH_SECONDS = 1800.0
 CallProbe = Callable[..., tuple[int, str, str]]
 
 
