@@ -138,12 +138,7 @@ class Connection:
         preload: bool,
     ) -> urllib3.BaseHTTPResponse:
         client, credentials = self._client, self._read_credentials()
-        headers = {
-            "Accept": "application/json",
-            "Content-Type": content_type,
-            "User-Agent": "benchmatrix",
-            **credentials,
-        }
+        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "benchmatrix"}
         url = f"{client.configuration.host}{path}"
         if query:
             url += f"?{urlencode(query)}"
@@ -154,7 +149,7 @@ class Connection:
                 _METHODS[verb],
                 url,
                 body=body,
-                headers=headers,
+                headers=headers | credentials,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
                 retries=False,
                 preload_content=preload,
