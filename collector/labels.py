@@ -66,7 +66,7 @@ def label_shared(pairs: pd.DataFrame) -> list[str]:
     return [", ".join([workload, *_name_variant(row)]) for workload, row in rows]
 
 
-def label_hardware(cpu_model: str, num_threads: int | None) -> str:
+def label_hardware(cpu_model: str | None, num_threads: int | None) -> str:
     """Return `CPU model, 2 threads`, without what is not known."""
     threads = "" if pd.isna(num_threads) else f"{num_threads} thread{'s' if num_threads != 1 else ''}"
     return ", ".join(str(part) for part in (cpu_model, threads) if not pd.isna(part) and part)

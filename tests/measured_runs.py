@@ -1,6 +1,6 @@
 """Results come in, the Collection that is read back from a store that holds them goes out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,9 @@ from bench.store import Store
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from factories import RUN_ID, make_result, make_run, put_documents
+
+Collect = Callable[..., Collection]
+"""What the fixture `collect` of tests/unit/collector gives: `collect_results` with its directory."""
 
 
 def collect_results(

@@ -7,6 +7,13 @@ HEADER = "name,vendor,release,memory_gb,segment,source"
 GOOD_ROW = "Tesla T4,NVIDIA,2018-09,16,datacenter,datasheet"
 
 
+def read_row(table: pd.DataFrame, label: str) -> pd.Series:
+    """Return the one row of a table with this label; `loc` alone may mean several."""
+    row = table.loc[label]
+    assert isinstance(row, pd.Series)
+    return row
+
+
 def make_table(years: list[int], memory_gb: list[float]) -> pd.DataFrame:
     """Return one datacenter GPU a year, released at its middle."""
     return pd.DataFrame(

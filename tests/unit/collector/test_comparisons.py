@@ -1,34 +1,32 @@
 """Pairs of cells: which are compared, what comes of it, and why others are not."""
 
-from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from bench.schema import Validity
+from bench.schema import Result, Validity
 from collector.comparisons import (
     DEVICES,
     FRAMEWORKS,
     MODES,
     PRECISIONS,
+    Comparison,
     compare_cells,
     count_left_out,
     describe_ratio,
 )
+from collector.results.collection import Collection
 from collector.results.summary import summarize_cells, summarize_collections
 from collector.statistics import Estimate
 from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity
-from measured_runs import collect_results, make_repeats
+from measured_runs import Collect, collect_results, make_repeats
 
 TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
 
 
-@pytest.fixture
-def collect(tmp_path):
-    return partial(collect_results, tmp_path)
-
-
-def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(collect):
+def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(collect: Collect) -> None:
     graph = make_cell(framework="tensorflow", mode="graph")
     collection = collect(
         *make_repeats(make_cell(), 0.1, 0.1, 0.1),
@@ -43,13 +41,13 @@ def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(c
     assert row["note"] == "TensorFlow: 2 ok of 3 planned"
 
 
-def test_every_mode_is_compared(collect):
+def test_every_mode_is_compared(collect: Collect) -> None:
     cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph")]
     results = [result for cell in [make_cell(), *cells] for result in make_repeats(cell, 0.1)]
     assert compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)["mode_subject"].to_list() == ["eager", "graph"]
 
 
-def test_a_different_protocol_does_not_keep_cells_apart(collect):
+def test_a_different_protocol_does_not_keep_cells_apart(collect: Collect) -> None:
     longer = make_cell(framework="tensorflow", num_steps=2, num_warmup_steps=2, min_seconds=0.1, max_warmup_seconds=9.0)
     results = [*make_repeats(make_cell(), 0.1, 0.1), *make_repeats(longer, 0.1, 0.1)]
     assert len(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)) == 1
@@ -58,12 +56,12 @@ def test_a_different_protocol_does_not_keep_cells_apart(collect):
 @pytest.mark.parametrize(
     "changes", [{"batch_size": 1}, {"input_size": 64}, {"model": "resnet18"}, {"phase": "infer"}, {"seed": 1}]
 )
-def test_cells_that_do_other_work_are_not_compared(collect, changes):
+def test_cells_that_do_other_work_are_not_compared(collect: Collect, changes: dict[str, Any]) -> None:
     results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow", **changes), 0.1)]
     assert len(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)) == 0
 
 
-def test_frameworks_on_different_hardware_are_named_and_not_compared(collect):
+def test_frameworks_on_different_hardware_are_named_and_not_compared(collect: Collect) -> None:
     other = make_environment(cpu_model="AMD EPYC")
     results = [
         *make_repeats(make_cell(), 0.1),
@@ -74,7 +72,7 @@ def test_frameworks_on_different_hardware_are_named_and_not_compared(collect):
     assert pd.isna(row["ratio"])
 
 
-def test_frameworks_are_compared_where_they_share_hardware_and_only_there(collect):
+def test_frameworks_are_compared_where_they_share_hardware_and_only_there(collect: Collect) -> None:
     other = make_environment(cpu_model="AMD EPYC")
     results = [
         make_result(repeat=1),
@@ -86,13 +84,13 @@ def test_frameworks_are_compared_where_they_share_hardware_and_only_there(collec
     assert row["cpu_model_subject"] == "Intel(R) Xeon(R) CPU @ 2.20GHz"
 
 
-def test_a_pair_with_a_side_that_failed_says_so(collect):
+def test_a_pair_with_a_side_that_failed_says_so(collect: Collect) -> None:
     results = [*make_repeats(make_cell(), 0.1), make_failed_result(make_cell(framework="tensorflow"), status="oom")]
     (row,) = compare_cells(summarize_cells(collect(*results, repeats=1)), FRAMEWORKS).to_dict("records")
     assert row["verdict"] == "not compared: no ok repeat of TensorFlow"
 
 
-def test_the_speedup_is_cpu_time_over_gpu_time_and_names_both(collect):
+def test_the_speedup_is_cpu_time_over_gpu_time_and_names_both(collect: Collect) -> None:
     environment = make_environment(gpus=(make_gpu(name="NVIDIA H100"),), num_threads=16)
     results = [
         *make_repeats(make_cell(), 0.4, 0.4, 0.4),
@@ -104,7 +102,7 @@ def test_the_speedup_is_cpu_time_over_gpu_time_and_names_both(collect):
     assert (row["num_threads_reference"], row["gpu_name_subject"]) == (2, "NVIDIA H100")
 
 
-def test_devices_are_compared_within_one_framework_and_mode(collect):
+def test_devices_are_compared_within_one_framework_and_mode(collect: Collect) -> None:
     results = [*make_repeats(make_cell(), 0.4), *make_repeats(make_cell(device="gpu", framework="tensorflow"), 0.01)]
     assert len(compare_cells(summarize_cells(collect(*results)), DEVICES)) == 0
 
@@ -119,19 +117,19 @@ def test_devices_are_compared_within_one_framework_and_mode(collect):
         (0.95, 0.02, "no difference shown"),
     ],
 )
-def test_a_verdict_is_given_only_where_the_interval_excludes_1(center, error, verdict):
+def test_a_verdict_is_given_only_where_the_interval_excludes_1(center: float, error: float, verdict: str) -> None:
     ratio = Estimate(center=center, log_standard_error=error, degrees_of_freedom=4)
     assert describe_ratio(ratio, subject="TensorFlow") == verdict
 
 
-def test_without_an_interval_there_is_no_verdict(collect):
+def test_without_an_interval_there_is_no_verdict(collect: Collect) -> None:
     results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow"), 0.9)]
     (row,) = compare_cells(summarize_cells(collect(*results, repeats=1)), FRAMEWORKS).to_dict("records")
     assert row["verdict"] == "no verdict: one repeat, no interval"
     assert row["ratio"] == pytest.approx(9.0)
 
 
-def test_jax_is_compared_with_pytorch_too(collect):
+def test_jax_is_compared_with_pytorch_too(collect: Collect) -> None:
     cells = [make_cell(mode="compiled"), make_cell(framework="jax", mode="compiled")]
     versions = ({"torch": "2.11.0"}, {"jax": "0.11.2"})
     results = [
@@ -151,14 +149,16 @@ def test_jax_is_compared_with_pytorch_too(collect):
         (PRECISIONS, {"precision": "bf16"}, "bf16 is 4.00x faster (4.00 to 4.00)"),
     ],
 )
-def test_mode_and_precision_are_worth_the_slower_time_over_the_faster(collect, comparison, changes, verdict):
+def test_mode_and_precision_are_worth_the_slower_time_over_the_faster(
+    collect: Collect, comparison: Comparison, changes: dict[str, Any], verdict: str
+) -> None:
     plain, changed = make_cell(device="gpu"), make_cell(device="gpu", **changes)
     results = [*make_repeats(plain, 0.4, 0.4, 0.4), *make_repeats(changed, 0.1, 0.1, 0.1)]
     (row,) = compare_cells(summarize_cells(collect(*results)), comparison).to_dict("records")
     assert (row["ratio"], row["verdict"]) == (pytest.approx(4.0), verdict)
 
 
-def test_tensorflows_three_modes_make_three_pairs(collect):
+def test_tensorflows_three_modes_make_three_pairs(collect: Collect) -> None:
     cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph", "compiled")]
     results = [result for cell in cells for result in make_repeats(cell, 0.1)]
     rows = compare_cells(summarize_cells(collect(*results)), MODES)
@@ -169,7 +169,7 @@ def test_tensorflows_three_modes_make_three_pairs(collect):
     }
 
 
-def test_a_side_whose_clocks_nobody_saw_is_compared_and_the_note_says_so(collect):
+def test_a_side_whose_clocks_nobody_saw_is_compared_and_the_note_says_so(collect: Collect) -> None:
     unseen = Validity(verdict="valid", reasons=(), unchecked=("clocks of the GPU not observed",))
     results = [
         *make_repeats(make_cell(device="gpu"), 0.1, 0.1),
@@ -179,7 +179,7 @@ def test_a_side_whose_clocks_nobody_saw_is_compared_and_the_note_says_so(collect
     assert (row["ratio"], row["note"]) == (pytest.approx(2.0), "TensorFlow: clocks of the GPU not observed")
 
 
-def test_models_without_classes_are_paired(collect):
+def test_models_without_classes_are_paired(collect: Collect) -> None:
     cells = [
         make_cell(model="matmul", phase="infer", batch_size=1, num_classes=None, device=device)
         for device in ("cpu", "gpu")
@@ -188,12 +188,12 @@ def test_models_without_classes_are_paired(collect):
     assert len(compare_cells(summarize_cells(collect(*results)), DEVICES)) == 1
 
 
-def make_noisy_pair():
+def make_noisy_pair() -> list[Result]:
     noisy = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity("noisy"))
     return [*make_repeats(make_cell(), 0.1, 0.1), *noisy]
 
 
-def test_a_side_without_a_valid_repeat_leaves_the_pair_out_and_says_why(collect):
+def test_a_side_without_a_valid_repeat_leaves_the_pair_out_and_says_why(collect: Collect) -> None:
     pairs = compare_cells(summarize_cells(collect(*make_noisy_pair(), repeats=2)), FRAMEWORKS)
     (row,) = pairs.to_dict("records")
     assert pd.isna(row["ratio"])
@@ -201,7 +201,7 @@ def test_a_side_without_a_valid_repeat_leaves_the_pair_out_and_says_why(collect)
     assert count_left_out([pairs]) == "1 of 1 pairs are left out: 1 as no repeat of TensorFlow is valid."
 
 
-def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(collect):
+def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(collect: Collect) -> None:
     summary = summarize_cells(collect(*make_noisy_pair(), repeats=2))
     pairs = compare_cells(summary, FRAMEWORKS, include_invalid=True)
     (row,) = pairs.to_dict("records")
@@ -210,7 +210,7 @@ def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(co
     assert count_left_out([pairs]) == ""
 
 
-def collect_apart(tmp_path, *, gpu_version="2.11.0+cu128"):
+def collect_apart(tmp_path: Path, *, gpu_version: str = "2.11.0+cu128") -> list[Collection]:
     """A run on the CPU and a run on the GPU of one host."""
     environment = make_environment(gpus=(make_gpu(),), versions={"torch": gpu_version, "numpy": "2.3.5"})
     runs = {
@@ -220,19 +220,19 @@ def collect_apart(tmp_path, *, gpu_version="2.11.0+cu128"):
     return [collect_results(tmp_path, *results, run_id=run_id) for run_id, results in runs.items()]
 
 
-def test_devices_are_compared_across_runs(tmp_path):
+def test_devices_are_compared_across_runs(tmp_path: Path) -> None:
     (row,) = compare_cells(summarize_collections(collect_apart(tmp_path)), DEVICES).to_dict("records")
     assert row["ratio"] == pytest.approx(4.0)
     assert row["note"].endswith("of two runs, gpu-run and cpu-run")
 
 
-def test_devices_are_not_compared_across_versions_of_the_framework(tmp_path):
+def test_devices_are_not_compared_across_versions_of_the_framework(tmp_path: Path) -> None:
     summary = summarize_collections(collect_apart(tmp_path, gpu_version="2.12.0"))
     (row,) = compare_cells(summary, DEVICES).to_dict("records")
     assert row["verdict"] == "not compared: the framework's versions differ, 2.12.0 and 2.11.0"
 
 
-def test_a_pair_within_a_run_is_preferred_to_the_same_pair_across_runs(tmp_path):
+def test_a_pair_within_a_run_is_preferred_to_the_same_pair_across_runs(tmp_path: Path) -> None:
     cells = (make_cell(), make_cell(framework="tensorflow"))
     runs = [
         collect_results(

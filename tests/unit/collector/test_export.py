@@ -1,5 +1,7 @@
 """Tables written to files."""
 
+from pathlib import Path
+
 import pandas as pd
 
 from collector.export import write_collection
@@ -10,7 +12,7 @@ from factories import (
 from measured_runs import collect_results
 
 
-def test_written_tables_read_back_as_they_were(tmp_path):
+def test_written_tables_read_back_as_they_were(tmp_path: Path) -> None:
     results = [make_result(), make_failed_result(repeat=2, stderr_tail='a,"b"\nc')]
     collection = collect_results(tmp_path / "store", *results)
     paths = write_collection(collection, tmp_path / "new" / "tables")

@@ -6,6 +6,7 @@ from collector.units import (
     MIB,
     MILLISECOND,
     TFLOPS,
+    Unit,
     choose_memory_unit,
     choose_rate_unit,
     format_duration,
@@ -34,31 +35,31 @@ from collector.units import (
         (float("inf"), "inf"),
     ],
 )
-def test_numbers_have_three_significant_digits(value, text):
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
     assert format_significant(value) == text
 
 
 @pytest.mark.parametrize("value", [None, float("nan")])
-def test_a_missing_number_is_a_dash(value):
+def test_a_missing_number_is_a_dash(value: float | None) -> None:
     assert format_number(value, MILLISECOND) == "–"
     assert format_interval(1.0, value, MILLISECOND) == "–"
 
 
-def test_seconds_are_shown_in_milliseconds():
+def test_seconds_are_shown_in_milliseconds() -> None:
     assert format_interval(0.636, 0.64, MILLISECOND) == "636 to 640"
 
 
 @pytest.mark.parametrize(("largest", "unit"), [(2**30, GIB), (2**30 - 1, MIB), (0, MIB)])
-def test_memory_is_shown_in_the_unit_of_the_largest(largest, unit):
+def test_memory_is_shown_in_the_unit_of_the_largest(largest: float, unit: Unit) -> None:
     assert choose_memory_unit([largest, 5]) == unit
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(41.4, "41 s"), (59.6, "1 min 0 s"), (252, "4 min 12 s"), (7500, "2 h 5 min")]
 )
-def test_durations_are_in_words(seconds, text):
+def test_durations_are_in_words(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 
 
-def test_a_column_of_rates_is_in_tflops_from_one_on():
+def test_a_column_of_rates_is_in_tflops_from_one_on() -> None:
     assert (choose_rate_unit([9e11, 1e9]), choose_rate_unit([1e9, 1e12])) == (GFLOPS, TFLOPS)

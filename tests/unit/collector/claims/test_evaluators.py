@@ -1,5 +1,7 @@
 """All claims of a run together, and those that no run can decide."""
 
+from pathlib import Path
+
 from collector.claims.page import evaluate_claims, find_claim_results
 from collector.claims.study import load_study
 from collector.forecast.fit import fit_forecast
@@ -10,7 +12,7 @@ from measured_runs import collect_results, make_repeats
 from study_runs import IMPLAUSIBLE, IMPOSSIBLE, VGG16, evaluate, make_devices, make_latencies
 
 
-def test_without_runs_arithmetic_alone_decides(tmp_path):
+def test_without_runs_arithmetic_alone_decides(tmp_path: Path) -> None:
     claim_results = evaluate(tmp_path, *make_repeats(make_cell(model="resnet18", batch_size=1), 0.1))
     assert {name: result.verdict for name, result in claim_results.items()} == {
         "speedup-conv6": "not tested here",
@@ -32,7 +34,7 @@ def test_without_runs_arithmetic_alone_decides(tmp_path):
     assert "6 of them even if" in claim_results["table"].reason
 
 
-def test_the_projection_of_memory_is_replayed_from_what_was_known(tmp_path):
+def test_the_projection_of_memory_is_replayed_from_what_was_known(tmp_path: Path) -> None:
     forecast = fit_forecast(load_gpu_table(None), year=2030)
     summary = summarize_cells(collect_results(tmp_path, *make_devices(9.0, 0.1)))
     claim_results = evaluate_claims(summary, forecast=forecast)
@@ -40,7 +42,7 @@ def test_the_projection_of_memory_is_replayed_from_what_was_known(tmp_path):
     assert any(line.startswith("polynomial 2, fitted on GPUs up to 2022:") for line in memory.arithmetic)
 
 
-def test_energy_gains_are_shown_beside_speedups(tmp_path):
+def test_energy_gains_are_shown_beside_speedups(tmp_path: Path) -> None:
     result = evaluate(tmp_path, *make_devices(9.0, 0.1, **VGG16))["energy"]
     # two vCPUs at 8 W, a T4 at 70 W: 116 * 8 / 70
     assert (
@@ -52,7 +54,7 @@ def test_energy_gains_are_shown_beside_speedups(tmp_path):
     assert "10.0 J a sample by the CPU's whole sockets, 0.0938 J by the GPU, a ratio of 107" in line
 
 
-def test_rows_without_a_valid_repeat_decide_nothing_unless_asked(tmp_path):
+def test_rows_without_a_valid_repeat_decide_nothing_unless_asked(tmp_path: Path) -> None:
     results = make_latencies(0.85)
     noisy = [result.model_copy(update={"validity": make_validity("noisy")}) for result in results]
     summary = summarize_cells(collect_results(tmp_path, *noisy))
@@ -61,7 +63,7 @@ def test_rows_without_a_valid_repeat_decide_nothing_unless_asked(tmp_path):
     assert (without[index].verdict, included[index].verdict) == ("not tested here", "reproduced")
 
 
-def test_a_run_that_bears_on_no_claim_has_no_results(tmp_path):
+def test_a_run_that_bears_on_no_claim_has_no_results(tmp_path: Path) -> None:
     assert (
         find_claim_results(summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1))), forecast=None)
         == ()

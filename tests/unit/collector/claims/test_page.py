@@ -1,5 +1,7 @@
 """The page of claims in Markdown."""
 
+from pathlib import Path
+
 from collector.claims.page import write_claims_page
 from collector.claims.study import load_study
 from factories import make_environment, make_gpu
@@ -7,7 +9,7 @@ from measured_runs import collect_results
 from study_runs import HOST, make_devices, make_latencies
 
 
-def test_the_page_holds_every_claim_its_verdict_and_the_runs(tmp_path):
+def test_the_page_holds_every_claim_its_verdict_and_the_runs(tmp_path: Path) -> None:
     page = tmp_path / "new" / "claims.md"
     gpu_run = collect_results(tmp_path, *(r for r in make_devices(9.0, 0.1) if r.cell.device == "gpu"))
     cpu = [r.model_copy(update={"run_id": "cpu-run"}) for r in make_devices(9.0, 0.1) if r.cell.device == "cpu"]
@@ -21,13 +23,13 @@ def test_the_page_holds_every_claim_its_verdict_and_the_runs(tmp_path):
     assert "fewer than 3 valid repeats" not in text
 
 
-def test_the_page_warns_of_cells_with_few_repeats(tmp_path):
+def test_the_page_warns_of_cells_with_few_repeats(tmp_path: Path) -> None:
     page = tmp_path / "claims.md"
     write_claims_page([collect_results(tmp_path, *make_devices(9.0, 0.1), *make_latencies(0.85))], page)
     assert "2 of the 4 cells of the study's models at fp32 have fewer than 3 valid repeats" in page.read_text()
 
 
-def test_text_of_results_is_no_markup_on_the_page(tmp_path):
+def test_text_of_results_is_no_markup_on_the_page(tmp_path: Path) -> None:
     hostile = make_environment(gpus=(make_gpu(name="<b>*H100* | [x](y)"),), versions=HOST.versions)
     page = tmp_path / "claims.md"
     write_claims_page([collect_results(tmp_path, *make_devices(9.0, 0.1, hostile))], page)

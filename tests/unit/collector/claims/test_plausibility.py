@@ -3,8 +3,11 @@
 import pandas as pd
 import pytest
 
+from bench.registry import Device, Phase
+from bench.schema import Framework
 from collector.claims.measurements import count_flops
 from collector.claims.plausibility import (
+    Rate,
     compute_latency_gains,
     describe_algorithm_caveat,
     describe_bound,
@@ -14,7 +17,13 @@ from collector.claims.plausibility import (
 from collector.claims.study import load_study
 
 
-def find_rates(model, framework, device, phase, counted=None):
+def find_rates(
+    model: str,
+    framework: Framework,
+    device: Device,
+    phase: Phase,
+    counted: dict[tuple[str, int, Phase], float] | None = None,
+) -> tuple[Rate, ...]:
     study = load_study()
     return imply_rates(study, study.find_entry(model, framework, device, phase), counted or {})
 
@@ -32,7 +41,7 @@ def find_rates(model, framework, device, phase, counted=None):
         ("cyclegan", "gpu", "infer", 2 * 49.55e9 / 0.00463),
     ],
 )
-def test_a_time_implies_a_rate(model, device, phase, flops_per_second):
+def test_a_time_implies_a_rate(model: str, device: Device, phase: Phase, flops_per_second: float) -> None:
     (rate,) = find_rates(model, "tensorflow", device, phase)
     assert rate.flops_per_second == pytest.approx(flops_per_second, rel=1e-9)
 
@@ -46,12 +55,14 @@ def test_a_time_implies_a_rate(model, device, phase, flops_per_second):
         ("vgg16", "cpu", "infer", 357.8),  # 710 GFLOP/s
     ],
 )
-def test_a_rate_is_a_share_of_what_bounds_the_stated_device(model, device, phase, percent):
+def test_a_rate_is_a_share_of_what_bounds_the_stated_device(
+    model: str, device: Device, phase: Phase, percent: float
+) -> None:
     (rate,) = find_rates(model, "tensorflow", device, phase)
     assert 100 * rate.share_of_bound == pytest.approx(percent, abs=0.1)
 
 
-def test_conv6_is_read_at_both_sizes_and_possible_at_one():
+def test_conv6_is_read_at_both_sizes_and_possible_at_one() -> None:
     large, small = find_rates("conv6", "tensorflow", "gpu", "train")
     assert (large.input_size, small.input_size) == (224, 32)
     assert large.flops_per_second / 1e12 == pytest.approx(20.3, abs=0.05)  # 3 * 2 * 7.54e9 * 64 / 0.14267
@@ -59,7 +70,7 @@ def test_conv6_is_read_at_both_sizes_and_possible_at_one():
     assert (large.plausibility, small.plausibility) == ("impossible", "possible")  # 2.49 and 0.05 times 8.1
 
 
-def test_of_the_28_times_six_are_impossible_and_four_implausible():
+def test_of_the_28_times_six_are_impossible_and_four_implausible() -> None:
     found = {
         (rate.entry.model, rate.entry.framework, rate.entry.device, rate.entry.phase): rate.plausibility
         for rate in list_beyond_bound(load_study(), {})
@@ -79,35 +90,36 @@ def test_of_the_28_times_six_are_impossible_and_four_implausible():
     assert len(load_study().table) == 28
 
 
-def test_the_cpus_likely_peak_is_not_its_bound():
+def test_the_cpus_likely_peak_is_not_its_bound() -> None:
     sentence = describe_bound(load_study().cpu)
     assert load_study().cpu.bound_flops_per_second == pytest.approx(2 * 16 * 2 * 3.1e9)
     assert "is taken as 198 GFLOP/s" in sentence
     assert sentence.endswith("its likely peak is 70.0 to 128 GFLOP/s")
 
 
-def test_the_15_percent_is_not_in_the_studys_table():
+def test_the_15_percent_is_not_in_the_studys_table() -> None:
     gains = compute_latency_gains(load_study())
     expected = {"conv6": 0.186, "vgg16": 0.064, "resnet18": 0.098, "cyclegan": 0.061}
     assert {model: round(gain, 3) for model, gain in gains.items()} == expected
     assert sum(gains.values()) / 4 == pytest.approx(0.1025, abs=5e-5)
 
 
-def test_the_tables_times_give_the_claimed_speedups():
+def test_the_tables_times_give_the_claimed_speedups() -> None:
     study = load_study()
     for claim in study.claims:
         if claim.kind == "speedup":
+            assert claim.model is not None
             cpu, gpu = (study.find_entry(claim.model, "tensorflow", device, "train") for device in ("cpu", "gpu"))
             assert round(cpu.milliseconds / gpu.milliseconds) == claim.figure
 
 
-def test_operations_that_a_run_counted_replace_the_studys():
+def test_operations_that_a_run_counted_replace_the_studys() -> None:
     (rate,) = find_rates("vgg16", "tensorflow", "gpu", "train", {("vgg16", 224, "train"): 1e9})
     assert rate.flops_per_second == pytest.approx(64e9 / 0.60354)
     assert rate.is_counted
 
 
-def test_of_several_counts_of_one_work_the_fewest_operations_count():
+def test_of_several_counts_of_one_work_the_fewest_operations_count() -> None:
     rows = pd.DataFrame(
         {
             "model": "vgg16",
@@ -120,7 +132,7 @@ def test_of_several_counts_of_one_work_the_fewest_operations_count():
     assert count_flops(rows) == {("vgg16", 224, "train"): 5.0}
 
 
-def test_the_caveat_names_the_algorithm_and_what_is_left_to_it():
+def test_the_caveat_names_the_algorithm_and_what_is_left_to_it() -> None:
     (training,) = find_rates("vgg16", "tensorflow", "gpu", "train")
     (inference,) = find_rates("vgg16", "tensorflow", "gpu", "infer")
     (small,) = find_rates("resnet18", "tensorflow", "gpu", "train")

@@ -1,13 +1,17 @@
 """The claims of GPU over CPU."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from bench.schema import Environment
 from factories import make_cell, make_environment, make_validity
 from measured_runs import make_repeats
 from study_runs import IMPLAUSIBLE, IMPOSSIBLE, T4, VGG16, VGG16_FLOPS, XEON, evaluate, make_devices
 
 
-def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path):
+def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path: Path) -> None:
     eager = make_devices(8.0, 0.1, framework="pytorch", mode="eager")
     result = evaluate(tmp_path, *eager, *make_devices(9.0, 0.1))["speedup-conv6"]
     assert result.verdict == "not tested here"
@@ -21,7 +25,7 @@ def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path):
     assert "PyTorch eager" in second
 
 
-def test_the_nearest_speedup_stands_beside_what_arithmetic_says(tmp_path):
+def test_the_nearest_speedup_stands_beside_what_arithmetic_says(tmp_path: Path) -> None:
     result = evaluate(tmp_path, *make_devices(9.0, 0.1, flops_per_step=VGG16_FLOPS, **VGG16))["speedup-vgg16"]
     assert result.verdict == IMPLAUSIBLE
     assert "TensorFlow graph at 224 px 90.0 times" in result.reason
@@ -36,19 +40,21 @@ def test_the_nearest_speedup_stands_beside_what_arithmetic_says(tmp_path):
         ((20.0, 24.6, 30.0), "not decided", "times (too wide to decide, across an edge of the band)"),
     ],
 )
-def test_a_speedup_on_the_stated_hardware_is_decided_by_its_whole_interval(tmp_path, seconds, verdict, words):
+def test_a_speedup_on_the_stated_hardware_is_decided_by_its_whole_interval(
+    tmp_path: Path, seconds: float | tuple[float, ...], verdict: str, words: str
+) -> None:
     result = evaluate(tmp_path, *make_devices(seconds, 0.1, T4, XEON))["speedup-conv6"]
     assert result.verdict == verdict
     assert words in result.reason
     assert "the band 221 to 271 times" in result.reason
 
 
-def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithmetic(tmp_path):
+def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithmetic(tmp_path: Path) -> None:
     results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=VGG16_FLOPS, **VGG16)
     assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == "reproduced"
 
 
-def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path):
+def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> None:
     results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=2 * VGG16_FLOPS, **VGG16)
     assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 2.44 times the T4's peak
 
@@ -60,7 +66,7 @@ def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path):
         make_environment(cpu_model="AMD EPYC 7B12", versions=T4.versions),
     ],
 )
-def test_the_stated_cpu_is_a_xeon_with_two_threads(tmp_path, host):
+def test_the_stated_cpu_is_a_xeon_with_two_threads(tmp_path: Path, host: Environment) -> None:
     result = evaluate(tmp_path, *make_devices(24.0, 0.1, T4, host))["speedup-conv6"]
     assert result.verdict == "not tested here"
     assert "measured here is other hardware" in result.reason
@@ -76,14 +82,14 @@ def test_the_stated_cpu_is_a_xeon_with_two_threads(tmp_path, host):
         {"framework": "pytorch", "mode": "eager"},
     ],
 )
-def test_only_the_studys_own_configuration_decides(tmp_path, fields):
+def test_only_the_studys_own_configuration_decides(tmp_path: Path, fields: dict[str, Any]) -> None:
     result = evaluate(tmp_path, *make_devices(24.6, 0.1, T4, XEON, **fields))["speedup-conv6"]
     assert result.verdict == "not tested here"
     assert "measured here is other work than the study's" in result.reason
     assert len(result.measured) == 1
 
 
-def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path):
+def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path: Path) -> None:
     single = evaluate(tmp_path / "single", *make_devices((24.6,), 0.1, T4, XEON))["speedup-conv6"]
     invalid = [
         result.model_copy(update={"validity": make_validity("noisy")}) for result in make_devices(24.6, 0.1, T4, XEON)

@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import UserError
 from collector.forecast.gpu_table import load_gpu_table
-from memory_tables import GOOD_ROW, HEADER
+from memory_tables import GOOD_ROW, HEADER, read_row
 
 # Epoch's name for each of our rows that its file holds with a memory or a date.
 EPOCH_NAMES = {
@@ -67,7 +67,7 @@ EPOCH_DIFFERENCES = {
 }
 
 
-def test_shipped_table_covers_every_year_with_named_and_sourced_gpus():
+def test_shipped_table_covers_every_year_with_named_and_sourced_gpus() -> None:
     table = load_gpu_table()
     assert len(table) >= 40
     assert set(table["year"]) == set(range(2008, 2027))
@@ -75,14 +75,14 @@ def test_shipped_table_covers_every_year_with_named_and_sourced_gpus():
     assert table["source"].str.len().min() > 20
 
 
-def test_release_becomes_the_decimal_year_at_the_middle_of_its_month():
-    t4 = load_gpu_table().set_index("name").loc["Tesla T4"]
+def test_release_becomes_the_decimal_year_at_the_middle_of_its_month() -> None:
+    t4 = read_row(load_gpu_table().set_index("name"), "Tesla T4")
     assert t4["memory_gb"] == 16.0
     assert t4["year"] == 2018
     assert t4["date"] == pytest.approx(2018 + 8.5 / 12)
 
 
-def test_own_table_may_hold_further_columns_and_a_byte_order_mark(tmp_path):
+def test_own_table_may_hold_further_columns_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text(f"{HEADER},price\n{GOOD_ROW},2299\n", encoding="utf-8-sig")
     assert load_gpu_table(path)["name"].tolist() == ["Tesla T4"]
@@ -109,7 +109,7 @@ def test_own_table_may_hold_further_columns_and_a_byte_order_mark(tmp_path):
         (f'{HEADER}\nX,AMD,2019-01,8,datacenter,"never closed\n', ["not a CSV file"]),
     ],
 )
-def test_faulty_table_is_refused_with_file_line_and_column(tmp_path, content, words):
+def test_faulty_table_is_refused_with_file_line_and_column(tmp_path: Path, content: str, words: list[str]) -> None:
     path = tmp_path / "own.csv"
     path.write_text(content)
     with pytest.raises(UserError) as caught:
@@ -117,7 +117,7 @@ def test_faulty_table_is_refused_with_file_line_and_column(tmp_path, content, wo
     assert [word for word in [str(path), *words] if word not in str(caught.value)] == []
 
 
-def test_table_that_cannot_be_read_is_refused_by_name(tmp_path):
+def test_table_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00")
     for path, words in [(tmp_path / "none.csv", "No such file"), (tmp_path, "directory"), (binary, "UTF-8")]:
@@ -142,13 +142,13 @@ def describe_difference(row: pd.Series, epoch: pd.Series) -> str | None:
 
 
 @pytest.mark.skipif(not find_epoch_file().exists(), reason=f"no {find_epoch_file().name}: see docs/forecast.md")
-def test_shipped_table_agrees_with_epoch_but_for_the_differences_explained():
+def test_shipped_table_agrees_with_epoch_but_for_the_differences_explained() -> None:
     epoch = pd.read_csv(find_epoch_file()).set_index("Hardware name")
     table = load_gpu_table().set_index("name")
     differences = {
         ours: difference
         for ours, theirs in EPOCH_NAMES.items()
-        if (difference := describe_difference(table.loc[ours], epoch.loc[theirs]))
+        if (difference := describe_difference(read_row(table, ours), read_row(epoch, theirs)))
     }
     assert set(differences) == set(EPOCH_DIFFERENCES), differences
     kinds = {name: text.split(":")[0] for name, text in EPOCH_DIFFERENCES.items()}

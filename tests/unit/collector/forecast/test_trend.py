@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from collector.forecast.trend import CANDIDATES, LOG_LINEAR, measure_doubling, predict_memory
+from collector.forecast.trend import CANDIDATES, LOG_LINEAR, Candidate, measure_doubling, predict_memory
 from memory_tables import make_noisy_table
 
 
@@ -27,10 +27,10 @@ def predict_closed_form(
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
-def test_prediction_and_interval_agree_with_the_closed_form(candidate):
+def test_prediction_and_interval_agree_with_the_closed_form(candidate: Candidate) -> None:
     table = make_noisy_table()
     response = np.log2(table["memory_gb"].to_numpy()) if candidate.in_log2 else table["memory_gb"].to_numpy()
-    expected = predict_closed_form(table, candidate.degree, 2027.5, response)
+    expected: tuple[float, ...] = predict_closed_form(table, candidate.degree, 2027.5, response)
     if candidate.in_log2:
         expected = tuple(2**value for value in expected)
     row = predict_memory(candidate, table, np.array([2027.5])).iloc[0]
@@ -38,7 +38,7 @@ def test_prediction_and_interval_agree_with_the_closed_form(candidate):
     assert prediction == pytest.approx(expected, rel=1e-6)
 
 
-def test_doubling_time_agrees_with_the_closed_form():
+def test_doubling_time_agrees_with_the_closed_form() -> None:
     table = make_noisy_table()
     line = stats.linregress(table["date"], np.log2(table["memory_gb"]))
     reach = stats.t.ppf(0.975, len(table) - 2) * line.stderr
@@ -49,7 +49,7 @@ def test_doubling_time_agrees_with_the_closed_form():
 
 
 @pytest.mark.parametrize("candidate", [CANDIDATES[0], LOG_LINEAR], ids=lambda candidate: candidate.name)
-def test_95_percent_intervals_hold_95_percent_of_new_observations(candidate):
+def test_95_percent_intervals_hold_95_percent_of_new_observations(candidate: Candidate) -> None:
     rng = np.random.default_rng(20260101)
     dates, ahead = np.arange(2010, 2025) + 0.5, np.array([2028.5])
     trials, held = 400, 0

@@ -1,6 +1,8 @@
 """Reports that several modules of tests read."""
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -10,14 +12,16 @@ from collector.forecast.gpu_table import load_gpu_table
 from factories import RUN_ID, make_cell
 from report_pages import make_full_run, put_and_render
 
+Render = Callable[..., Path]
+
 
 @pytest.fixture
-def render(tmp_path):
+def render(tmp_path: Path) -> Render:
     return partial(put_and_render, tmp_path)
 
 
 @pytest.fixture(scope="session")
-def full_report(tmp_path_factory):
+def full_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a run that has something for every section."""
     left_out = LeftOutCell(cell=make_cell(model="resnet18", device="gpu"), reason="no NVIDIA GPU is visible")
     return put_and_render(

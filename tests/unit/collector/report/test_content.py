@@ -1,5 +1,8 @@
 """What the report says of a run."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
 from factories import (
@@ -11,8 +14,10 @@ from factories import (
 )
 from report_pages import Page, read_words
 
+Render = Callable[..., Path]
 
-def test_the_sections_stand_in_order_of_use(full_report):
+
+def test_the_sections_stand_in_order_of_use(full_report: Path) -> None:
     assert Page(full_report.read_text()).headings == [
         "Step times",
         "Plots",
@@ -30,13 +35,13 @@ def test_the_sections_stand_in_order_of_use(full_report):
     ]
 
 
-def test_the_first_sentence_counts_what_ended_how(full_report):
+def test_the_first_sentence_counts_what_ended_how(full_report: Path) -> None:
     assert "21 of 24 planned repeats ended ok, in 8 cells. The others: 1 failed, 1 oom, 1 missing." in read_words(
         full_report
     )
 
 
-def test_failures_left_out_cells_and_skipped_documents_show_their_reasons(full_report):
+def test_failures_left_out_cells_and_skipped_documents_show_their_reasons(full_report: Path) -> None:
     words = read_words(full_report)
     for text in ("ValueError: wrong shape", "line 31", "3 GiB asked for", "no result was found"):
         assert text in words
@@ -45,7 +50,7 @@ def test_failures_left_out_cells_and_skipped_documents_show_their_reasons(full_r
     assert "the key is not one of a result" in words
 
 
-def test_every_question_that_the_data_answer_has_a_plot(full_report):
+def test_every_question_that_the_data_answer_has_a_plot(full_report: Path) -> None:
     words = read_words(full_report)
     for question in (
         "How fast is each cell?",
@@ -58,7 +63,7 @@ def test_every_question_that_the_data_answer_has_a_plot(full_report):
         assert f"<h3>{question}</h3>" in words
 
 
-def test_what_is_not_there_has_no_section_and_no_plot(render):
+def test_what_is_not_there_has_no_section_and_no_plot(render: Render) -> None:
     page = render(*(make_result(repeat=repeat) for repeat in (1, 2, 3)))
     assert Page(page.read_text()).headings == [
         "Step times",
@@ -73,13 +78,13 @@ def test_what_is_not_there_has_no_section_and_no_plot(render):
     assert 'class="warnings"' not in words
 
 
-def test_a_run_of_which_nothing_ended_ok_has_a_report(render):
+def test_a_run_of_which_nothing_ended_ok_has_a_report(render: Render) -> None:
     path = render(make_failed_result(status="timeout", message="no result after 600 s"), repeats=2)
     assert "0 of 2 planned repeats ended ok, in 1 cell. The others: 1 timeout, 1 missing." in read_words(path)
     assert Page(path.read_text()).headings == ["Step times", "Failures", "How it was measured"]
 
 
-def test_a_cell_in_two_environments_is_named_with_what_differs(render):
+def test_a_cell_in_two_environments_is_named_with_what_differs(render: Render) -> None:
     path = render(make_result(repeat=1), make_result(repeat=2, environment=make_environment(num_threads=1)), repeats=2)
     assert (
         "conv6 train, CPU, batch 64, 32 px, PyTorch eager ran in 2 environments, one row each; they differ in threads."
@@ -87,7 +92,7 @@ def test_a_cell_in_two_environments_is_named_with_what_differs(render):
     )
 
 
-def test_the_forecast_says_where_a_candidate_gives_none(render):
+def test_the_forecast_says_where_a_candidate_gives_none(render: Render) -> None:
     table = load_gpu_table(None)
     falling = table.assign(memory_gb=[max(1.0, 300.0 - 15 * (year - 2008)) for year in table["year"]])
     falling.attrs = table.attrs
@@ -96,7 +101,7 @@ def test_the_forecast_says_where_a_candidate_gives_none(render):
     assert "polynomial 2: no forecast; polynomial 2 would give -180 GB for 2040" in words
 
 
-def test_a_wide_matrix_is_drawn_in_part_and_says_so(render):
+def test_a_wide_matrix_is_drawn_in_part_and_says_so(render: Render) -> None:
     cells = [make_cell(batch_size=size) for size in range(1, 27)]
     path = render(*(make_result(cell) for cell in cells), repeats=1)
     words = read_words(path)
@@ -105,7 +110,7 @@ def test_a_wide_matrix_is_drawn_in_part_and_says_so(render):
     assert words.count("PyTorch eager</th>") / 5 == 26  # step times, memory, parts, roofline, devices
 
 
-def test_many_repeats_with_many_steps_are_drawn_in_part_and_say_so(render):
+def test_many_repeats_with_many_steps_are_drawn_in_part_and_say_so(render: Render) -> None:
     results = [make_result(repeat=repeat, step_seconds=[0.1 + repeat / 1000] * 400) for repeat in range(1, 46)]
     path = render(*results, repeats=45)
     assert "Drawn are 40 of 45 repeats of a cell, from the fastest to the slowest; samples.parquet has all." in (

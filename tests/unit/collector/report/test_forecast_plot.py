@@ -8,7 +8,7 @@ from collector.report.plots.forecast import plot_forecast
 from memory_tables import make_bending_table, make_table
 
 
-def test_plot_names_the_gpus_and_leaves_refused_years_out():
+def test_plot_names_the_gpus_and_leaves_refused_years_out() -> None:
     forecast = fit_forecast(make_bending_table(), year=2026)
     spec = plot_forecast(forecast).to_dict()
     bands, lines, points = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"])
@@ -19,7 +19,7 @@ def test_plot_names_the_gpus_and_leaves_refused_years_out():
     assert spec["width"] == "container"
 
 
-def test_band_that_reaches_zero_is_drawn_to_the_edge_of_the_plot():
+def test_band_that_reaches_zero_is_drawn_to_the_edge_of_the_plot() -> None:
     years = list(range(2008, 2020))
     forecast = fit_forecast(make_table(years, [6.0, 1.0, 7.0, 2.0] * 3), year=2020)
     spec = plot_forecast(forecast).to_dict()
@@ -29,6 +29,6 @@ def test_band_that_reaches_zero_is_drawn_to_the_edge_of_the_plot():
     assert floor_gb in [row["memory_gb"] for row in bands if row["candidate"] == "polynomial 2"]
 
 
-def test_plot_of_the_shipped_table_renders():
+def test_plot_of_the_shipped_table_renders() -> None:
     chart = plot_forecast(fit_forecast(load_gpu_table(), year=2030)).properties(width=300)
     assert vl_convert.vegalite_to_png(chart.to_json()).startswith(b"\x89PNG")

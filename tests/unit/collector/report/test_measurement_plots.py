@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,22 +18,22 @@ from collector.report.plots.measurements import (
     thin_series,
 )
 from collector.report.plots.roofline import plot_roofline
-from collector.report.plots.style import to_spec
+from collector.report.plots.style import AnyChart, to_spec
 from collector.tables.durations import DURATION_TITLES
 
 
-def make_samples(num_warmup, seconds, *, repeat=1):
+def make_samples(num_warmup: int, seconds: list[float], *, repeat: int = 1) -> pd.DataFrame:
     times = [("warmup", index, 9.0) for index in range(num_warmup)]
     times += [("timed", index, value) for index, value in enumerate(seconds)]
     return pd.DataFrame(times, columns=["kind", "index", "seconds"]).assign(repeat=repeat)
 
 
-def list_data(spec):
+def list_data(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of every data set of a chart."""
     return [row for rows in spec["datasets"].values() for row in rows]
 
 
-def test_a_short_series_is_drawn_step_by_step_in_ms_around_the_cut():
+def test_a_short_series_is_drawn_step_by_step_in_ms_around_the_cut() -> None:
     series = thin_series(make_samples(2, [0.1, 0.2]))
     assert list(series[["step", "median"]].itertuples(index=False, name=None)) == [
         (-2, 9000),
@@ -41,7 +43,7 @@ def test_a_short_series_is_drawn_step_by_step_in_ms_around_the_cut():
     ]
 
 
-def test_a_long_series_keeps_its_extremes():
+def test_a_long_series_keeps_its_extremes() -> None:
     seconds = [0.001] * (3 * MAX_POINTS)
     seconds[40] = 0.5
     series = thin_series(make_samples(0, seconds))
@@ -50,7 +52,7 @@ def test_a_long_series_keeps_its_extremes():
     assert series["step"].head(2).to_list() == [1.0, 4.0]  # the middles of steps 0 to 2 and 3 to 5
 
 
-def test_repeats_are_thinned_apart():
+def test_repeats_are_thinned_apart() -> None:
     samples = pd.concat([make_samples(1, [0.1]), make_samples(3, [0.2], repeat=2)])
     series = thin_series(samples)
     assert {key: rows["step"].to_list() for key, rows in series.groupby("repeat")} == {1: [-1, 0], 2: [-3, -2, -1, 0]}
@@ -59,14 +61,14 @@ def test_repeats_are_thinned_apart():
 @pytest.mark.parametrize(
     ("low", "high", "finding"), [(1.1, 1.3, "slower"), (0.7, 0.9, "faster"), (0.9, 1.3, "no difference shown")]
 )
-def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low, high, finding):
+def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low: float, high: float, finding: str) -> None:
     pairs = pd.DataFrame({"name": ["a"], "ratio": [(low + high) / 2], "ratio_low": [low], "ratio_high": [high]})
     spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
     assert {row["finding"] for row in list_data(spec) if "finding" in row} == {finding}
 
 
 @pytest.mark.parametrize(("low", "num_rules"), [(0.2, 1), (float("nan"), 0)])
-def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low, num_rules):
+def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low: float, num_rules: int) -> None:
     rows = pd.DataFrame(
         {
             "variant": ["PyTorch eager"],
@@ -82,7 +84,7 @@ def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low, num
     assert sum(layer["mark"]["type"] == "rule" for layer in spec["layer"]) == num_rules
 
 
-def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them():
+def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them() -> None:
     rows = pd.DataFrame(
         {
             "name": ["a", "b"],
@@ -98,7 +100,7 @@ def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them():
     ]
 
 
-def test_a_share_above_the_peak_is_not_cut_off():
+def test_a_share_above_the_peak_is_not_cut_off() -> None:
     rows = pd.DataFrame({"name": ["a"], "share_of_peak": [2.0], "share_of_roofline": [2.0], "bound": ["arithmetic"]})
     (domain,) = {
         tuple(layer["encoding"]["x"]["scale"]["domain"])
@@ -108,7 +110,7 @@ def test_a_share_above_the_peak_is_not_cut_off():
     assert domain[0] < 100 < 200 < domain[1]
 
 
-def test_rows_are_split_into_panels_that_say_what_their_rows_share():
+def test_rows_are_split_into_panels_that_say_what_their_rows_share() -> None:
     rows = pd.DataFrame(
         {
             "model": ["conv6", "conv6", "matmul"],
@@ -162,31 +164,31 @@ MANY_ROWS = pd.DataFrame(
     ],
     ids=["ratios", "roofline", "phases", "step times"],
 )
-def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot):
+def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot: Callable[[pd.DataFrame], AnyChart]) -> None:
     assert len(list_data(to_spec(plot(MANY_ROWS)))) >= NUM_MANY
 
 
 @pytest.mark.parametrize("num_repeats", [1, 19, 300])
-def test_a_plot_of_the_steps_of_many_repeats_stays_small(num_repeats):
+def test_a_plot_of_the_steps_of_many_repeats_stays_small(num_repeats: int) -> None:
     steps = make_samples(400, [0.1 + index / 1000 for index in range(1000)])
     samples = pd.concat([steps.assign(repeat=repeat) for repeat in range(1, num_repeats + 1)])
     assert len(json.dumps(to_spec(plot_step_series(samples)))) < 400_000
 
 
-def test_of_many_repeats_those_from_the_fastest_to_the_slowest_are_drawn():
+def test_of_many_repeats_those_from_the_fastest_to_the_slowest_are_drawn() -> None:
     medians = pd.Series({repeat: (repeat * 37) % 101 for repeat in range(1, 101)})
-    samples = pd.concat([make_samples(0, [median / 10] * 3, repeat=repeat) for repeat, median in medians.items()])
+    samples = pd.concat([make_samples(0, [medians[repeat] / 10] * 3, repeat=repeat) for repeat in range(1, 101)])
     drawn = choose_repeats(samples)
     assert len(drawn) == MAX_REPEATS
     assert {medians.idxmin(), medians.idxmax()} <= set(drawn)
 
 
-def test_all_repeats_are_drawn_where_they_are_few():
+def test_all_repeats_are_drawn_where_they_are_few() -> None:
     samples = pd.concat([make_samples(1, [0.1], repeat=repeat) for repeat in range(1, MAX_REPEATS + 1)])
     assert choose_repeats(samples) == list(range(1, MAX_REPEATS + 1))
 
 
-def test_of_many_repeats_a_row_of_step_times_shows_the_fastest_and_the_slowest_among_few_circles():
+def test_of_many_repeats_a_row_of_step_times_shows_the_fastest_and_the_slowest_among_few_circles() -> None:
     rows = MANY_ROWS.head(1)
     repeats = pd.DataFrame(
         {

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Callable
 from functools import partial
 from typing import get_type_hints
 
@@ -13,7 +14,7 @@ from collector.tables.comparisons import make_comparison_table
 from collector.tables.table import Table
 
 
-def list_table_makers():
+def list_table_makers() -> set[Callable[..., Table | None]]:
     """The public functions of collector.tables that return a table of a run, or None where it has none."""
     modules = [
         importlib.import_module(f"collector.tables.{info.name}")
@@ -28,26 +29,26 @@ def list_table_makers():
     }
 
 
-def list_placed():
+def list_placed() -> list[Callable[..., Table | None]]:
     """The functions that the sections of the report make their tables with."""
     return [make for section in SECTIONS for make in section.tables]
 
 
-def test_every_table_stands_in_a_section():
+def test_every_table_stands_in_a_section() -> None:
     makers = list_table_makers()
     placed = {make.func if isinstance(make, partial) else make for make in list_placed()}
     assert len(makers) >= 11
     assert makers - placed == set()
 
 
-def test_every_comparison_stands_in_a_section():
+def test_every_comparison_stands_in_a_section() -> None:
     compared = [
         make.args[0] for make in list_placed() if isinstance(make, partial) and make.func is make_comparison_table
     ]
     assert compared == list(COMPARISONS)
 
 
-def test_no_table_stands_in_two_sections_and_no_anchor_is_used_twice():
+def test_no_table_stands_in_two_sections_and_no_anchor_is_used_twice() -> None:
     functions = [make for make in list_placed() if not isinstance(make, partial)]
     assert len(functions) == len(set(functions))
     anchors = [section.anchor for section in SECTIONS]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
@@ -6,15 +8,15 @@ from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_r
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
 
 
-def describe(**overrides):
+def describe(**overrides: Any) -> dict[str, Any]:
     return describe_conditions(make_result(GPU_CELL, **overrides))
 
 
-def test_every_condition_has_a_column():
+def test_every_condition_has_a_column() -> None:
     assert set(describe(validity=make_validity("noisy"))) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
 
 
-def test_power_and_energy_of_the_gpus_of_a_cell_are_summed():
+def test_power_and_energy_of_the_gpus_of_a_cell_are_summed() -> None:
     row = describe(gpu_use=(make_gpu_use(energy_joules=180.0), make_gpu_use(energy_joules=240.0)))
     assert row["gpu_idle_power_watts"] == 20.0
     assert row["gpu_mean_power_watts"] == pytest.approx(140.0)  # 180 / 3 s + 240 / 3 s
@@ -22,12 +24,12 @@ def test_power_and_energy_of_the_gpus_of_a_cell_are_summed():
     assert row["gpu_energy_per_sample_joules"] == pytest.approx(14 / 64)
 
 
-def test_energy_is_not_known_where_one_of_the_gpus_does_not_tell_it():
+def test_energy_is_not_known_where_one_of_the_gpus_does_not_tell_it() -> None:
     row = describe(gpu_use=(make_gpu_use(), make_gpu_use(energy_joules=None, energy_source=None)))
     assert (row["gpu_mean_power_watts"], row["gpu_energy_per_sample_joules"]) == (None, None)
 
 
-def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count():
+def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count() -> None:
     other = make_gpu_use(
         sm_clock_mhz=(700, 795, 1590),
         temperature_celsius=(70, 80, 75),
@@ -45,17 +47,17 @@ def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count(
     assert row["gpu_throttle_reasons"] == "heat 60 %, power cap 50 %"
 
 
-def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods():
+def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods() -> None:
     use = make_cpu_use(energy_joules=96.0, num_periods=40, num_throttled_periods=10)
     row = describe_conditions(make_result(make_cell(batch_size=8), cpu_use=use))
     assert row["cpu_energy_per_sample_joules"] == 96 / (3 * 8)
     assert row["cpu_throttled_share"] == 0.25
 
 
-def test_what_a_result_does_not_say_is_left_out():
+def test_what_a_result_does_not_say_is_left_out() -> None:
     row = describe_conditions(make_result(roofline=None, cpu_use=None))
     assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None}
 
 
-def test_the_roofline_is_taken_as_it_is():
+def test_the_roofline_is_taken_as_it_is() -> None:
     assert make_roofline().model_dump().items() <= describe().items()

@@ -1,5 +1,7 @@
 """What makes two environments the same."""
 
+from typing import Any
+
 import pytest
 
 from collector.results.identity import identify_environment
@@ -24,18 +26,18 @@ from factories import (
         {"gpus": (make_gpu(),)},
     ],
 )
-def test_what_can_change_a_time_changes_the_environment_id(changes):
+def test_what_can_change_a_time_changes_the_environment_id(changes: dict[str, Any]) -> None:
     assert identify_environment(make_environment()) != identify_environment(make_environment(**changes))
 
 
 @pytest.mark.parametrize(
     "changes", [{"name": "H100"}, {"driver_version": "1"}, {"cuda_version": "11"}, {"cudnn_version": None}]
 )
-def test_another_gpu_driver_or_library_changes_the_environment_id(changes):
+def test_another_gpu_driver_or_library_changes_the_environment_id(changes: dict[str, Any]) -> None:
     same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
     assert identify_environment(same) != identify_environment(other)
 
 
 @pytest.mark.parametrize("changes", [{"hostname": "bench-2"}, {"kernel": "6.2"}, {"git_revision": None}])
-def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes):
+def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes: dict[str, Any]) -> None:
     assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))

@@ -2,12 +2,16 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from bench.errors import UserError
+from bench.schema import Result, Run
 from bench.store import Store, result_key, run_key
+from collector.results.collection import Collection
 from collector.results.identity import identify_environment
 from collector.results.load import load_run
 from factories import (
@@ -23,20 +27,20 @@ from factories import (
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path: Path) -> Store:
     return Store.open(f"file://{tmp_path}/store")
 
 
-def load(store, run, results):
+def load(store: Store, run: Run, results: list[Result]) -> Collection:
     put_documents(store, run, results)
     return load_run(store, run.run_id)
 
 
-def key_of(result):
+def key_of(result: Result) -> str:
     return result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
 
 
-def put_text(store, text, *, key=None):
+def put_text(store: Store, text: str, *, key: str | None = None) -> Collection:
     """Put a run of one cell with one good result, and `text` under a second result's key; return what is loaded."""
     good = make_result()
     put_documents(store, make_run(repeats=2), [good])
@@ -44,7 +48,7 @@ def put_text(store, text, *, key=None):
     return load_run(store, RUN_ID)
 
 
-def test_each_planned_repeat_is_one_row_in_the_plans_order(store):
+def test_each_planned_repeat_is_one_row_in_the_plans_order(store: Store) -> None:
     cells = [make_cell(batch_size=64), make_cell(batch_size=8)]
     results = [make_result(cells[1], repeat=2), make_result(cells[0], repeat=1)]
     rows = load(store, make_run(cells, repeats=2), results).results
@@ -56,7 +60,7 @@ def test_each_planned_repeat_is_one_row_in_the_plans_order(store):
     ]
 
 
-def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store):
+def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store: Store) -> None:
     result = make_result(step_seconds=(0.1, 0.4, 0.2), warmup_step_seconds=(0.5, 0.3))
     row = load(store, make_run(repeats=1), [result]).results.iloc[0]
     assert row["median_step_seconds"] == 0.2
@@ -69,7 +73,7 @@ def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store):
     assert row["started_at"] == START
 
 
-def test_a_failure_is_a_row_with_its_reason(store):
+def test_a_failure_is_a_row_with_its_reason(store: Store) -> None:
     result = make_failed_result(status="oom", message="asked for 3 GiB", stderr_tail="Killed")
     collection = load(store, make_run(repeats=1), [result])
     row = collection.results.iloc[0]
@@ -83,7 +87,7 @@ def test_a_failure_is_a_row_with_its_reason(store):
     assert len(collection.samples) == 0
 
 
-def test_every_raw_step_is_in_the_samples(store):
+def test_every_raw_step_is_in_the_samples(store: Store) -> None:
     cell = make_cell(device="gpu")
     result = make_result(
         cell, step_seconds=(0.2, 0.3), warmup_step_seconds=(0.9,), device_step_seconds=(0.1, 0.2), repeat=2
@@ -98,7 +102,7 @@ def test_every_raw_step_is_in_the_samples(store):
     assert set(samples["repeat"]) == {2}
 
 
-def test_the_earliest_ok_attempt_counts(store):
+def test_the_earliest_ok_attempt_counts(store: Store) -> None:
     later, middle = START + timedelta(hours=2), START + timedelta(hours=1)
     attempts = [
         make_failed_result(attempt="a1"),
@@ -109,7 +113,7 @@ def test_the_earliest_ok_attempt_counts(store):
     assert tuple(row[["attempt", "status", "num_attempts"]]) == ("a3", "ok", 3)
 
 
-def test_without_an_ok_attempt_the_latest_one_counts(store):
+def test_without_an_ok_attempt_the_latest_one_counts(store: Store) -> None:
     later = START + timedelta(hours=1)
     attempts = [
         make_failed_result(attempt="a1", status="timeout", started_at=later, finished_at=later),
@@ -130,7 +134,7 @@ def test_without_an_ok_attempt_the_latest_one_counts(store):
         ('{"hello": "world"}', "no Result: run_id: Field required (and"),
     ],
 )
-def test_a_damaged_or_foreign_document_is_named_and_skipped(store, text, reason):
+def test_a_damaged_or_foreign_document_is_named_and_skipped(store: Store, text: str, reason: str) -> None:
     collection = put_text(store, text)
     (skipped,) = collection.skipped
     assert skipped.key.endswith("/2-a1.json")
@@ -138,13 +142,13 @@ def test_a_damaged_or_foreign_document_is_named_and_skipped(store, text, reason)
     assert collection.results["status"].to_list() == ["ok", "missing"]
 
 
-def test_a_document_of_another_version_is_named_as_such(store):
+def test_a_document_of_another_version_is_named_as_such(store: Store) -> None:
     document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": 3, "new_field": 1}
     (skipped,) = put_text(store, json.dumps(document)).skipped
     assert skipped.reason == "schema_version is 3, this version reads 2"
 
 
-def test_a_reason_is_one_line(store):
+def test_a_reason_is_one_line(store: Store) -> None:
     document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": "1\n2" * 500}
     (skipped,) = put_text(store, json.dumps(document)).skipped
     assert "\n" not in skipped.reason
@@ -159,24 +163,24 @@ def test_a_reason_is_one_line(store):
         ({"run_id": "other"}, f"run_id is 'other' inside, '{RUN_ID}' in its key"),
     ],
 )
-def test_a_result_that_disagrees_with_its_key_is_skipped(store, changes, reason):
+def test_a_result_that_disagrees_with_its_key_is_skipped(store: Store, changes: dict[str, Any], reason: str) -> None:
     result = make_result(**({"repeat": 2} | changes))
     (skipped,) = put_text(store, result.to_json().decode()).skipped
     assert skipped.reason == reason
 
 
-def test_a_result_of_another_cell_than_its_key_says_is_skipped(store):
+def test_a_result_of_another_cell_than_its_key_says_is_skipped(store: Store) -> None:
     (skipped,) = put_text(store, make_result(make_cell(batch_size=8), repeat=2).to_json().decode()).skipped
     assert skipped.reason.startswith("cell_id is 'conv6-pytorch-cpu-train-fp32-eager-b8-")
 
 
-def test_a_key_that_is_none_of_a_result_is_skipped(store):
+def test_a_key_that_is_none_of_a_result_is_skipped(store: Store) -> None:
     key = f"runs/{RUN_ID}/results/notes.txt"
     collection = put_text(store, "hello", key=key)
     assert [(s.key, s.reason) for s in collection.skipped] == [(key, "the key is not one of a result")]
 
 
-def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store):
+def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store: Store) -> None:
     strange = make_result(make_cell(batch_size=3))
     extra = make_result(repeat=4)
     collection = load(store, make_run(repeats=3), [strange, extra])
@@ -187,14 +191,14 @@ def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store):
     assert set(collection.results["status"]) == {"missing"}
 
 
-def test_a_run_without_any_result_loads(store):
+def test_a_run_without_any_result_loads(store: Store) -> None:
     collection = load(store, make_run(repeats=2), [])
     assert collection.results["status"].to_list() == ["missing", "missing"]
     assert len(collection.samples) == 0
     assert collection.environments == {}
 
 
-def test_a_missing_run_names_the_nearest_and_the_newest(store):
+def test_a_missing_run_names_the_nearest_and_the_newest(store: Store) -> None:
     put_documents(store, make_run(run_id="smoke-new", created_at=START + timedelta(days=1)), [])
     put_documents(store, make_run(run_id="smoke-old"), [])
     store.put("runs/empty/other.json", b"")
@@ -206,13 +210,13 @@ def test_a_missing_run_names_the_nearest_and_the_newest(store):
 
 
 @pytest.mark.parametrize("run_id", ["", "../x", "Smoke Run"])
-def test_a_run_id_that_can_be_none_is_a_missing_run(store, run_id):
+def test_a_run_id_that_can_be_none_is_a_missing_run(store: Store, run_id: str) -> None:
     put_documents(store, make_run(run_id="smoke-old"), [])
     with pytest.raises(UserError, match="did you mean 'smoke-old'"):
         load_run(store, run_id)
 
 
-def test_an_empty_store_says_that_it_holds_no_runs(store):
+def test_an_empty_store_says_that_it_holds_no_runs(store: Store) -> None:
     with pytest.raises(UserError, match="holds no runs"):
         load_run(store, "smoke")
 
@@ -224,13 +228,13 @@ def test_an_empty_store_says_that_it_holds_no_runs(store):
         (make_run(run_id="other").to_json().decode(), "run.json holds the run 'other'"),
     ],
 )
-def test_a_run_whose_plan_is_damaged_or_anothers_is_refused(store, text, message):
+def test_a_run_whose_plan_is_damaged_or_anothers_is_refused(store: Store, text: str, message: str) -> None:
     store.put(run_key(RUN_ID), text.encode())
     with pytest.raises(UserError, match=message):
         load_run(store, RUN_ID)
 
 
-def test_a_run_that_plans_a_cell_twice_is_refused(store):
+def test_a_run_that_plans_a_cell_twice_is_refused(store: Store) -> None:
     plan = json.loads(make_run(repeats=2).to_json())
     plan["cells"] *= 2
     store.put(run_key(RUN_ID), json.dumps(plan).encode())
@@ -241,13 +245,13 @@ def test_a_run_that_plans_a_cell_twice_is_refused(store):
     )
 
 
-def test_a_run_without_its_plan_is_refused(store):
+def test_a_run_without_its_plan_is_refused(store: Store) -> None:
     store.put(key_of(make_result()), make_result().to_json())
     with pytest.raises(UserError, match=r"run.json is missing"):
         load_run(store, RUN_ID)
 
 
-def test_environments_are_kept_by_id(store):
+def test_environments_are_kept_by_id(store: Store) -> None:
     results = [
         make_result(repeat=1),
         make_result(repeat=2, environment=make_environment(num_threads=1)),
@@ -256,5 +260,5 @@ def test_environments_are_kept_by_id(store):
     collection = load(store, make_run(), results)
     assert {e.num_threads: e.hostname for e in collection.environments.values()} == {2: "bench-1", 1: "bench-1"}
     assert collection.results["environment_id"].to_list() == [
-        identify_environment(result.environment) for result in results
+        identify_environment(result.environment) for result in results if result.environment
     ]

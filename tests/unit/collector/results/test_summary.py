@@ -1,11 +1,10 @@
 """Summaries of cells, and the lists of repeats that are invalid or failed."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from bench.schema import Verdict
 from collector.results.identity import identify_environment
 from collector.results.summary import list_failures, list_invalid, summarize_cells
 from factories import (
@@ -19,15 +18,10 @@ from factories import (
     make_roofline,
     make_validity,
 )
-from measured_runs import collect_results, make_repeats
+from measured_runs import Collect, make_repeats
 
 
-@pytest.fixture
-def collect(tmp_path):
-    return partial(collect_results, tmp_path)
-
-
-def test_a_cell_is_summarised_over_its_ok_repeats(collect):
+def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
     cell = make_cell(batch_size=10)
     collection = collect(
         make_result(cell, repeat=1, step_seconds=(1.0, 2.0, 3.0), memory=make_memory(peak_rss_bytes=5)),
@@ -44,7 +38,7 @@ def test_a_cell_is_summarised_over_its_ok_repeats(collect):
     assert row["interval_low_seconds"] < 3.5 < row["interval_high_seconds"]
 
 
-def test_phases_are_medians_of_the_repeats(collect):
+def test_phases_are_medians_of_the_repeats(collect: Collect) -> None:
     results = [
         make_result(repeat=number, phases=make_phases((0.1,) * 3, (0.2, 0.1), import_seconds=seconds))
         for number, seconds in enumerate((1.0, 9.0, 2.0), start=1)
@@ -52,20 +46,20 @@ def test_phases_are_medians_of_the_repeats(collect):
     assert summarize_cells(collect(*results))["import_seconds"].to_list() == [2.0]
 
 
-def test_a_cell_without_an_ok_repeat_keeps_its_row_without_figures(collect):
+def test_a_cell_without_an_ok_repeat_keeps_its_row_without_figures(collect: Collect) -> None:
     summary = summarize_cells(collect(make_failed_result(status="oom"), repeats=2))
     assert list(summary[["num_ok", "num_planned"]].itertuples(index=False, name=None)) == [(0, 2)]
     assert summary["median_step_seconds"].isna().all()
 
 
-def test_one_repeat_has_no_interval_and_says_why(collect):
+def test_one_repeat_has_no_interval_and_says_why(collect: Collect) -> None:
     (row,) = summarize_cells(collect(make_result(), repeats=1)).to_dict("records")
     assert pd.isna(row["interval_low_seconds"])
     assert row["interval_reason"] == "one repeat says nothing about the spread between repeats"
     assert row["note"] == "one repeat: no interval"
 
 
-def test_different_environments_are_not_summarised_together(collect):
+def test_different_environments_are_not_summarised_together(collect: Collect) -> None:
     other = make_environment(num_threads=1)
     results = [*make_repeats(make_cell(), 1.0, 1.0), make_result(repeat=3, step_seconds=(9.0,), environment=other)]
     summary = summarize_cells(collect(*results))
@@ -78,38 +72,38 @@ def test_different_environments_are_not_summarised_together(collect):
     assert all("one of 2" in note for note in summary["note"])
 
 
-def test_another_host_of_the_same_kind_is_summarised_together(collect):
+def test_another_host_of_the_same_kind_is_summarised_together(collect: Collect) -> None:
     results = [
         make_result(repeat=number, environment=make_environment(hostname=f"bench-{number}")) for number in (1, 2, 3)
     ]
     assert summarize_cells(collect(*results))["num_ok"].to_list() == [3]
 
 
-def test_a_cells_interval_does_not_depend_on_the_other_cells(collect):
+def test_a_cells_interval_does_not_depend_on_the_other_cells(collect: Collect) -> None:
     rng = np.random.default_rng(0)
-    results = [make_result(repeat=number, step_seconds=rng.lognormal(size=9)) for number in (1, 2, 3)]
+    results = [make_result(repeat=number, step_seconds=rng.lognormal(size=9).tolist()) for number in (1, 2, 3)]
     others = make_repeats(make_cell(batch_size=2), 1.0, 2.0, 3.0)
     alone = summarize_cells(collect(*results))
     among = summarize_cells(collect(*others, *results))
     columns = ["interval_low_seconds", "interval_high_seconds"]
-    assert alone.loc[0, columns].to_list() == among.loc[1, columns].to_list()
+    assert alone[columns].iloc[0].to_list() == among[columns].iloc[1].to_list()
 
 
-def test_percentiles_appear_when_there_are_steps_enough(collect):
+def test_percentiles_appear_when_there_are_steps_enough(collect: Collect) -> None:
     cell = make_cell(phase="infer")
-    few = summarize_cells(collect(make_result(cell, step_seconds=np.arange(1, 20)), repeats=1))
-    many = summarize_cells(collect(make_result(cell, step_seconds=np.arange(1.0, 102.0), attempt="a0"), repeats=1))
+    few = summarize_cells(collect(make_result(cell, step_seconds=range(1, 20)), repeats=1))
+    many = summarize_cells(collect(make_result(cell, step_seconds=range(1, 102), attempt="a0"), repeats=1))
     assert few[["p95_step_seconds", "p99_step_seconds"]].isna().all(axis=None)
     assert many[["p95_step_seconds", "p99_step_seconds"]].iloc[0].to_list() == pytest.approx([96.0, 100.0])
 
 
-def test_a_warmup_that_did_not_become_steady_is_noted(collect):
+def test_a_warmup_that_did_not_become_steady_is_noted(collect: Collect) -> None:
     results = [make_result(repeat=1, reached_steady=False), make_result(repeat=2)]
     (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
     assert (row["num_steady"], row["note"]) == (1, "warm-up of 1 of 2 did not become steady")
 
 
-def test_failures_list_every_repeat_that_is_not_ok(collect):
+def test_failures_list_every_repeat_that_is_not_ok(collect: Collect) -> None:
     failures = list_failures(collect(make_result(), make_failed_result(repeat=2, status="timeout", message="too long")))
     assert list(failures[["repeat", "status", "error_message"]].itertuples(index=False, name=None)) == [
         (2, "timeout", "too long"),
@@ -117,7 +111,7 @@ def test_failures_list_every_repeat_that_is_not_ok(collect):
     ]
 
 
-def test_figures_come_from_the_valid_repeats_where_there_are_any(collect):
+def test_figures_come_from_the_valid_repeats_where_there_are_any(collect: Collect) -> None:
     results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
     results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity("noisy"))[2]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
@@ -126,8 +120,8 @@ def test_figures_come_from_the_valid_repeats_where_there_are_any(collect):
     assert row["note"] == "figures from 2 valid of 3 ok"
 
 
-def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_so(collect):
-    verdicts = ("throttled", "noisy", "noisy")
+def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_so(collect: Collect) -> None:
+    verdicts: tuple[Verdict, ...] = ("throttled", "noisy", "noisy")
     results = [
         make_result(repeat=number, step_seconds=(seconds,) * 3, validity=make_validity(verdict))
         for number, seconds, verdict in zip((1, 2, 3), (1.0, 3.0, 9.0), verdicts, strict=True)
@@ -137,7 +131,7 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
     assert row["note"] == "no valid repeat: figures from all 3 ok"
 
 
-def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect):
+def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect: Collect) -> None:
     results = [make_result(repeat=1), make_result(repeat=2, validity=make_validity("throttled", "noisy"))]
     rows = list_invalid(collect(*results))
     assert list(rows[["repeat", "verdict", "verdict_reasons"]].itertuples(index=False, name=None)) == [
@@ -145,7 +139,7 @@ def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect):
     ]
 
 
-def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect):
+def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect: Collect) -> None:
     cell = make_cell(device="gpu")
     results = [
         make_result(

@@ -1,19 +1,23 @@
 """The tables of comparisons."""
 
+from pathlib import Path
+
 import pytest
 
 from collector.analysis import analyze_run
-from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS
+from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS, Comparison
 from collector.tables.comparisons import HEADINGS, make_comparison_table
+from collector.tables.table import Table
 from factories import make_cell, make_validity
 from measured_runs import collect_results, make_repeats
 
 
-def read_first_row(table):
+def read_first_row(table: Table | None) -> dict[str, str]:
+    assert table is not None
     return dict(zip(table.headings, table.format_rows()[0], strict=True))
 
 
-def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path):
+def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path: Path) -> None:
     results = [
         *make_repeats(make_cell(), 0.4, 0.4),
         *make_repeats(make_cell(framework="tensorflow"), 0.5, 0.5),
@@ -27,7 +31,7 @@ def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path):
     assert (devices["speedup"], devices["GPU"]) == ("40.0", "Tesla T4")
 
 
-def test_pairs_that_are_left_out_have_no_row(tmp_path):
+def test_pairs_that_are_left_out_have_no_row(tmp_path: Path) -> None:
     noisy = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity("noisy"))
     collection = collect_results(tmp_path, *make_repeats(make_cell(), 0.1, 0.1), *noisy, repeats=2)
     assert make_comparison_table(FRAMEWORKS, analyze_run(collection)) is None
@@ -36,5 +40,5 @@ def test_pairs_that_are_left_out_have_no_row(tmp_path):
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
-def test_every_comparison_has_a_heading(comparison):
+def test_every_comparison_has_a_heading(comparison: Comparison) -> None:
     assert HEADINGS[comparison.name].caption

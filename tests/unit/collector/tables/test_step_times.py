@@ -1,24 +1,19 @@
 """The tables of step times and latencies."""
 
-from functools import partial
-
 import pytest
 
 from collector.analysis import analyze_run
 from collector.tables.step_times import describe_validity, make_inference_table, make_training_table
 from factories import make_cell, make_result
-from measured_runs import collect_results
+from measured_runs import Collect
 
 
-@pytest.fixture
-def collect(tmp_path):
-    return partial(collect_results, tmp_path)
-
-
-def test_training_has_step_times_and_inference_has_latencies(collect):
+def test_training_has_step_times_and_inference_has_latencies(collect: Collect) -> None:
     cells = [make_cell(), make_cell(phase="infer")]
     analysis = analyze_run(collect(*(make_result(cell) for cell in cells), repeats=1))
     training, inference = make_training_table(analysis), make_inference_table(analysis)
+    assert training is not None
+    assert inference is not None
     assert [name for name in training.headings if "time" in name and "steps" not in name] == ["step time, ms"]
     assert [name for name in inference.headings if "p5" in name or "p9" in name] == [
         "latency p50, ms",
@@ -27,9 +22,11 @@ def test_training_has_step_times_and_inference_has_latencies(collect):
     ]
 
 
-def test_a_run_that_does_not_infer_has_no_table_of_latencies(collect):
+def test_a_run_that_does_not_infer_has_no_table_of_latencies(collect: Collect) -> None:
     analysis = analyze_run(collect(make_result(), repeats=1))
-    assert len(make_training_table(analysis).rows) == 1
+    training = make_training_table(analysis)
+    assert training is not None
+    assert len(training.rows) == 1
     assert make_inference_table(analysis) is None
 
 
@@ -37,5 +34,5 @@ def test_a_run_that_does_not_infer_has_no_table_of_latencies(collect):
     ("num_ok", "num_valid", "verdicts", "text"),
     [(3, 3, "", "valid"), (3, 1, "2 noisy", "1 of 3 valid; 2 noisy"), (0, 0, "", "–")],
 )
-def test_the_verdict_of_a_row_counts_its_valid_repeats(num_ok, num_valid, verdicts, text):
+def test_the_verdict_of_a_row_counts_its_valid_repeats(num_ok: int, num_valid: int, verdicts: str, text: str) -> None:
     assert describe_validity(num_ok, num_valid, verdicts) == text

@@ -33,33 +33,33 @@ ROWS = pd.DataFrame(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_column_shows_its_values_in_its_unit(column, heading, texts, align):
+def test_a_column_shows_its_values_in_its_unit(column: Column, heading: str, texts: list[str], align: str) -> None:
     table = make_table("", [column], ROWS)
     assert (table.headings, column.align) == ([heading], align)
     assert table.format_rows() == [(text,) for text in texts]
 
 
-def test_a_column_may_be_made_of_several():
+def test_a_column_may_be_made_of_several() -> None:
     column = Column(title="both", sources=("label", "count"), format="{} {}".format)
     assert make_table("", [column], ROWS).format_rows() == [("conv6 1234",), ("vgg16 5",)]
 
 
 @pytest.mark.parametrize(("source", "is_kept"), [("note", False), ("reason", True), ("seconds", True)])
-def test_an_optional_column_is_dropped_where_no_row_has_a_value(source, is_kept):
+def test_an_optional_column_is_dropped_where_no_row_has_a_value(source: str, is_kept: bool) -> None:
     columns = [text_column("cell", "label"), text_column("other", source, is_optional=True)]
     assert ("other" in make_table("", columns, ROWS).headings) == is_kept
 
 
-def test_a_column_that_is_not_optional_stays_without_values():
+def test_a_column_that_is_not_optional_stays_without_values() -> None:
     assert make_table("", [text_column("note", "note")], ROWS).headings == ["note"]
 
 
-def test_a_table_without_rows_has_headings():
+def test_a_table_without_rows_has_headings() -> None:
     table = make_table("", [text_column("cell", "label"), number_column("time", "seconds", MILLISECOND)], ROWS.head(0))
     assert (table.headings, table.format_rows()) == (["cell", "time, ms"], [])
 
 
-def test_a_dropped_column_leaves_the_others_in_their_order():
+def test_a_dropped_column_leaves_the_others_in_their_order() -> None:
     cell, time, count = (
         text_column("cell", "label"),
         number_column("time", "seconds", MILLISECOND),
@@ -69,7 +69,7 @@ def test_a_dropped_column_leaves_the_others_in_their_order():
     assert table.format_rows() == [("conv6", "1,234"), ("vgg16", "5")]
 
 
-def test_a_long_list_is_cut_and_says_where_the_rest_is():
+def test_a_long_list_is_cut_and_says_where_the_rest_is() -> None:
     rows = pd.DataFrame({"number": range(MAX_LISTED + 1)})
     shown, remark = shorten_rows(rows, "invalid.csv")
     assert (len(shown), remark) == (MAX_LISTED, f"The first {MAX_LISTED} of {MAX_LISTED + 1}; invalid.csv has all.")

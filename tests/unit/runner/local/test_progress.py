@@ -13,8 +13,9 @@ from rich.console import Console
 
 from bench.schema import PlannedCell
 from factories import make_cell, make_failed_result, make_result
-from runner.local.progress import InstallProgress, Progress, format_wait
+from runner.local.progress import InstallProgress, Progress
 from runner.matrix.plan import Repeat, order_repeats
+from runner.terminal_text import format_wait
 
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 SLUG_A, SLUG_B = "conv6-pytorch-cpu-train-fp32-eager-b64", "conv6-tensorflow-cpu-train-fp32-eager-b64"

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench.capabilities import GpuKind
 from bench.errors import UserError
-from bench.schema import Run
+from bench.schema import Framework, Run
 from bench.store import Store, results_prefix, run_key
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
@@ -27,7 +27,7 @@ axes:
   framework: [pytorch, tensorflow]
 defaults: {model: conv6, device: cpu, phase: train, batch_size: 4, num_steps: 1, repeats: 2, timeout_seconds: 60}
 """
-FRAMEWORKS = ("pytorch", "tensorflow")
+FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ class Setup:
         self.python = make_measuring_interpreter(folder / "python", log=self.log)
 
     def make(self, **overrides: Any) -> LocalRun:
-        fields = {
+        fields: dict[str, Any] = {
             "matrix": str(self.matrix),
             "store": self.store,
             "run_id": None,

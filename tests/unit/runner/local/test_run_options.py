@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
+from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.local.run import end_like_interrupt, parse_interpreters
 
-FRAMEWORKS = ("pytorch", "tensorflow")
+FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow")
 
 
 def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -26,8 +26,9 @@ def list_keys(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
 def list_part_keys(annotation: Any, path: str) -> dict[str, Any]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return list_keys(annotation, f"{path}.")
-    suffix = {tuple: "[]", dict: ".*"}.get(getattr(annotation, "__origin__", None), "")
-    found = {}
+    suffixes: dict[Any, str] = {tuple: "[]", dict: ".*"}
+    suffix = suffixes.get(get_origin(annotation), "")
+    found: dict[str, Any] = {}
     for part in get_args(annotation):
         found |= list_part_keys(part, path + suffix)
     return found
