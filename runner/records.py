@@ -7,9 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import ValidationError
-
-from bench.schema import Result, Run
+from bench.schema import InvalidDocumentError, Run, read_result
 from bench.store import ResultKey, Store, parse_result_key, results_prefix
 
 RepeatKey = tuple[str, int]
@@ -71,8 +69,8 @@ class Records:
 
 def _judge(data: bytes, key: ResultKey) -> Condition:
     try:
-        result = Result.model_validate_json(data)
-    except ValidationError:
+        result = read_result(data)
+    except InvalidDocumentError:
         return "damaged"
     if (result.run_id, result.cell_id, result.repeat, result.attempt) != (
         key.run_id,

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from pydantic import ValidationError
-
 from bench.errors import UserError
-from bench.schema import Run
+from bench.schema import InvalidDocumentError, Run
+from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, run_key
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import Look, Records
@@ -48,12 +47,12 @@ def check_run_id(run_id: str) -> None:
 def read_run(store: Store, run_id: str) -> Run | None:
     """Return the run with this id, None if the store has none. UserError if its run.json cannot be read."""
     try:
-        return Run.model_validate_json(store.get(run_key(run_id)))
+        return read_stored_run(store.get(run_key(run_id)))
     except KeyMissing:
         return None
-    except ValidationError as error:
+    except InvalidDocumentError as error:
         raise UserError(
-            f"{store.url}/{run_key(run_id)}: no run of this version ({error.errors()[0]['msg']}); give another --run-id"
+            f"{store.url}/{run_key(run_id)}: the run cannot be read ({error}); give another --run-id"
         ) from error
 
 
@@ -156,6 +155,6 @@ def _is_same_place(run: Run, plan: Run) -> bool:
 def _try_to_read_run(store: Store, run_id: str) -> Run | None:
     """Return the run, or None if its run.json is missing or no run of this version."""
     try:
-        return Run.model_validate_json(store.get(run_key(run_id)))
-    except (KeyMissing, ValidationError):
+        return read_stored_run(store.get(run_key(run_id)))
+    except (KeyMissing, InvalidDocumentError):
         return None

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from pydantic import ValidationError
-
 from bench.errors import UserError
-from bench.schema import SCHEMA_VERSION, Document, Environment, PlannedCell, Result, Run
+from bench.schema import Environment, InvalidDocumentError, PlannedCell, Result, Run, read_result, read_run
 from bench.store import KeyMissing, ResultKey, Store, parse_result_key, results_prefix, run_key
 from collector.results.collection import Collection, SkippedDocument
 from collector.results.frames import tabulate_results, tabulate_samples
@@ -17,7 +15,6 @@ from collector.results.identity import identify_environment
 
 __all__ = ["Collection", "SkippedDocument", "load_run", "load_runs"]
 
-MAX_REASON_CHARACTERS = 300
 NUM_NEWEST_RUNS = 5
 NUM_PARALLEL_READS = 32
 
@@ -61,11 +58,11 @@ def _read_run(store: Store, run_id: str) -> Run:
         raise UserError(_describe_missing_run(store, run_id, run_ids))
     key = run_key(run_id)
     try:
-        run = Run.model_validate_json(store.get(key))
+        run = read_run(store.get(key))
     except KeyMissing:
         raise UserError(f"store {store.url}: {key} is missing, without it the plan of the run is unknown") from None
-    except ValidationError as error:
-        raise UserError(f"store {store.url}: {key} cannot be read: {describe_validation_error(Run, error)}") from None
+    except InvalidDocumentError as error:
+        raise UserError(f"store {store.url}: {key} cannot be read: {error}") from None
     if run.run_id != run_id:
         raise UserError(f"store {store.url}: {key} holds the run '{run.run_id}'; was its folder renamed or copied?")
     return run
@@ -84,8 +81,8 @@ def _describe_missing_run(store: Store, run_id: str, run_ids: list[str]) -> str:
 
 def _read_start(store: Store, run_id: str) -> datetime:
     try:
-        return Run.model_validate_json(store.get(run_key(run_id))).created_at
-    except (KeyMissing, ValidationError):
+        return read_run(store.get(run_key(run_id))).created_at
+    except (KeyMissing, InvalidDocumentError):
         return datetime.min.replace(tzinfo=UTC)
 
 
@@ -102,53 +99,27 @@ def _read_results(store: Store, run: Run) -> tuple[Mapping[tuple[str, int], list
             keys[key] = parsed
     for key, data in store.get_many(keys):
         try:
-            result = read_result(data, keys[key], planned)
-        except DocumentError as error:
+            result = read_planned_result(data, keys[key], planned)
+        except InvalidDocumentError as error:
             skipped.append(SkippedDocument(key=key, reason=str(error)))
         else:
             results[result.cell_id, result.repeat].append(result)
     return results, sorted(skipped, key=lambda document: document.key)
 
 
-def read_result(data: bytes, key: ResultKey, planned: Mapping[str, PlannedCell]) -> Result:
-    """Return the Result in `data`. Raises DocumentError where it is none, is not its key's, or was not planned."""
-    try:
-        result = Result.model_validate_json(data)
-    except ValidationError as error:
-        raise DocumentError(describe_validation_error(Result, error)) from None
+def read_planned_result(data: bytes, key: ResultKey, planned: Mapping[str, PlannedCell]) -> Result:
+    """Return the Result in `data`. Raise InvalidDocumentError if it is none, is not its key's, or was not planned."""
+    result = read_result(data)
     for name in ("run_id", "cell_id", "repeat", "attempt"):
         held, expected = getattr(result, name), getattr(key, name)
         if held != expected:
-            raise DocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
+            raise InvalidDocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
     plan = planned.get(result.cell_id)
     if plan is None:
-        raise DocumentError(f"cell '{result.cell_id}' is not in the run's plan")
+        raise InvalidDocumentError(f"cell '{result.cell_id}' is not in the run's plan")
     if result.repeat > plan.repeats:
-        raise DocumentError(f"repeat {result.repeat} of a cell that was planned with {plan.repeats}")
+        raise InvalidDocumentError(f"repeat {result.repeat} of a cell that was planned with {plan.repeats}")
     return result
-
-
-class DocumentError(ValueError):
-    """A document that does not count, with the reason in one line."""
-
-
-def describe_validation_error(expected: type[Document], error: ValidationError) -> str:
-    """Return in one line why a text is no `expected` document: no JSON, another version, or its first error."""
-    errors = error.errors(include_url=False, include_context=False)
-    first = errors[0]
-    if first["type"] == "json_invalid":
-        return _shorten(f"no JSON: {first['msg'].removeprefix('Invalid JSON: ')}")
-    for entry in errors:
-        if entry["loc"] == ("schema_version",):
-            return _shorten(f"schema_version is {entry['input']!r}, this version reads {SCHEMA_VERSION}")
-    place = ".".join(str(part) for part in first["loc"])
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return _shorten(f"no {expected.__name__}: {place + ': ' if place else ''}{first['msg']}{more}")
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"
 
 
 def _collect_environments(results: list[Result]) -> dict[str, Environment]:

@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import ValidationError
-
 from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
-from bench.schema import Result
+from bench.schema import InvalidDocumentError, Result, read_result
 from bench.store import Store, parse_result_key, result_key, results_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
@@ -94,16 +92,16 @@ class ResultRecorder:
     def _try_to_read(self, key: str) -> Result | None:
         """Return a record, or None if it is damaged: a repeat with a damaged record is measured again."""
         try:
-            return Result.model_validate_json(self.store.get(key))
-        except ValidationError:
+            return read_result(self.store.get(key))
+        except InvalidDocumentError:
             return None
 
     def _read(self, key: str) -> Result:
         try:
-            return Result.model_validate_json(self.store.get(key))
-        except ValidationError as error:
+            return read_result(self.store.get(key))
+        except InvalidDocumentError as error:
             raise UserError(
-                f"{self.store.url}/{key}: no record of this version ({error.errors()[0]['msg']}); do the images have "
+                f"{self.store.url}/{key}: the record cannot be read ({error}); do the images have "
                 "the version of this tool?"
             ) from error
 

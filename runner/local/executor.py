@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from bench.errors import UserError
 from bench.order import Order
-from bench.schema import Failure, Framework, Result, Status
+from bench.schema import Failure, Framework, InvalidDocumentError, Result, Status, read_result
 from bench.store import KeyMissing, Store, result_key
 from runner.checkout import ROOT, read_git_revision
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
@@ -81,9 +82,14 @@ class LocalExecutor:
         """Return the record that the process wrote; write one if the process died before it could."""
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
         try:
-            return Result.model_validate_json(self.store.get(key))
+            return read_result(self.store.get(key))
         except KeyMissing:
             status, error = explain_end(end, timeout_seconds)
+        except InvalidDocumentError as reason:
+            raise UserError(
+                f"{self.store.url}/{key}: the record that the cell wrote cannot be read ({reason}); give the same "
+                "command again: the repeat is measured again"
+            ) from reason
         result = Result(
             run_id=order.run_id,
             cell=order.cell,

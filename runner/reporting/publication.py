@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
-from bench.schema import Ending, MissingRepeat, Run
+from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
 
 MISSING = "missing"
@@ -58,7 +56,7 @@ def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> lis
 
 def _is_newer_there(store: Store, run: Run) -> bool:
     try:
-        latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
-    except (KeyMissing, ValidationError):  # none yet, or one of another version of this tool
+        latest = read_run(store.get(LATEST_RUN_KEY))
+    except (KeyMissing, InvalidDocumentError):  # none yet, or one of another version of this tool
         return False
     return latest.created_at > run.created_at

@@ -168,6 +168,6 @@ def test_what_is_no_id_of_a_run_is_refused(run_id: str) -> None:
 def test_a_run_named_but_unreadable_is_refused(store: Store) -> None:
     store.put("runs/my-run/run.json", b"{}")
 
-    with pytest.raises(UserError, match=r"file://.*/runs/my-run/run\.json: no run of this version .*; give another"):
+    with pytest.raises(UserError, match=r"file://.*/runs/my-run/run\.json: the run cannot be read .*; give another"):
         read_run(store, "my-run")
     assert read_run(store, "other-run") is None

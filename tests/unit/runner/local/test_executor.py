@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.errors import UserError
 from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
 from factories import RUN_ID, make_cell, make_result
@@ -179,6 +180,14 @@ def test_an_ok_record_counts_as_it_was_written(executor: LocalExecutor, tmp_path
     assert read_records(executor) == [result]
     assert (result.status, result.written_by, result.repeat) == ("ok", "bench", 3)
     assert read_log(tmp_path / "log") == [(result.cell_id, 3)]
+
+
+def test_a_record_that_the_cell_damaged_ends_the_run_with_one_message(executor: LocalExecutor, tmp_path: Path) -> None:
+    results = f"{tmp_path}/store/{results_prefix(executor.run_id)}{make_cell().cell_id}"
+    make_interpreter(tmp_path / "python", f"mkdir -p {results}\nprintf cut > {results}/1-$BENCH_ATTEMPT.json")
+
+    with pytest.raises(UserError, match=r"file://.*\.json: .*no JSON.*same command again"):
+        executor.measure_repeat(make_repeat())
 
 
 @pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 60"])
