@@ -75,7 +75,7 @@ class JobRetries:
         elif not is_last:
             self.dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
         else:
-            self.cancellation_watcher.look(partial(self._create_again, tracked))
+            self.cancellation_watcher.check(partial(self._create_again, tracked))
 
     def _create_again(self, tracked: TrackedJob) -> None:
         if tracked.job is not None:  # created meanwhile, or the list of Jobs was older than the Job

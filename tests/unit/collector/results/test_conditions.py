@@ -1,3 +1,5 @@
+"""The columns that say under which conditions a repeat was measured."""
+
 import pytest
 
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
