@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ground import PROGRAM, ROOT, Ground, delete_namespace
+from real_cluster import PROGRAM, ROOT, RealCluster, delete_namespace
 
 from runner.images.names import DEFAULT_BASE
 from runner.kubernetes.connection import Connection
@@ -123,8 +123,10 @@ def s3(tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
 
 
 @pytest.fixture
-def ground(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterator[Ground]:
+def real_cluster(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterator[RealCluster]:
     """A namespace of its own for a test; gone afterwards."""
-    found = Ground(connection=connection, namespace=f"benchmatrix-e2e-{uuid.uuid4().hex[:6]}", s3=s3, folder=tmp_path)
+    found = RealCluster(
+        connection=connection, namespace=f"benchmatrix-e2e-{uuid.uuid4().hex[:6]}", s3=s3, folder=tmp_path
+    )
     yield found
     delete_namespace(connection, found.namespace)
