@@ -41,7 +41,7 @@ def check_run_id(run_id: str) -> None:
         run_key(run_id)
     except ValueError as error:
         raise UserError(
-            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; `mine-1` for one"
+            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; such as `mine-1`"
         ) from error
 
 
@@ -134,7 +134,7 @@ def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
     """Warn in one line of records that cannot be read: they count as missing."""
     if snapshot.damaged:
-        warn(f"damaged records: {len(snapshot.damaged)}, which count as missing; {snapshot.damaged[0]} for one")
+        warn(f"damaged records: {len(snapshot.damaged)}, which count as missing; such as {snapshot.damaged[0]}")
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:

@@ -29,7 +29,7 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = GUARD_SEC
     """Return the first true value of `condition`; raise AssertionError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}, which did not come"
+        assert time.monotonic() < deadline, f"{what} did not come within {seconds:.0f} s"
         time.sleep(0.2)
     return answer
 

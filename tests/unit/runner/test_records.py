@@ -57,7 +57,7 @@ def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) ->
     assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
     warnings: list[str] = []
     describe_damage(Records.of(store, run).read_snapshot(), warnings.append)
-    assert warnings == [f"damaged records: 1, which count as missing; {key} for one"]
+    assert warnings == [f"damaged records: 1, which count as missing; such as {key}"]
 
 
 def test_a_damaged_record_counts_for_the_name_of_the_next_job(store: Store) -> None:
