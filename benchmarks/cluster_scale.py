@@ -51,7 +51,7 @@ def main() -> None:
     arguments = parser.parse_args()
     assets = find_assets()
     if assets is None:
-        sys.exit("no control plane: see tests/control_plane.py for where its binaries are looked for")
+        sys.exit("no control plane: see tests/control_plane.py for where its binaries are expected")
     for part in arguments.parts:
         with tempfile.TemporaryDirectory() as folder, start_plane(Path(folder), assets) as plane:
             PARTS[part](arguments, plane, Store.open(f"file://{folder}/store"))
@@ -63,7 +63,7 @@ def measure_render(arguments: argparse.Namespace, plane: ControlPlane, store: St
     start = time.perf_counter()
     size = sum(len(renderer.render(tracked.repeat.planned, tracked.key)) for tracked in jobs)
     rate = arguments.cells / (time.perf_counter() - start)
-    tell("render", f"{rate:,.0f} Jobs/s of {size / arguments.cells:,.0f} bytes", RENDER_TARGET, rate >= RENDER_TARGET)
+    report("render", f"{rate:,.0f} Jobs/s of {size / arguments.cells:,.0f} bytes", RENDER_TARGET, rate >= RENDER_TARGET)
 
 
 def measure_submit(arguments: argparse.Namespace, plane: ControlPlane, store: Store) -> None:
@@ -76,7 +76,7 @@ def measure_submit(arguments: argparse.Namespace, plane: ControlPlane, store: St
         rates = [f"{arguments.cells / seconds:.0f} Jobs/s" for seconds in (bare, own)]
         print(f"submit, turn {turn + 1}: bare loop {rates[0]}, runner {rates[1]}", flush=True)
     ratio = median(ratios)
-    tell("submit", f"{ratio:.3f} times as fast as the bare loop", SUBMIT_TARGET, ratio >= SUBMIT_TARGET)
+    report("submit", f"{ratio:.3f} times as fast as the bare loop", SUBMIT_TARGET, ratio >= SUBMIT_TARGET)
 
 
 def measure_run(arguments: argparse.Namespace, plane: ControlPlane, store: Store) -> None:
@@ -99,18 +99,18 @@ def measure_run(arguments: argparse.Namespace, plane: ControlPlane, store: Store
         start = time.monotonic()
         session.run()
         own = time.monotonic() - start
-    tell("run", f"{own:.0f} s, {own / bare:.3f} times the bare loop", RUN_TARGET, own / bare <= RUN_TARGET)
+    report("run", f"{own:.0f} s, {own / bare:.3f} times the bare loop", RUN_TARGET, own / bare <= RUN_TARGET)
     print(f"run: {len(setup.count_records())} records, {observer.num_bad} not ok, {dict(connection.num_requests)}")
     num_requests = sum(connection.num_requests.values()) / arguments.cells
-    tell("run", f"{num_requests:.3f} requests per cell", REQUESTS_TARGET, num_requests <= REQUESTS_TARGET)
+    report("run", f"{num_requests:.3f} requests per cell", REQUESTS_TARGET, num_requests <= REQUESTS_TARGET)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    tell("run", f"{memory:.0f} MiB at most, this program's own included", MEMORY_TARGET, memory <= MEMORY_TARGET)
+    report("run", f"{memory:.0f} MiB at most, this program's own included", MEMORY_TARGET, memory <= MEMORY_TARGET)
     # With all places taken, the k-th end makes room for the Job that is so many places behind it.
     following = connection.created[arguments.max_in_flight :]
     gaps = sorted(max(0.0, made - ended) for ended, made in zip(session.handled_ends, following, strict=False))
     if gaps:
         gap = gaps[int(0.99 * (len(gaps) - 1))]
-        tell("run", f"{gap:.3f} s from an end to the next Job at p99 of {len(gaps)}", GAP_TARGET, gap <= GAP_TARGET)
+        report("run", f"{gap:.3f} s from an end to the next Job at p99 of {len(gaps)}", GAP_TARGET, gap <= GAP_TARGET)
 
 
 def measure_resume(arguments: argparse.Namespace, plane: ControlPlane, store: Store) -> None:
@@ -123,10 +123,10 @@ def measure_resume(arguments: argparse.Namespace, plane: ControlPlane, store: St
     with suppress(Everything):
         session.run()
     seconds = time.monotonic() - start
-    tell("resume", f"{seconds:.2f} s for {arguments.cells} Jobs", RESUME_TARGET, seconds <= RESUME_TARGET)
+    report("resume", f"{seconds:.2f} s for {arguments.cells} Jobs", RESUME_TARGET, seconds <= RESUME_TARGET)
 
 
-def tell(part: str, text: str, target: float, is_met: bool) -> None:
+def report(part: str, text: str, target: float, is_met: bool) -> None:
     """Print a figure with its target."""
     print(f"{part}: {text}, target {target:g}: {'met' if is_met else 'MISSED'}", flush=True)
 

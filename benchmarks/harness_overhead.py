@@ -49,9 +49,9 @@ class Comparison:
         hand, harness = (median(itertools.chain(*side)) for side in (self.by_hand, self.by_harness))
         ratios = [median(ours) / median(theirs) for ours, theirs in zip(self.by_harness, self.by_hand, strict=True)]
         device = f"{median(self.device_seconds) * 1e3:10.3f}" if self.device_seconds else f"{'-':>10}"
-        judged = "below 1 ms" if hand < TARGET_FROM_SECONDS else "met" if self.ratio <= TARGET else "MISSED"
+        outcome = "below 1 ms" if hand < TARGET_FROM_SECONDS else "met" if self.ratio <= TARGET else "MISSED"
         spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-        return f"{hand * 1e3:12.3f} {harness * 1e3:12.3f} {device} {self.ratio:7.3f}  {spread:16} {judged}"
+        return f"{hand * 1e3:12.3f} {harness * 1e3:12.3f} {device} {self.ratio:7.3f}  {spread:16} {outcome}"
 
 
 def main() -> None:

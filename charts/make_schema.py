@@ -38,7 +38,7 @@ OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
 QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 """Of a profile, as in runner/kubernetes/syntax.py."""
 IMAGE = "^[^\\s]+$"
-"""No blanks; what else belongs into the name of an image, doctor tells."""
+"""No blanks; doctor checks the rest of an image's name."""
 
 Schema = dict[str, Any]
 

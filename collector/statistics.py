@@ -50,7 +50,7 @@ def estimate_median(repeats: Sequence[FloatArray], *, seed: Sequence[int] = (SEE
 
     `repeats`: one array of step times (seconds, > 0) per repeat, at least one. The standard error is the standard
     deviation of the log centre over NUM_RESAMPLES two-stage bootstrap resamples, times sqrt(n / (n - 1)), to be used
-    with Student's t at n - 1 degrees of freedom: both mend the narrowness of the bootstrap in small samples
+    with Student's t at n - 1 degrees of freedom: both correct the narrowness of the bootstrap in small samples
     (T. C. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, arXiv 1411.5279).
     """
     num_repeats = len(repeats)

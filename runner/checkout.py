@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def has_checkout() -> bool:
-    """Tell whether the tool runs from a checkout; in its image it does not."""
+    """Return whether the tool runs from a checkout; in its image it does not."""
     return (ROOT / "images" / "bench" / "pyproject.toml").is_file()
 
 

@@ -1,4 +1,4 @@
-"""A run in, what the store holds of its repeats out: which records are ok, which are not, and which are damaged.
+"""Reads which repeats of a run have a record in the store, and which of the records are ok, not ok or damaged.
 
 A damaged record (cut, empty, not of this version, or another's than its key says) counts as none, as in the report.
 """
@@ -16,22 +16,22 @@ Condition = Literal["ok", "not-ok", "damaged"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """What the store held at one time."""
+class RecordSnapshot:
+    """The repeats of a run with records in the store, as of one reading."""
 
     ok: frozenset[RepeatKey]
-    """With a record that says ok."""
+    """Repeats with a record whose status is ok."""
     ended: frozenset[RepeatKey]
-    """With a record that can be read, whatever it says."""
+    """Repeats with a readable record of any status."""
     num_records: Counter[RepeatKey]
-    """Records, damaged ones included."""
+    """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted."""
 
 
 @dataclass(kw_only=True)
 class Records:
-    """The records of a run. What was read once is not read again: a record is written once, under a key of its own."""
+    """Reads the records of a run, each only once: a record is written once, under a key of its own."""
 
     store: Store
     run_id: str
@@ -42,16 +42,17 @@ class Records:
         """Return the records of a run, none of them read yet."""
         return cls(store=store, run_id=run.run_id)
 
-    def look(self) -> Look:
-        """List the store, read what is new there, many at a time, and return what there is."""
+    def read_snapshot(self) -> RecordSnapshot:
+        """List the store, read what is new there, many records at a time, and return what the store has now."""
         keys = self._list_keys()
-        new = [key for key in keys if self._conditions.get(key, "damaged") == "damaged"]  # perhaps mended meanwhile
+        # A damaged record is read again: it may have been replaced since.
+        new = [key for key in keys if self._conditions.get(key, "damaged") == "damaged"]
         for key, data in self.store.get_many(new):
-            self._conditions[key] = _judge(data, keys[key])
+            self._conditions[key] = _classify(data, keys[key])
         by_condition: dict[Condition, set[RepeatKey]] = {"ok": set(), "not-ok": set(), "damaged": set()}
         for key, parts in keys.items():
             by_condition[self._conditions[key]].add((parts.cell_id, parts.repeat))
-        return Look(
+        return RecordSnapshot(
             ok=frozenset(by_condition["ok"]),
             ended=frozenset(by_condition["ok"] | by_condition["not-ok"]),
             num_records=Counter((parts.cell_id, parts.repeat) for parts in keys.values()),
@@ -67,7 +68,7 @@ class Records:
         return {key: parts for key, parts in found if parts is not None}
 
 
-def _judge(data: bytes, key: ResultKey) -> Condition:
+def _classify(data: bytes, key: ResultKey) -> Condition:
     try:
         result = read_result(data)
     except InvalidDocumentError:

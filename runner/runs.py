@@ -10,7 +10,7 @@ from bench.schema import InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, run_key
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
-from runner.records import Look, Records
+from runner.records import Records, RecordSnapshot
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
@@ -40,7 +40,7 @@ def check_run_id(run_id: str) -> None:
         run_key(run_id)
     except ValueError as error:
         raise UserError(
-            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; `mine-1` for one"
+            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; such as `mine-1`"
         ) from error
 
 
@@ -72,7 +72,7 @@ def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run |
     """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
 
     The place is this machine, or the same cluster, whichever machine it was begun from.
-    When a run was begun is read from its id; one with a name that the user gave is not looked at.
+    When a run was begun is read from its id; one with a name that the user gave is not considered.
     """
     name = shorten_name(plan.matrix)
     pattern = re.compile(rf"{re.escape(name)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}")
@@ -89,12 +89,12 @@ def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run |
 
 
 def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
-    """Return whether repeats are missing. Records are read only if their keys do not tell it already."""
+    """Return whether repeats are missing. Records are read only if their keys alone do not show it."""
     records = Records.of(store, run)
     counts = records.count_by_key()
     if any(repeat.key not in counts for repeat in order_repeats(run.cells)):
         return True
-    return bool(select_missing(run, records.look(), retry_failed=retry_failed))
+    return bool(select_missing(run, records.read_snapshot(), retry_failed=retry_failed))
 
 
 def check_same_plan(run: Run, plan: Run, source: str) -> None:
@@ -111,29 +111,29 @@ def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) 
 
     A damaged record counts as none. `retry_failed`: those without a record that says ok.
     """
-    return select_missing(run, Records.of(store, run).look(), retry_failed=retry_failed)
+    return select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
 
 
-def select_missing(run: Run, look: Look, *, retry_failed: bool) -> list[Repeat]:
-    """Return what `list_missing_repeats` does, as of the time when the store was looked at."""
-    present = look.ok if retry_failed else look.ended
+def select_missing(run: Run, snapshot: RecordSnapshot, *, retry_failed: bool) -> list[Repeat]:
+    """Return what `list_missing_repeats` does, from a snapshot."""
+    present = snapshot.ok if retry_failed else snapshot.ended
     return [repeat for repeat in order_repeats(run.cells) if repeat.key not in present]
 
 
 def count_failed_repeats(store: Store, run: Run) -> int:
     """Return how many planned repeats have a terminal record, but none that says ok."""
-    return count_failed(run, Records.of(store, run).look())
+    return count_failed(run, Records.of(store, run).read_snapshot())
 
 
-def count_failed(run: Run, look: Look) -> int:
-    """Return what `count_failed_repeats` does, as of the time when the store was looked at."""
-    return len({repeat.key for repeat in order_repeats(run.cells)} & (look.ended - look.ok))
+def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
+    """Return what `count_failed_repeats` does, from a snapshot."""
+    return len({repeat.key for repeat in order_repeats(run.cells)} & (snapshot.ended - snapshot.ok))
 
 
-def describe_damage(look: Look, warn: Callable[[str], None]) -> None:
+def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
     """Warn in one line of records that cannot be read: they count as missing."""
-    if look.damaged:
-        warn(f"damaged records: {len(look.damaged)}, which count as missing; {look.damaged[0]} for one")
+    if snapshot.damaged:
+        warn(f"damaged records: {len(snapshot.damaged)}, which count as missing; such as {snapshot.damaged[0]}")
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:

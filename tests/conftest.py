@@ -13,7 +13,7 @@ from bench.schema import Framework
 from runner.local.virtual_environments import prepare_virtual_environments
 from s3_server import S3Server
 
-# A busy machine is no fault of the code: no example of any test has a deadline.
+# A busy machine is no error of the code: no example of any test has a deadline.
 settings.register_profile("benchmatrix", deadline=None)
 settings.load_profile("benchmatrix")
 

@@ -1,6 +1,6 @@
 """A real Kubernetes control plane for tests: etcd, API server, controllers and scheduler on the loopback device.
 
-It has no kubelet: fake_kubelet plays it. The binaries are looked for where setup-envtest puts them.
+It has no kubelet: fake_kubelet plays it. The binaries are expected where setup-envtest puts them.
 """
 
 import base64

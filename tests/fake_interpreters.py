@@ -40,7 +40,7 @@ def make_measuring_interpreter(
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether the process exists and is no zombie (which only waits for its parent to read how it ended)."""
+    """Return whether the process exists and is no zombie (which only waits for its parent to read how it ended)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):

@@ -65,7 +65,7 @@ class FaultyServer:
             return len(self._watches)
 
     def cut_watches(self) -> None:
-        """Break all watches that are open, in the middle of what they tell."""
+        """Break all watches that are open, in the middle of an event."""
         with self._lock:
             watches, self._watches = self._watches, set()
         for connection in watches:

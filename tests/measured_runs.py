@@ -1,4 +1,4 @@
-"""Results come in, the Collection that is read back from a store that holds them goes out."""
+"""Stores results as a run and loads it as the collector does."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

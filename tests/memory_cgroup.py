@@ -1,4 +1,4 @@
-"""A limit in bytes in, a memory cgroup of that size out, in version 1 or 2, for kills by the kernel's OOM killer."""
+"""Makes memory cgroups of version 1 or 2, for processes that the kernel's OOM killer is to end."""
 
 import time
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Small data sets for tests: a folder in, CIFAR-10's binary files and PNG images with known content in it.
 
-Every CIFAR-10 image tells what was done to it, as a pixel at (row, column): red is the image's number in its set,
+Every CIFAR-10 image shows what was done to it, as a pixel at (row, column): red is the image's number in its set,
 green is 0 in the left half and 255 in the right one, blue is 8 x row. Its label is its number modulo 10.
 Every PNG image of number n has red 10 x n; green and blue as above, with blue from 0 to 255 over the height.
 """

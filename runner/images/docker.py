@@ -26,7 +26,7 @@ def run_docker(*words: str) -> str:
 
 
 def is_built(name: str) -> bool:
-    """Tell whether the engine has an image of this name."""
+    """Return whether the engine has an image of this name."""
     try:
         return bool(run_docker("image", "ls", "--quiet", name))
     except DockerMissingError:

@@ -62,7 +62,7 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse) -> ApiError:
     except (ValueError, AttributeError):
         reason, message = str(response.reason), text.strip()
     is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
-    # A create that conflicts met another request inside the server, at a quota for one.
+    # A create that conflicts met another request inside the server, for example at a quota.
     if response.status in TRANSIENT or is_starting or (verb == "create" and reason == "Conflict"):
         return BusyError(response.status, reason, message, _read_retry_after(response.headers.get("Retry-After")))
     return ApiError(response.status, reason, message or f"HTTP {response.status}")
@@ -88,7 +88,7 @@ def to_user_error(error: ApiError, context: str) -> UserError:
     if isinstance(error, BusyError):
         hint = "the Jobs go on; give the same command again when it is back"
         return TransientError(f"--on {context}: {error.message}; {hint}")
-    return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` tells what is missing")
+    return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
 
 
 def _read_retry_after(text: str | None) -> float | None:

@@ -1,8 +1,9 @@
-"""Marks in the store that tell runners of a run's cancellation.
+"""Leaves marks of a run's cancellation in the store, and watches for them.
 
 A runner that sees a Job being deleted learns from the Job's annotation that the run was cancelled. One whose watch is
-down just then finds the Jobs deleted, as if somebody had done it by hand; the mark tells the difference. Clocks are not
-compared: the marks that exist when a runner starts are of earlier cancellations, any other one is meant for it.
+down just then finds the Jobs deleted, as if somebody had done it by hand; the mark shows that it was a cancellation.
+Clocks are not compared: the marks that exist when a runner starts are of earlier cancellations, any other one is
+meant for it.
 """
 
 import socket
@@ -48,33 +49,33 @@ def list_marks(store: Store, run_id: str) -> frozenset[str]:
 
 @dataclass(kw_only=True)
 class CancellationWatcher:
-    """Looks for marks that did not exist when the runner started: one request for all that ask meanwhile."""
+    """Checks for marks that did not exist when the runner started, with one request for all checks that wait."""
 
     dispatcher: Dispatcher
     store: Store
     run_id: str
     known: frozenset[str]
     """The marks that existed at the start."""
-    is_looking: bool = False
+    is_checking: bool = False
     """Whether a request is under way; no Job is to be created until it is answered."""
     _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
-    def look(self, then: Callable[[], None] = lambda: None) -> None:
-        """Have `then` called on the main thread if the run is not cancelled, and RunCancelled raised there if it is."""
+    def check(self, then: Callable[[], None] = lambda: None) -> None:
+        """Call `then` on the main thread if the run is not cancelled; raise RunCancelled there if it is."""
         self._callbacks.append(then)
-        if not self.is_looking:
+        if not self.is_checking:
             self._start()
 
     def _start(self) -> None:
-        """Send a request for those who have asked; who asks later needs another: this one may miss a mark."""
-        callbacks, self._callbacks, self.is_looking = self._callbacks, [], True
+        """Send one request for the callbacks that wait. Later checks need another request: this one may miss a mark."""
+        callbacks, self._callbacks, self.is_checking = self._callbacks, [], True
         self.dispatcher.record(lambda: list_marks(self.store, self.run_id), partial(self._handle_marks, callbacks))
 
     def _handle_marks(self, callbacks: list[Callable[[], None]], marks: frozenset[str]) -> None:
         if not marks <= self.known:
             raise RunCancelled
-        self.is_looking = False
+        self.is_checking = False
         for then in callbacks:
             then()
-        if self._callbacks and not self.is_looking:
+        if self._callbacks and not self.is_checking:
             self._start()

@@ -17,7 +17,7 @@ from runner.kubernetes.rendering.job_name import select_run
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
-"""How often Jobs are listed again that a runner submitted meanwhile: it stops at the first marked one that it sees."""
+"""How often Jobs are listed again that a runner submitted in between: it stops at the first marked one that it sees."""
 ROUND_SECONDS = 1.0
 
 

@@ -41,7 +41,7 @@ class Connection:
     """Name of the kubeconfig's context, or IN_CLUSTER."""
     patience_seconds: float = PATIENCE_SECONDS
     num_requests: Counter[str] = field(default_factory=Counter)
-    """Requests that were sent, by verb and kind, `create jobs` for one; repeated ones are counted again."""
+    """Requests that were sent, by verb and kind, such as `create jobs`; repeated ones are counted again."""
     rate_limiter: RateLimiter = field(default_factory=lambda: RateLimiter(NUM_CONNECTIONS))
     warn: Callable[[str, str], None] = field(default=lambda message, dedup_key: None, repr=False)
     """Called, from any thread, with the reason why requests have been repeated for some time, and its dedup key."""
@@ -111,7 +111,7 @@ class Connection:
             response.release_conn()
 
     def log_in_anew(self, refused: "kubernetes.client.ApiClient | None") -> None:
-        """Read credentials again, once for all the threads whom `refused` failed: tokens expire in a long run."""
+        """Read credentials again, once for all threads that `refused` failed for: tokens expire in a long run."""
         with self._lock:
             if self._client is refused:
                 with suppress(UserError):  # a kubeconfig that is just being written: the old login is tried again

@@ -54,7 +54,7 @@ class Dispatcher:
         heapq.heappush(self._delayed, (time.monotonic() + seconds, next(self._numbers), call))
 
     def run_next(self) -> None:
-        """Wait TICK_SECONDS at most for a call, run it and those queued meanwhile; raises what they raise."""
+        """Wait TICK_SECONDS at most for a call; run it and those queued behind it. Raise what they raise."""
         with suppress(queue.Empty):
             self._queue.get(timeout=TICK_SECONDS)()
             for _ in range(MAX_BATCH):

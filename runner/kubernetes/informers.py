@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Listed(Generic[T]):
-    """All objects that exist; what was reported before and is not in `items` was deleted meanwhile."""
+    """All objects that exist; what was reported before and is not in `items` was deleted in between."""
 
     items: tuple[T, ...]
 
@@ -95,14 +95,14 @@ class Informer(Generic[T]):
         body = self._fetch_page("")
         while True:
             token = _find_continue(body)
-            following = self._fetch_page_meanwhile(token) if token else None
+            following = self._fetch_page_in_background(token) if token else None
             page = json.loads(body)
             items += [self.read(item) for item in page["items"]]
             if following is None:
                 return page["metadata"]["resourceVersion"], tuple(items)
             body = following.result()
 
-    def _fetch_page_meanwhile(self, token: str) -> "Future[bytes]":
+    def _fetch_page_in_background(self, token: str) -> "Future[bytes]":
         """Fetch a page in a thread of its own, which does not keep the process alive."""
         future: Future[bytes] = Future()
 

@@ -14,7 +14,7 @@ from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 @dataclass(frozen=True, kw_only=True)
 class JobCompletion:
-    """Has records looked for and written on request threads, and marks what is done."""
+    """Finds or writes records on request threads, and marks Jobs and repeats as done."""
 
     dispatcher: Dispatcher
     recorder: ResultRecorder
@@ -23,7 +23,7 @@ class JobCompletion:
     """Called for each repeat that has its record."""
 
     def follow(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Note that the Job exists; have its record looked for, or written, if it has finished."""
+        """Note that the Job exists; find or write its record if it has finished."""
         if job.end is None:
             self.jobs.move(tracked, "job-seen")
             return

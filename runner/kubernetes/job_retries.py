@@ -35,7 +35,7 @@ from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 MISSING_SECONDS = 3.0
-"""How long after the first look the store is searched again for a missing Job: another runner may have given it up."""
+"""After how long the store is searched again for a missing Job: another runner may have given it up."""
 MAX_DISRUPTIONS = 20
 """How many pods of a repeat may be disrupted before it is given up."""
 
@@ -75,10 +75,10 @@ class JobRetries:
         elif not is_last:
             self.dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
         else:
-            self.cancellation_watcher.look(partial(self._create_again, tracked))
+            self.cancellation_watcher.check(partial(self._create_again, tracked))
 
     def _create_again(self, tracked: TrackedJob) -> None:
-        if tracked.job is not None:  # created meanwhile, or the list of Jobs was older than the Job
+        if tracked.job is not None:  # created since, or the list of Jobs was older than the Job
             self.completion.follow(tracked, tracked.job)
             return
         self.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")

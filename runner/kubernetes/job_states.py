@@ -23,7 +23,7 @@ STATES: Mapping[State, str] = {
     "to-submit": "its Job is to be created",
     "submitting": "the request that creates its Job is under way",
     "in-flight": "its Job exists and has not finished",
-    "recording": "its Job has finished, is missing or was given up; its record is looked for, or written",
+    "recording": "its Job has finished, is missing or was given up; its record is being found or written",
     "done": "its terminal record is in the store",
 }
 EVENTS: Mapping[Event, str] = {

@@ -54,7 +54,7 @@ class JobTracker:
 
     def _on_jobs_listed(self, jobs: tuple[JobStatus, ...]) -> None:
         # While nothing was watched, the run may have been cancelled, and its marked Jobs be gone.
-        self.cancellation_watcher.look()
+        self.cancellation_watcher.check()
         if not self.has_begun:
             self.has_begun = True
             self.jobs.add(self.list_missing())

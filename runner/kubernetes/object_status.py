@@ -54,7 +54,7 @@ class PodStatus:
     disruption: str
     """Why its node took it down (preemption, eviction, a lost node), else empty."""
     waiting_reason: str
-    """Why its container does not start: `ErrImagePull` for one."""
+    """Why its container does not start: such as `ErrImagePull`."""
     waiting_message: str
     exit_code: int | None
     signal: int | None

@@ -16,4 +16,4 @@ class ClusterObserver(Protocol):
         """Report a repeat that has its terminal record."""
 
     def warn(self, message: str) -> None:
-        """Report something that keeps cells from running and that the user can mend."""
+        """Report something that keeps cells from running and that the user can fix."""

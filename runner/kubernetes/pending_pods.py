@@ -1,4 +1,4 @@
-"""Jobs in flight whose pod does not run: the user is warned of the reason, and those that wait in vain are given up."""
+"""Warns why pods of Jobs in flight do not run, and gives up those that wait for too long."""
 
 import time
 from collections import defaultdict
@@ -74,7 +74,7 @@ class PendingPods:
         since = max(tracked.waiting_since, self._last_progress[job.pool] if failure.kind == "unschedulable" else 0.0)
         if now - since >= min(WARN_SECONDS, failure.patience_seconds):
             slug = tracked.repeat.planned.cell.slug
-            self.dispatcher.warn(f"{failure.to_failure().message} (waiting: {slug} for one)", failure.dedup_key)
+            self.dispatcher.warn(f"{failure.to_failure().message} (waiting: {slug}, for example)", failure.dedup_key)
         if now - since >= failure.patience_seconds:
             self.give_up(tracked, ("failed", failure.to_failure()))
 

@@ -22,16 +22,16 @@ RUN_PERMISSIONS = (
         verbs=("create", "list", "watch", "delete"),
         purpose="submit the cells, follow them, give up those that cannot start",
     ),
-    Permission(group="", resource="pods", verbs=("list", "watch"), purpose="tell why a cell waits or how it died"),
+    Permission(group="", resource="pods", verbs=("list", "watch"), purpose="explain why a cell waits or how it died"),
     Permission(
         group="",
         resource="pods/log",
         verbs=("get",),
         purpose="take the record of a cell that could not reach the store",
     ),
-    Permission(group="", resource="events", verbs=("list",), purpose="tell why a Job has no pod"),
+    Permission(group="", resource="events", verbs=("list",), purpose="explain why a Job has no pod"),
 )
-"""Of a run, and of nothing else: what the chart's nights have."""
+"""What a run needs, and nothing else: the permissions of the chart's scheduled runs."""
 CLEANUP_PERMISSIONS = (
     Permission(
         group="batch",

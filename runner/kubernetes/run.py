@@ -23,7 +23,7 @@ from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
-from runner.records import Look, Records
+from runner.records import Records, RecordSnapshot
 from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, read_run, select_missing
 
 
@@ -121,15 +121,15 @@ class ClusterRun:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
         records = Records.of(self.store, run)
-        look = records.look()
-        missing = select_missing(run, look, retry_failed=self.retry_failed)
+        snapshot = records.read_snapshot()
+        missing = select_missing(run, snapshot, retry_failed=self.retry_failed)
         describe_plan(run, missing, console.print)
-        describe_damage(look, console.print)
+        describe_damage(snapshot, console.print)
         if not missing:
             return
         session = ClusterSession(
             self.make_options(run, renderer, connection, observer),
-            lambda: self.list_missing(run, records.look()),
+            lambda: self.list_missing(run, records.read_snapshot()),
         )
         try:
             session.run()
@@ -159,12 +159,12 @@ class ClusterRun:
         """Return when the run has to end, whenever this runner began, or None."""
         return None if self.deadline_seconds is None else run.created_at + timedelta(seconds=self.deadline_seconds)
 
-    def list_missing(self, run: Run, look: Look | None = None) -> list[TrackedJob]:
+    def list_missing(self, run: Run, snapshot: RecordSnapshot | None = None) -> list[TrackedJob]:
         """Return a tracked Job for every repeat that is missing, in the order to measure them.
 
-        `look`: what the store has. None: look now.
+        `snapshot`: what the store has; None: read it now.
         """
-        look = look or Records.of(self.store, run).look()
+        snapshot = snapshot or Records.of(self.store, run).read_snapshot()
         return [
             TrackedJob(
                 repeat=repeat,
@@ -172,8 +172,8 @@ class ClusterRun:
                     run_id=run.run_id,
                     cell_id=repeat.key[0],
                     number=repeat.number,
-                    retry_round=look.num_records[repeat.key],
+                    retry_round=snapshot.num_records[repeat.key],
                 ),
             )
-            for repeat in select_missing(run, look, retry_failed=self.retry_failed)
+            for repeat in select_missing(run, snapshot, retry_failed=self.retry_failed)
         ]

@@ -182,7 +182,7 @@ class ClusterSession:
     def _await_records(self) -> None:
         """Create no further Job, and wait until what had ended by the deadline has its record.
 
-        Whoever deletes the unfinished Jobs afterwards sees all of them.
+        So a deletion of the unfinished Jobs afterwards sees all of them.
         """
         if not self._tracker.has_begun:
             return

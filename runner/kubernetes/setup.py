@@ -124,7 +124,7 @@ class Installer:
         if error.status == HTTPStatus.NOT_FOUND and name.startswith("ResourceClaimTemplate"):
             hint = "the cluster has no resource.k8s.io/v1 (Kubernetes 1.34 or newer); write `gpu.request: limit`"
         elif error.status != HTTPStatus.FORBIDDEN:
-            hint = "mend what the message names; `benchmatrix doctor` tells what else is missing"
+            hint = "fix what the message names; `benchmatrix doctor` says what else is missing"
         return UserError(f"--on {self.connection.context}: {name}: {error.message}; {hint}")
 
 

@@ -49,8 +49,9 @@ class Submission:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
         if self._paused_until is not None and time.monotonic() >= self._paused_until:
             self._paused_until = None
-            self.cancellation_watcher.look()  # while a quota leaves no room, there may be no Job whose end would tell
-        if self._paused_until is not None or self.cancellation_watcher.is_looking:
+            # While a quota leaves no room, there may be no Job whose end would show a cancellation.
+            self.cancellation_watcher.check()
+        if self._paused_until is not None or self.cancellation_watcher.is_checking:
             return
         num_free = self.max_in_flight - self.jobs.count("submitting", "in-flight")
         while num_free > 0 and self._waiting:

@@ -143,7 +143,7 @@ def check_mount_path(text: str) -> str:
             "the path of a folder from the root, such as `/data`, without ':', '.', '..' and a '/' behind"
         )
     if text in _OCCUPIED_FOLDERS:
-        raise ExpectedError(f"another folder than {', '.join(_OCCUPIED_FOLDERS)}, `/data` for one")
+        raise ExpectedError(f"another folder than {', '.join(_OCCUPIED_FOLDERS)}: `/data`, for example")
     return text
 
 

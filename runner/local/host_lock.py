@@ -84,7 +84,7 @@ def find_holders(descriptor: int) -> Holders:
 
 
 def _is_for_all(folder: Path) -> bool:
-    """Tell whether every user can write to the folder and none can remove another's files, whoever asks."""
+    """Return whether every user can write to the folder and none can remove another's files."""
     try:
         status = folder.lstat()
         is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY

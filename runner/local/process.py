@@ -145,7 +145,7 @@ def end_group(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Tell whether the process has ended. It stays a zombie, which keeps its number until its group is killed."""
+    """Return whether the process has ended. It stays a zombie, which keeps its number until its group is killed."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

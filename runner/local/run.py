@@ -22,7 +22,7 @@ from runner.local.progress import InstallProgress, Progress
 from runner.local.virtual_environments import prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
-from runner.records import Look, Records
+from runner.records import Records, RecordSnapshot
 from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
@@ -63,19 +63,19 @@ class LocalRun:
     def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
         """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine."""
         records = Records.of(self.store, run)
-        if not self._select_missing(run, records.look()):
+        if not self._select_missing(run, records.read_snapshot()):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
             return
         with hold_host_lock(run.run_id) as lock:
             self._store_plan(run, console)
-            look = records.look()  # again: a dead runner's last process may have ended well meanwhile
-            repeats = self._select_missing(run, look)
+            snapshot = records.read_snapshot()  # again: a dead runner's last process may have ended well since
+            repeats = self._select_missing(run, snapshot)
             describe_plan(run, repeats, console.print)
-            describe_damage(look, console.print)
+            describe_damage(snapshot, console.print)
             console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
-            num_failed = 0 if self.retry_failed else count_failed(run, look)
+            num_failed = 0 if self.retry_failed else count_failed(run, snapshot)
             num_ok = run.num_repeats - len(repeats) - num_failed
             with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
                 LocalExecutor(
@@ -89,8 +89,8 @@ class LocalRun:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
 
-    def _select_missing(self, run: Run, look: Look) -> list[Repeat]:
-        return select_missing(run, look, retry_failed=self.retry_failed)
+    def _select_missing(self, run: Run, snapshot: RecordSnapshot) -> list[Repeat]:
+        return select_missing(run, snapshot, retry_failed=self.retry_failed)
 
 
 def find_interpreters(

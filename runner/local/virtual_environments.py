@@ -1,7 +1,7 @@
 """Make one virtual environment per framework on this machine, with exactly what the framework's image installs.
 
 That is the locked requirements and the package `bench`. A stamp, written last, says what was installed; an environment
-without it (a killed installation) is made again.
+without it (a killed installation) is created again.
 """
 
 import fcntl
@@ -53,7 +53,7 @@ class VirtualEnvironment:
         return digest.hexdigest()
 
     def is_up_to_date(self) -> bool:
-        """Tell whether the installation was completed, from the requirements as they are now."""
+        """Return whether the installation was completed, from the requirements as they are now."""
         return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
 
 

@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixDefinition:
-    """A matrix before it is expanded; every value valid by itself, their combinations not yet looked at."""
+    """A matrix before it is expanded; every value is valid by itself, their combinations are not checked yet."""
 
     name: str
     description: str
@@ -96,8 +96,8 @@ def _read_axes(node: Node) -> dict[str, Axis]:
 
 def _read_axis(key: str, node: Node) -> Axis:
     if not isinstance(node.value, list):
-        mend = f"write '{key}: [{quote(node.text)[1:-1] or '...'}]'"
-        raise node.error(ErrorKind.WRONG_TYPE, f"found {describe_found(node)}, expected a list of values; {mend}")
+        hint = f"write '{key}: [{quote(node.text)[1:-1] or '...'}]'"
+        raise node.error(ErrorKind.WRONG_TYPE, f"found {describe_found(node)}, expected a list of values; {hint}")
     if not node.value:
         raise node.error(ErrorKind.EMPTY, "found an empty list, expected at least one value; add one or remove the key")
     settings: Axis = {}

@@ -183,8 +183,8 @@ def _check_required(combination: _Combination, settings: Settings) -> None:
         message = f"cells lack {keys}; give each a value under 'axes' or 'defaults'"
         raise combination.node.error(ErrorKind.MISSING_KEY, message)
     message = f"matches no combination of the axes, so it is a cell of its own, and that lacks {keys}"
-    mend = "add what is missing, or mend the axis values"
-    raise combination.node.error(ErrorKind.MISSING_KEY, f"{message}; {mend}")
+    hint = "add what is missing, or fix the axis values"
+    raise combination.node.error(ErrorKind.MISSING_KEY, f"{message}; {hint}")
 
 
 def _cell_error(error: ValidationError, combination: _Combination, settings: Settings) -> YamlError:
@@ -192,8 +192,8 @@ def _cell_error(error: ValidationError, combination: _Combination, settings: Set
     key, _, message = str(error.errors()[0]["ctx"]["error"]).partition(": ")
     node = settings[key].node if key in settings else combination.node
     cell = ", ".join(f"{name}={setting.value}" for name, setting in combination.settings.items())
-    mend = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
-    return node.error(ErrorKind.CONFLICT, f"{message} (in the cell {cell}); {mend}")
+    hint = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
+    return node.error(ErrorKind.CONFLICT, f"{message} (in the cell {cell}); {hint}")
 
 
 def _duplicate_error(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> YamlError:

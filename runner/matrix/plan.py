@@ -29,7 +29,7 @@ class Repeat:
 
     @cached_property
     def key(self) -> RepeatKey:
-        """What tells it from the other repeats of a run."""
+        """Identifies it among the repeats of a run."""
         return self.planned.cell.cell_id, self.number
 
 

@@ -40,7 +40,7 @@ class ProbeReport(Document):
 
     @property
     def is_conclusive(self) -> bool:
-        """Tell whether the search came to its end with a batch that fits."""
+        """Return whether the search finished with a batch that fits."""
         return self.ended_by in ("found", "max-batch-size") and self.largest_batch_size is not None
 
 

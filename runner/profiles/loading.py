@@ -34,12 +34,12 @@ RENAMED_KEYS = {
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
-_EXPECTED = "a profile; write `extends: gke` for one, and what differs"
+_EXPECTED = "a profile; write `extends: gke`, for example, and what differs"
 _VALIDATOR = NodeValidator(TypeAdapter(Profile), is_null_absent=True, documentation="docs/profiles.md")
 
 
 def find_profile(name: str | None, context: str) -> Profile:
-    """Return the profile of this name or path, or for None the one that the context's name tells.
+    """Return the profile of this name or path, or for None the one that the context's name indicates.
 
     UserError if there is none.
     """
@@ -50,7 +50,7 @@ def find_profile(name: str | None, context: str) -> Profile:
     if name is None:
         known = ", ".join(BUILTIN_PROFILES)
         raise UserError(
-            f"context {context}: its name does not tell what cluster it is; add --profile {known} or the path of yours"
+            f"context {context}: its name does not show what cluster it is; add --profile {known} or the path of yours"
         )
     return load_profile(name)
 
@@ -73,7 +73,7 @@ def _find_file(name: str, folder: Path) -> Path | None:
 
 
 def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
-    """Return what stands in a profile and in those that it extends."""
+    """Return the content of a profile merged into that of the profiles that it extends."""
     tree = read_yaml(path, file, expected=_EXPECTED)
     if not isinstance(tree.value, dict):
         raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {_EXPECTED}")

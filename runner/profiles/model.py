@@ -143,10 +143,10 @@ class Profile(Document):
     """The PyTorch images have a C++ compiler, which torch.compile needs: this project's have none."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     store_secret: ObjectName | None = None
-    """A Secret whose keys become variables of the cells, `AWS_ACCESS_KEY_ID` for one. null: the service account's
+    """A Secret whose keys become variables of the cells, such as `AWS_ACCESS_KEY_ID`. null: the service account's
     identity is what they have."""
     environment: dict[VariableName, VariableValue] = {}
-    """Variables of the cells that are no secret, `AWS_ENDPOINT_URL` for one."""
+    """Variables of the cells that are no secret, such as `AWS_ENDPOINT_URL`."""
     data: Data | None = None
     priority_class: ObjectName | None = None
     do_not_disrupt: bool = True
@@ -225,7 +225,7 @@ class Profile(Document):
         if image is not None:
             return image
         place = f"profile {self.name}: images.{cell.framework}.{cell.device}"
-        if not has_checkout():  # in the image of the runner, which cannot tell the tags in a registry
+        if not has_checkout():  # in the image of the runner, which does not know the tags in a registry
             raise UserError(
                 f"{place}: is missing; name the image for {cell.framework} cells on a {cell.device}, in the chart's "
                 f"values at `profile.images`: `benchmatrix images push` prints the lines; or have a matrix without them"

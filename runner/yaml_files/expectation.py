@@ -1,4 +1,4 @@
-"""What a JSON schema expects of a value, in words, and how a value that it refuses could be mended."""
+"""What a JSON schema expects of a value, in words, and how a value that it refuses can be fixed."""
 
 import re
 from collections.abc import Callable
@@ -104,7 +104,7 @@ def describe_found(node: Node) -> str:
 
 
 def advise(node: Node, schema: Schema) -> str:
-    """Return how to mend a refused value; empty if what is expected says it already."""
+    """Return how to fix a refused value; empty if what is expected says it already."""
     choices = list_choices(schema)
     is_scalar = bool(choices) or schema.get("type") in ("integer", "number", "string", "boolean")
     if isinstance(node.value, list | dict):

@@ -86,13 +86,13 @@ def _guard(read: Callable[[], T], text: str, file: str, line: int | Callable[[],
         return read()
     except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
         is_tab = "'\\t'" in str(error.problem)
-        mend = "indent with spaces" if is_tab else "mend the syntax there or in the line above"
-        found, place = f"{error.problem}; {mend}", _find_line(error)
+        hint = "indent with spaces" if is_tab else "fix the syntax there or in the line above"
+        found, place = f"{error.problem}; {hint}", _find_line(error)
     except yaml.reader.ReaderError as error:
         found = f"it holds the character U+{error.character:04X}; give a text file"
         place = text.count("\n", 0, error.position) + 1
     except (ValueError, OverflowError):  # from int() and chr() on an overlong version or escape
-        found = "a number is out of range; mend the escape or directive there"
+        found = "a number is out of range; fix the escape or directive there"
         place = line if isinstance(line, int) else line()
     raise YamlError(f"is not YAML: {found}", kind=ErrorKind.SYNTAX, file=file, line=place)
 
@@ -212,8 +212,8 @@ class _TreeBuilder:
         is_decimal = ":" not in node.value if is_float else _DECIMAL_INTEGER.fullmatch(node.value)
         if not is_decimal:
             message = f"found {quote(node.value)}, which YAML 1.1 does not read as a decimal number"
-            mend = "write it without leading zeros, prefix or colon, or quote it"
-            raise self._error_at(node, key, ErrorKind.NUMBER, f"{message}; {mend}")
+            hint = "write it without leading zeros, prefix or colon, or quote it"
+            raise self._error_at(node, key, ErrorKind.NUMBER, f"{message}; {hint}")
         try:
             number: int | float = self.composer.construct_object(node)
         except ValueError:  # more digits than Python converts

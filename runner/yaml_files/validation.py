@@ -129,7 +129,7 @@ def _explain_length(node: Node, context: Any) -> YamlError:
 
 
 def _point_at_part(node: Node, message: str) -> YamlError:
-    """Return the error of a whole, whose message begins with the key of the part that is to be mended."""
+    """Return the error of a whole, whose message begins with the key of the part that has to be fixed."""
     part, _, words = message.partition(": ")
     child = node.find_child(part)
     if child is not None:

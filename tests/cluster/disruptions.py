@@ -1,4 +1,4 @@
-"""A cell that hangs or a server whose watches end comes in, and what is to be true of the run afterwards goes out."""
+"""Disrupts runs in the tests of clusters: cells that hang, watches that end, nodes that go silent."""
 
 import threading
 import uuid
@@ -20,7 +20,7 @@ from runner.profiles.model import Toleration
 
 @dataclass
 class FirstHangs:
-    """Decides that the first pods hang until somebody ends them, and the later ones end well."""
+    """Makes the first pods hang until they are deleted, and lets later ones end well."""
 
     number: int = 1
     pods: list[Pod] = field(default_factory=list)
@@ -30,12 +30,13 @@ class FirstHangs:
         return "hang" if len(self.pods) <= self.number else "ok"
 
     def await_running(self, setup: Setup) -> Pod:
-        """Return the first pod once its Job says that it runs."""
+        """Return the first pod once its Job reports it as ready."""
         wait_for(lambda: any(job["status"].get("ready") for job in setup.list_jobs()), "a pod that runs")
         return self.pods[0]
 
 
 def check_measured_again(setup: Setup, kubelet: FakeKubelet, num_disrupted: int = 1) -> None:
+    """Check that the one cell was measured again, has one ok record, and that no disruption counted as a failure."""
     assert [result.status for result in setup.observed.results] == ["ok"]
     assert set(setup.count_records().values()) == {1}
     assert list(kubelet.measured.values()) == [1]
@@ -44,7 +45,7 @@ def check_measured_again(setup: Setup, kubelet: FakeKubelet, num_disrupted: int 
 
 
 def keep_watches_shut(faulty: FaultyServer) -> None:
-    """Cut the watches of Jobs and pods, and let none be opened: a runner behind the server sees nothing."""
+    """Cut the watches of Jobs and pods and refuse new ones: a runner behind the server sees no events."""
     wait_for(lambda: faulty.num_open_watches == 2, "both watches")
     faulty.choose_fault = refuse_watches
     faulty.cut_watches()
@@ -52,11 +53,12 @@ def keep_watches_shut(faulty: FaultyServer) -> None:
 
 
 def refuse_watches(method: str, path: str) -> Fault | None:
+    """Choose the fault of a request: a watch is cut off, everything else passes."""
     return "cut-off" if "watch=1" in path else None
 
 
 def forget_watches(faulty: FaultyServer) -> None:
-    """Let watches be opened again, each after a new list: the server does not know any more where they were."""
+    """Allow watches again, each after a new list: the server no longer has their resource versions."""
     forgotten = {"jobs", "pods"}
 
     def choose_fault(method: str, path: str) -> Fault | None:
@@ -81,12 +83,12 @@ class LostNode:
 
 @contextmanager
 def lose_node(connection: Connection, through: Connection, folder: Path) -> Iterator[LostNode]:
-    """Begin such a run, `through` the second connection; the node is deleted as soon as there is a word about it."""
+    """Start such a run `through` the second connection; the node is deleted once a warning names it."""
     namespace, store = f"lost-{uuid.uuid4().hex[:6]}", Store.open(f"file://{folder}")
     make_namespace(connection, namespace)
     decide = FirstHangs()
     kubelet = FakeKubelet(connection=connection, store=store, decide=decide)
-    for number in range(3):  # were most nodes silent, the controllers would rather doubt the network
+    for number in range(3):  # if most nodes were silent, the controllers would assume a failure of the network
         taint = {"key": namespace, "effect": "NoSchedule"}
         kubelet.add_node(f"{namespace}-{number}", labels={namespace: ""}, taints=[taint])
     kubelet.start()
@@ -100,11 +102,11 @@ def lose_node(connection: Connection, through: Connection, folder: Path) -> Iter
     node = decide.await_running(setup)["spec"]["nodeName"]
     kubelet.forget_node(node)
 
-    def delete_when_told() -> None:
-        wait_for(lambda: setup.observed.warnings, "a word about the node")
+    def delete_after_warning() -> None:
+        wait_for(lambda: setup.observed.warnings, "a warning about the node")
         connection.request("delete", f"/api/v1/nodes/{node}")
 
-    threading.Thread(target=delete_when_told, daemon=True).start()
+    threading.Thread(target=delete_after_warning, daemon=True).start()
     yield LostNode(setup=setup, kubelet=kubelet, node=node, running=running)
     kubelet.stop()
     for name in kubelet.nodes:

@@ -51,7 +51,7 @@ def make_karpenter(pool: str | None, instance_type: str, gpu: str | None, prefix
     if gpu is None:
         return Machine(pool=pool, labels=own, gpus={})
     own |= {f"{prefix}/instance-gpu-name": gpu, f"{prefix}/instance-gpu-manufacturer": "nvidia"}
-    # A GPU that no list of instance types knows yet is told by its name alone; Karpenter's pools need no taint.
+    # A GPU that no list of instance types knows yet is recognised by its name alone; Karpenter's pools need no taint.
     return Machine(pool=pool, labels=own, taint="true" if pool else None)
 
 
@@ -69,7 +69,7 @@ extends: kind
 gpu: {name: Tesla T4, compute_capability: [7, 5], max_per_node: 4}
 pools:
   gpu:
-    nodes:
+    node_affinity:
       - - {key: nvidia.com/gpu.product, operator: In, values: [Tesla-T4]}
     cpus: 3
     memory: 12Gi

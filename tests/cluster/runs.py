@@ -30,7 +30,7 @@ def wait_for(condition: Callable[[], Any], what: str, deadline_seconds: float = 
     """Return the first true answer of `condition`; AssertionError if none comes."""
     deadline = time.monotonic() + deadline_seconds
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"{what} did not come in time"
         time.sleep(0.05)
     return answer
 

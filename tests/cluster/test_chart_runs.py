@@ -24,7 +24,7 @@ from runner.kubernetes.connection import Connection
 from s3_server import S3Server
 
 MATRIX = {
-    "name": "night",
+    "name": "scheduled",
     "axes": {"seed": [1, 2, 3, 4]},
     "defaults": {
         "model": "conv6",
@@ -173,8 +173,8 @@ def test_doctor_finds_nothing_missing_with_the_rights_that_the_chart_gives(
 ) -> None:
     config = helm(place)
     config.install(CHART, RELEASE, make_values(store__url=bucket, customMatrix=MATRIX))
-    pod = find_pod_of(connection, place, trigger(connection, place, "night")["metadata"]["name"])
-    words = read_arguments(pod, connection.get_object(f"/apis/batch/v1/namespaces/{place}/jobs/night"), tmp_path)
+    pod = find_pod_of(connection, place, trigger(connection, place, "by-hand")["metadata"]["name"])
+    words = read_arguments(pod, connection.get_object(f"/apis/batch/v1/namespaces/{place}/jobs/by-hand"), tmp_path)
     become_runner(connection, place, control_plane, tmp_path, monkeypatch)
 
     code, out, _ = call_main("doctor", *words[1:5])

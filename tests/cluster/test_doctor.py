@@ -11,7 +11,7 @@ from runs import wait_for
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.api_server_checks import judge_clock
+from runner.kubernetes.doctor.api_server_checks import describe_clock_finding
 from s3_server import S3Server
 
 
@@ -46,7 +46,7 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     assert states["permission: jobs"] == "failed"
     assert "failed" == states["permission: pods"] == states["permission: events"]
     assert "warning" == states["nodes"] == states["namespace"] == states["service account"]
-    assert findings["nodes"]["message"].startswith("not checked: you may not look: nodes is forbidden")
+    assert findings["nodes"]["message"].startswith("not checked: you lack the permission: nodes is forbidden")
     assert "runner-of-the-tests" in findings["API server"]["message"]
 
 
@@ -174,6 +174,6 @@ def test_the_clock_is_judged_with_the_way_and_whole_seconds_allowed_for(
 ) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
 
-    found = judge_clock(now + timedelta(seconds=seconds), before=now, after=now)
+    found = describe_clock_finding(now + timedelta(seconds=seconds), before=now, after=now)
 
     assert (found.state, found.message) == (state, message)

@@ -134,7 +134,7 @@ def test_a_run_goes_on_when_its_watches_are_cut(
     connect_through: ConnectThrough,
 ) -> None:
     kubelet = start_kubelet(num_nodes=4, run_seconds=0.3)
-    # One Job at a time: none follows before a watch has told of the end of the one before it.
+    # One Job at a time: none follows before a watch has reported the end of the one before it.
     setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=1)
     through = connect_through(faulty)
     running = setup.start(through)

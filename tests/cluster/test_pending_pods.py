@@ -1,4 +1,4 @@
-"""What keeps cells from running: told in the cluster's own words, waited for, and given up when nothing else helps."""
+"""What keeps cells from running: reported in the cluster's own words, waited for, and at last given up."""
 
 import json
 import re
@@ -132,7 +132,7 @@ def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
         (result.status, result.error.kind) for result in setup.observed.results if result.error
     ]
     assert len(setup.observed.warnings) == 1  # not one for each cell
-    words = r"no node took the pod: 0/\d nodes are available: .*1 Insufficient cpu.* \(waiting: conv6-.* for one\)"
+    words = r"no node took the pod: 0/\d nodes are available: .*1 Insufficient cpu.* \(waiting: conv6-.*, for example\)"
     assert re.fullmatch(words, setup.observed.warnings[0])
     assert set(setup.count_records().values()) == {1}
     assert setup.list_jobs() == []

@@ -102,5 +102,5 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
 
 
 def test_kind_refuses_gpu_cells_before_anything_is_sent() -> None:
-    obstacle = load_profile("kind").explain_unsupported(make_cell(device="gpu"))
-    assert obstacle == "the profile kind has no pool 'gpu'"
+    reason = load_profile("kind").explain_unsupported(make_cell(device="gpu"))
+    assert reason == "the profile kind has no pool 'gpu'"

@@ -108,7 +108,7 @@ def start_kubelet_of(bucket: Store, start_kubelet: StartKubelet, *, num_nodes: i
 
 
 def view(command_line: CommandLine, connection: Connection) -> Setup:
-    """Return what tells about the command line's run."""
+    """Return what identifies the command line's run."""
     profile = make_profile(command_line.namespace)
     return Setup(connection=connection, profile=profile, store=command_line.store, run=command_line.read_run())
 

@@ -1,9 +1,9 @@
 """A cluster whose nodes run pods, from the environment, for these tests; they skip with a reason where there is none.
 
 E2E_KUBECONFIG  kubeconfig of the cluster; its current context is used
-E2E_LOAD        command that brings a local image to the nodes; the image's name is put behind it
+E2E_LOAD        command that brings a local image to the nodes; the image's name is appended
 E2E_HOST        this machine's address as pods see it; left out: its first one
-E2E_BUILD       options of `benchmatrix images build`, `--base NAME --network host` for one
+E2E_BUILD       options of `benchmatrix images build`, such as `--base NAME --network host`
 """
 
 import os
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ground import PROGRAM, ROOT, Ground, delete_namespace
+from real_cluster import PROGRAM, ROOT, RealCluster, delete_namespace
 
 from runner.images.names import DEFAULT_BASE
 from runner.kubernetes.connection import Connection
@@ -70,7 +70,7 @@ def load_image(kubeconfig: str) -> Callable[[str], None]:
     """Bring an image to the nodes."""
     command = shlex.split(os.environ.get("E2E_LOAD", ""))
     if not command:
-        pytest.skip("no way to bring images to the nodes: set E2E_LOAD, `kind load docker-image` for one")
+        pytest.skip("no way to bring images to the nodes: set E2E_LOAD, for example to `kind load docker-image`")
 
     loaded: set[str] = set()
 
@@ -123,8 +123,10 @@ def s3(tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
 
 
 @pytest.fixture
-def ground(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterator[Ground]:
+def real_cluster(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterator[RealCluster]:
     """A namespace of its own for a test; gone afterwards."""
-    found = Ground(connection=connection, namespace=f"benchmatrix-e2e-{uuid.uuid4().hex[:6]}", s3=s3, folder=tmp_path)
+    found = RealCluster(
+        connection=connection, namespace=f"benchmatrix-e2e-{uuid.uuid4().hex[:6]}", s3=s3, folder=tmp_path
+    )
     yield found
     delete_namespace(connection, found.namespace)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ground import Ground, is_running_for, read_exit_code
+from real_cluster import RealCluster, is_running_for, read_exit_code
 
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.registry import FRAMEWORKS
@@ -33,80 +33,82 @@ defaults:
 """
 
 
-def disturb(ground: Ground) -> dict[str, Any]:
+def disturb(real_cluster: RealCluster) -> dict[str, Any]:
     """Delete a pod in mid-measurement, then cut the store off while another measures; return the deleted pod."""
-    deleted = ground.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 4.0))
-    ground.connection.request("delete", f"/api/v1/namespaces/{ground.namespace}/pods/{deleted['metadata']['name']}")
+    deleted = real_cluster.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 4.0))
+    real_cluster.connection.request(
+        "delete", f"/api/v1/namespaces/{real_cluster.namespace}/pods/{deleted['metadata']['name']}"
+    )
     uid = deleted["metadata"]["uid"]  # Jobs run in any order: this one's next pod may be the last of all
-    ground.wait_for_pod(lambda pod: pod["metadata"]["uid"] != uid and is_running_for(pod, "conv6", 3.0))
-    ground.s3.stop()
+    real_cluster.wait_for_pod(lambda pod: pod["metadata"]["uid"] != uid and is_running_for(pod, "conv6", 3.0))
+    real_cluster.s3.stop()
     time.sleep(S3_AWAY_SECONDS)
-    ground.s3.start()
+    real_cluster.s3.start()
     return deleted
 
 
 def test_every_planned_repeat_has_its_terminal_record_whatever_happens(
-    ground: Ground, provide_image: Callable[[str], str]
+    real_cluster: RealCluster, provide_image: Callable[[str], str]
 ) -> None:
-    ground.set_up({"jax": provide_image("jax:cpu")})
-    process = ground.start_run(MATRIX, RUN_ID)
+    real_cluster.set_up({"jax": provide_image("jax:cpu")})
+    process = real_cluster.start_run(MATRIX, RUN_ID)
 
-    deleted = disturb(ground)
+    deleted = disturb(real_cluster)
     output, _ = process.communicate()
     print(output)
 
-    keys = list(ground.store.list_keys(results_prefix(RUN_ID)))
-    results = ground.read_results(RUN_ID)
+    keys = list(real_cluster.store.list_keys(results_prefix(RUN_ID)))
+    results = real_cluster.read_results(RUN_ID)
     assert 5 == len({(key.cell_id, key.repeat) for key in map(parse_result_key, keys) if key})
     assert 5 == len(keys), keys
     assert Counter({"ok": 4, "oom": 1}) == Counter(result.status for result in results), output
     (lost,) = [result for result in results if result.status == "oom"]
     assert "matmul" == lost.cell.model
-    interrupted = list(ground.store.list_keys(f"runs/{RUN_ID}/interrupted"))
+    interrupted = list(real_cluster.store.list_keys(f"runs/{RUN_ID}/interrupted"))
     assert [deleted["metadata"]["uid"]] == [
         key.rpartition("/")[2].partition("-")[2].removesuffix(".json") for key in interrupted
     ]
     assert 1 == process.returncode  # one repeat did not end well
-    report = ground.folder / "reports" / RUN_ID / "report.html"
+    report = real_cluster.folder / "reports" / RUN_ID / "report.html"
     assert "4 of 5 planned repeats ended ok" in report.read_text()
-    for pod in ground.list_pods():
+    for pod in real_cluster.list_pods():
         assert pod["status"]["qosClass"] == "Guaranteed"
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_image_of_each_framework_measures_as_a_pod(
-    ground: Ground, provide_image: Callable[[str], str], framework: str
+    real_cluster: RealCluster, provide_image: Callable[[str], str], framework: str
 ) -> None:
     image = provide_image(f"{framework}:cpu")
-    ground.set_up({framework: image})
+    real_cluster.set_up({framework: image})
 
-    output, _ = ground.start_run(ONE_CELL.replace("FRAMEWORK", framework), "one").communicate()
+    output, _ = real_cluster.start_run(ONE_CELL.replace("FRAMEWORK", framework), "one").communicate()
 
     print(output)
-    (result,) = ground.read_results("one")
+    (result,) = real_cluster.read_results("one")
     assert ("ok", framework) == (result.status, result.cell.framework), output
     assert result.environment is not None
     assert image == result.environment.image
-    (pod,) = [pod for pod in ground.list_pods() if pod["metadata"]["uid"] == result.attempt]
+    (pod,) = [pod for pod in real_cluster.list_pods() if pod["metadata"]["uid"] == result.attempt]
     assert pod["spec"]["nodeName"] == result.environment.hostname
     print(framework, result.phases)
 
 
 def test_a_record_that_could_not_reach_the_store_is_taken_from_the_log(
-    ground: Ground, provide_image: Callable[[str], str]
+    real_cluster: RealCluster, provide_image: Callable[[str], str]
 ) -> None:
-    ground.set_up({"jax": provide_image("jax:cpu")})
-    process = ground.start_run(ONE_CELL.replace("FRAMEWORK", "jax"), "logged")
+    real_cluster.set_up({"jax": provide_image("jax:cpu")})
+    process = real_cluster.start_run(ONE_CELL.replace("FRAMEWORK", "jax"), "logged")
 
-    ground.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 5.0))
-    ground.s3.stop()
-    pod = ground.wait_for_pod(lambda pod: read_exit_code(pod) is not None)
-    ground.s3.start()
+    real_cluster.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 5.0))
+    real_cluster.s3.stop()
+    pod = real_cluster.wait_for_pod(lambda pod: read_exit_code(pod) is not None)
+    real_cluster.s3.start()
     output, _ = process.communicate()
 
     print(output)
     assert EXIT_RESULT_IN_LOG == read_exit_code(pod)
-    (result,) = ground.read_results("logged")
+    (result,) = real_cluster.read_results("logged")
     assert ("ok", "bench", pod["metadata"]["uid"]) == (result.status, result.written_by, result.attempt)
     assert result.samples is not None
     assert 10 <= len(result.samples.step_seconds)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ground import PROGRAM, ROOT
+from real_cluster import PROGRAM, ROOT
 
 from chart import NEEDED, find_pod, render
 from s3_server import find_free_port

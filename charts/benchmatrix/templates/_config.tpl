@@ -70,7 +70,7 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{- include "benchmatrix.merge" (list $gpu $claim) -}}
 {{- end -}}
 
-{{/* Not empty where a version of Helm drops nulls of values that the chart has no default for. Programs with Helm in them tell no third number, and pass. */}}
+{{/* Not empty where a version of Helm drops nulls of values that the chart has no default for. Programs with Helm in them give no third number, and pass. */}}
 {{- define "benchmatrix.dropsNulls" -}}
 {{- if regexMatch "^v[0-9]+[.][0-9]+[.][0-9]" . -}}
 {{- semverCompare "=3.19.5 || =3.20.0 || >=4.0.0-0 <4.1.3-0" . | ternary "true" "" -}}
@@ -92,7 +92,7 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 { {{- join "," $parts -}} }
 {{- end -}}
 
-{{/* Matrix and profile as annotations of a pod: they are those that it began with, whatever is upgraded meanwhile. */}}
+{{/* Matrix and profile as annotations of a pod: they are those that it began with, whatever is upgraded while it runs. */}}
 {{- define "benchmatrix.annotations" -}}
 benchmatrix/profile: {{ include "benchmatrix.profile" . | quote }}
 {{- if .Values.customMatrix }}

@@ -13,10 +13,10 @@ from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, RUN_PERMISSIONS, 
 
 API_SERVER, CLOCK = "API server", "clock"
 MIN_VERSION = (1, 29)
-"""The first that heeds `podReplacementPolicy` of a Job unasked: before it, two attempts may run at once.
+"""The first with `podReplacementPolicy` of Jobs enabled by default: in earlier ones two attempts may run at once.
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (JobPodReplacementPolicy)"""
 SKEW_SECONDS = 5.0
-"""More than a request's way and the server's whole seconds explain."""
+"""More than the time of a request and the server's rounding to whole seconds explain."""
 MAX_SKEW_SECONDS = 900.0
 """S3 refuses signatures that are off by more: RequestTimeTooSkewed,
 https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
@@ -29,7 +29,8 @@ def check_version(context: DoctorContext) -> Finding:
     number = int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
     message = f"{version['gitVersion']}, where you are {user}"
     if number < MIN_VERSION:
-        hint = f"Jobs need {'.'.join(map(str, MIN_VERSION))} or newer, lest two attempts at a cell run at once"
+        needed = ".".join(map(str, MIN_VERSION))
+        hint = f"Jobs need {needed} or newer: before it, two attempts at a cell may run at once"
         return Finding(check=API_SERVER, state="failed", message=message, hint=hint)
     return Finding(check=API_SERVER, state="ok", message=message)
 
@@ -39,7 +40,7 @@ def explain_unreachable(error: ApiError) -> Finding:
     hint = (
         "log in to the cluster again"
         if error.status == HTTPStatus.UNAUTHORIZED
-        else "see that it runs, and the kubeconfig"
+        else "check that it runs, and the server in the kubeconfig"
     )
     return Finding(check=API_SERVER, state="failed", message=error.message, hint=hint)
 
@@ -51,17 +52,17 @@ def check_clock(context: DoctorContext) -> Finding:
     if created is None:
         message = "not checked: the server does not give its time"
         return Finding(check=CLOCK, state="warning", message=message, hint="compare the clocks yourself")
-    return judge_clock(created, before=before, after=datetime.now(UTC))
+    return describe_clock_finding(created, before=before, after=datetime.now(UTC))
 
 
-def judge_clock(server_time: datetime, *, before: datetime, after: datetime) -> Finding:
+def describe_clock_finding(server_time: datetime, *, before: datetime, after: datetime) -> Finding:
     """Return the finding about a clock. `server_time`, in whole seconds, was taken between `before` and `after`."""
     skew = max(0.0, (server_time - after).total_seconds(), (before - server_time).total_seconds() - 1)
     message = f"{skew:.0f} s from the server's" if skew else "agrees with the server's"
     if skew <= SKEW_SECONDS:
         return Finding(check=CLOCK, state="ok", message=message)
     state: FindingState = "failed" if skew > MAX_SKEW_SECONDS else "warning"
-    return Finding(check=CLOCK, state=state, message=message, hint="set this machine's clock, by NTP for one")
+    return Finding(check=CLOCK, state=state, message=message, hint="set this machine's clock, for example by NTP")
 
 
 def check_permissions(context: DoctorContext) -> Iterator[Finding]:

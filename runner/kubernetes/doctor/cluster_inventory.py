@@ -27,7 +27,7 @@ class ClusterInventory:
 
 
 def _list_pods(connection: Connection) -> list[dict[str, object]]:
-    """Return the pods that run anywhere; none for who may not look."""
+    """Return the running pods of all namespaces; none if the user may not list them."""
     try:
         return connection.list_items("/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""The order of doctor's checks, which is that in which to mend what they find."""
+"""The order of doctor's checks, which is that in which to fix what they find."""
 
 from collections.abc import Callable, Iterable, Iterator
 

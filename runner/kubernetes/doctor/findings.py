@@ -20,9 +20,9 @@ class Finding:
     """`warning`: it could not be checked, or a run may go well without it."""
     message: str
     hint: str = ""
-    """How to mend it; empty where it holds."""
+    """How to fix it; empty if the check passed."""
     details: tuple[str, ...] = ()
-    """Lines below: groups of nodes, for one."""
+    """Lines printed below it, such as groups of nodes."""
 
 
 def find_object(connection: Connection, path: str) -> dict[str, Any] | None:
@@ -41,8 +41,8 @@ def explain_unchecked(check: str, error: ApiError) -> Finding:
         return Finding(
             check=check,
             state="warning",
-            message=f"not checked: you may not look: {error.message}",
-            hint="have somebody run `benchmatrix doctor` who may, or go on without",
+            message=f"not checked: you lack the permission: {error.message}",
+            hint="ask somebody with that permission to run `benchmatrix doctor`, or go on without",
         )
-    hint = "try again when it is back" if isinstance(error, BusyError) else "ask whoever runs the cluster"
+    hint = "try again when it is back" if isinstance(error, BusyError) else "ask the cluster's administrator"
     return Finding(check=check, state="failed", message=f"not checked: {error.message}", hint=hint)

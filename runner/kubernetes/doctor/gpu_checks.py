@@ -78,14 +78,14 @@ def _check_device_plugin(gpus: Gpus, nodes: Sequence[NodeStatus]) -> Finding:
             check=check,
             state="warning",
             message="not checked: no node has the labels of the GPU pool",
-            hint="it is looked at again when there is one",
+            hint="check again when there is one",
         )
     if not offering:
         hint = "install the device plugin and the driver: https://github.com/NVIDIA/k8s-device-plugin"
         return Finding(check=check, state="failed", message=message, hint=hint)
     if len(offering) < len(nodes):
         silent = next(node.name for node in nodes if node not in offering)
-        hint = f"see why {silent} does not, for one: is the device plugin's pod running there?"
+        hint = f"check why {silent} does not, for example: is the device plugin's pod running there?"
         return Finding(check=check, state="warning", message=message, hint=hint)
     return Finding(check=check, state="ok", message=message)
 

@@ -53,7 +53,7 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_jobs(context: DoctorContext) -> Iterator[Finding]:
-    """Have the API server look at a Job of each kind, as if it were submitted, with all that may refuse it."""
+    """Submit a Job of each kind as a dry run, so that everything that may refuse it is asked."""
     path = f"/apis/batch/v1/namespaces/{context.namespace}/jobs"
     for kind in context.kinds:
         check = f"Job: {kind.cell.framework} on {kind.place}"
@@ -64,7 +64,7 @@ def check_jobs(context: DoctorContext) -> Iterator[Finding]:
                 yield explain_unchecked(check, error)
             elif error.status == HTTPStatus.NOT_FOUND:
                 message = f"not tried: {error.message}"
-                yield Finding(check=check, state="warning", message=message, hint="mend the namespace first")
+                yield Finding(check=check, state="warning", message=message, hint="fix the namespace first")
             else:
                 hint = "the message names the field, the quota or the webhook that is in the way"
                 yield Finding(check=check, state="failed", message=error.message, hint=hint)
@@ -89,7 +89,7 @@ def check_queue(context: DoctorContext) -> Finding:
     active = conditions.get("Active", {})
     if active.get("status") == "False":
         message = f"LocalQueue {queue} is not active: {active.get('message', '')}"
-        return Finding(check="queue", state="failed", message=message, hint="mend its ClusterQueue")
+        return Finding(check="queue", state="failed", message=message, hint="fix its ClusterQueue")
     name = found.get("spec", {}).get("clusterQueue", "")
     return Finding(check="queue", state="ok", message=f"LocalQueue {queue} of ClusterQueue {name}")
 

@@ -26,17 +26,18 @@ def check_nodes(context: DoctorContext, inventory: ClusterInventory) -> Iterator
 
 
 def check_images(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
-    """Find which image each kind of cell is run from, and whether nodes have it already: a registry is not asked."""
+    """Find which image each kind of cell is run from, and whether nodes have it already. No registry is asked."""
     for kind in {(kind.cell.framework, kind.cell.device): kind for kind in context.kinds}.values():
         nodes = fit_pod(kind.pod_spec, inventory.nodes).fitting
         is_named = kind.cell.device in context.profile.images.get(kind.cell.framework, {})
-        yield judge_image(kind, context.profile.find_image(kind.cell), nodes, is_named=is_named)
+        yield describe_image_finding(kind, context.profile.find_image(kind.cell), nodes, is_named=is_named)
 
 
-def judge_image(kind: CellKind, image: str, nodes: Sequence[NodeStatus], *, is_named: bool) -> Finding:
-    """Return the finding about the image of cells that the nodes could hold.
+def describe_image_finding(kind: CellKind, image: str, nodes: Sequence[NodeStatus], *, is_named: bool) -> Finding:
+    """Return the finding about the image of this kind of cells. `nodes`: those that could run them.
 
-    `is_named`: in full, by the profile's `images`; else its tag was told from the checkout, and perhaps never built.
+    `is_named`: the profile's `images` gives its full name; otherwise its tag comes from the checkout, and it may not
+    have been built.
     """
     check = f"image: {kind.cell.framework} for {kind.cell.device}"
     having = [node for node in nodes if image in node.images or f"docker.io/{image}" in node.images]

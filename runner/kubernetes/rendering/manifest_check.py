@@ -24,5 +24,5 @@ def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
         path = ".".join([str(manifest.get("kind")), *map(str, error.path)])
         words = " ".join(error.message[:MAX_SHOWN_CHARACTERS].split())
         raise UserError(
-            f"{source}: {path}: {words}; the value comes from the profile or the matrix: mend it there"
+            f"{source}: {path}: {words}; the value comes from the profile or the matrix: fix it there"
         ) from None

@@ -59,5 +59,5 @@ def _check_no_others(folder: Path, files: Mapping[str, str]) -> None:
     others = sorted(set(found) - set(files))
     if others:
         raise UserError(
-            f"--manifests {folder}: holds other manifests, {others[0]} for one; remove them or name another folder"
+            f"--manifests {folder}: holds other manifests, such as {others[0]}; remove them or name another folder"
         )

@@ -196,7 +196,7 @@ def test_training_shuffles_each_domain_by_itself(answers: Answers) -> None:
 
 def test_training_crops_from_286_256ths_of_the_size_and_flips_half(answers: Answers) -> None:
     described = [image for domain in answers["folders"]["trained"] for image in domain]
-    # Loaded at 36 pixels (32 x 286/256), cropped at 0 to 4: blue of the middle row tells where.
+    # Loaded at 36 pixels (32 x 286/256), cropped at 0 to 4: blue of the middle row shows where.
     blues = [((16 + offset + 0.5) * 40 / 36 - 0.5) * 255 / 39 for offset in range(5)]
     nearest = [int(np.argmin(np.abs(np.array(blues) - blue))) for *_, blue in described]
     assert [blue for *_, blue in described] == pytest.approx([blues[offset] for offset in nearest], abs=1.0)
@@ -219,7 +219,7 @@ def test_jpegs_are_decoded(answers: Answers) -> None:
 def test_damage_met_in_mid_run_is_one_message_that_names_the_file(answers: Answers) -> None:
     before, path, after = answers["jpegs"]["damage"].partition("trainB/broken.jpg")
     assert (before.startswith("data_dir: "), path) == (True, "trainB/broken.jpg")
-    assert after == " cannot be decoded as a JPEG or PNG image; mend or remove it"
+    assert after == " cannot be decoded as a JPEG or PNG image; fix or remove it"
 
 
 @pytest.mark.parametrize("name", ["pytorch", "jax"])

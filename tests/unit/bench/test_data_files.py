@@ -132,13 +132,13 @@ def test_a_damaged_image_is_one_message_before_anything_starts(tmp_path: Path, n
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
         find_images(tmp_path)
-    assert str(caught.value) == f"data_dir: {path} {expected}; expected a JPEG or PNG image: mend or remove it"
+    assert str(caught.value) == f"data_dir: {path} {expected}; expected a JPEG or PNG image: fix or remove it"
 
 
 def test_an_image_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
     path = write_image_folders(tmp_path) / "trainA" / "9999.png"
     path.mkdir()
-    with pytest.raises(UserError, match=f"^data_dir: {path} cannot be read \\(Is a directory\\); mend"):
+    with pytest.raises(UserError, match=f"^data_dir: {path} cannot be read \\(Is a directory\\); fix"):
         find_images(tmp_path)
 
 

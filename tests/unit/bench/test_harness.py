@@ -245,7 +245,7 @@ def test_of_steps_of_a_second_and_more_two_that_agree_are_enough(clock: Clock) -
     assert (samples.warmup_step_seconds, samples.reached_steady) == ((8.0, 4.0, 1.03125, 1.0), True)
 
 
-def test_a_series_that_never_settles_is_cut_at_the_cap_and_said_to_be_unsteady(clock: Clock) -> None:
+def test_a_series_that_never_becomes_steady_is_cut_at_the_cap_and_said_to_be_unsteady(clock: Clock) -> None:
     growing = [0.5 * 1.1**number for number in range(100)]
     phases, samples = run(clock, make_cell(max_warmup_seconds=10.0), *growing)
     # 0.55 (1.1^n - 1) / 0.1 reaches 10 s with n = 11: 10.19; after 10 steps it is 8.77.

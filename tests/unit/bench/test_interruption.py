@@ -89,7 +89,7 @@ def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: 
     assert result.error.message == "still running after timeout_seconds = 1.5"
 
 
-def test_a_child_of_the_process_dies_of_sigterm_and_the_process_does_not_hear_of_it(tmp_path: Path) -> None:
+def test_a_child_of_the_process_dies_of_sigterm_and_the_process_gets_no_signal(tmp_path: Path) -> None:
     program = """
 import os, signal, sys, time
 from pathlib import Path

@@ -68,6 +68,6 @@ def test_where_nothing_is_said_nothing_is_made_up(text: str) -> None:
     assert parse_requested_bytes(text) is None
 
 
-def test_of_several_lines_the_one_that_tells_counts() -> None:
+def test_of_several_lines_the_one_with_the_size_counts() -> None:
     text = "Traceback (most recent call last):\n  File ...\ntorch.OutOfMemoryError: CUDA out of memory.\nTried to "
     assert parse_requested_bytes(text + "allocate 20.00 KiB. GPU 0 has\n3 bytes free") == 20 * 2**10

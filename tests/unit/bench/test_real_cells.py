@@ -113,7 +113,7 @@ def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: En
     assert result.phases.steady_seconds is not None
     assert result.phases.steady_seconds <= result.cpu_use.window_seconds
     if result.roofline.share_of_peak is None:
-        assert result.roofline.peak_source == "not measured: others kept the cores busy meanwhile"
+        assert result.roofline.peak_source == "not measured: other processes kept the cores busy"
     else:
         assert 0.0 < result.roofline.share_of_peak
         assert result.roofline.bound == "arithmetic"

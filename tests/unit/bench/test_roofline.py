@@ -61,7 +61,7 @@ def test_a_device_in_no_row_and_devices_of_two_kinds_have_no_peaks(names: list[s
     assert "not in the table of peaks" in peaks.source
 
 
-def test_no_name_is_in_two_rows_and_every_row_tells_its_source() -> None:
+def test_no_name_is_in_two_rows_and_every_row_names_its_source() -> None:
     names = [name for row in GPUS for name in row.names]
     assert sorted(names) == sorted(set(names))
     assert all("datasheet" in row.source for row in GPUS)
@@ -165,7 +165,7 @@ class Host:
 
     @classmethod
     def read_counters(cls) -> CpuCounters:
-        """Return what the kernel would tell now."""
+        """Return what the kernel would report now."""
         return CpuCounters(
             seconds=cls.now,
             own_seconds=0.0,
@@ -247,7 +247,7 @@ def test_a_peak_measured_beside_a_busy_neighbour_is_not_kept(
     if is_kept:
         assert peaks.flops_per_second == pytest.approx(5e9)
     else:
-        assert (peaks.flops_per_second, peaks.source) == (None, "not measured: others kept the cores busy meanwhile")
+        assert (peaks.flops_per_second, peaks.source) == (None, "not measured: other processes kept the cores busy")
     assert (len(host.cells), bool(read_cache(cache))) == (1 if is_kept else 3, is_kept)
 
 
@@ -264,8 +264,8 @@ def test_a_peak_that_a_cell_surpasses_is_measured_again(cache: Path) -> None:
     host = Host(5e9)  # at a low clock
     find_host_peaks(make_cell(), 2, 1e9, host.build)
     host.flops_per_second = 1e10
-    mended = find_host_peaks(make_cell(), 2, 6e9, host.build)
-    assert mended.flops_per_second == pytest.approx(1e10)
+    repaired = find_host_peaks(make_cell(), 2, 6e9, host.build)
+    assert repaired.flops_per_second == pytest.approx(1e10)
     assert sum(cell.input_size == 512 for cell in host.cells) == 2
 
 

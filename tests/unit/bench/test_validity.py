@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.schema import ForeignProcess, GpuUse, Samples, Validity, Verdict
-from bench.validity import ValidityInputs, find_drift_bound, judge, measure_drift, measure_spread
+from bench.validity import ValidityInputs, find_drift_bound, judge_validity, measure_drift, measure_spread
 from factories import make_cell, make_cpu_use, make_gpu_use, make_phases, make_roofline
 
 STEPS = (0.1,) * 10
@@ -38,15 +38,15 @@ def make_gpu_inputs(cell: dict[str, Any] | None = None, **fields: Any) -> Validi
 
 
 def list_verdicts(inputs: ValidityInputs) -> list[Verdict]:
-    return [reason.verdict for reason in judge(inputs).reasons]
+    return [reason.verdict for reason in judge_validity(inputs).reasons]
 
 
 # Nothing to be said
 
 
 def test_a_healthy_measurement_is_valid() -> None:
-    assert judge(make_inputs()) == Validity(verdict="valid", reasons=())
-    assert judge(make_gpu_inputs()) == Validity(verdict="valid", reasons=())
+    assert judge_validity(make_inputs()) == Validity(verdict="valid", reasons=())
+    assert judge_validity(make_gpu_inputs()) == Validity(verdict="valid", reasons=())
 
 
 def test_what_could_not_be_read_is_held_against_nobody() -> None:
@@ -68,19 +68,19 @@ def test_what_could_not_be_read_is_held_against_nobody() -> None:
     [
         (),  # NVML could not be asked
         (make_gpu_use(sample_seconds=(), sm_clock_mhz=(), temperature_celsius=(), power_watts=()),),  # no sampling pass
-        (make_gpu_use(), make_gpu_use(max_sm_clock_mhz=None)),  # one of two does not tell
+        (make_gpu_use(), make_gpu_use(max_sm_clock_mhz=None)),  # one of two does not report it
     ],
 )
 def test_a_valid_measurement_says_that_nobody_saw_the_clocks(gpus: tuple[GpuUse, ...]) -> None:
     expected = Validity(verdict="valid", reasons=(), unchecked=("clocks of the GPU not observed",))
-    assert judge(make_gpu_inputs(gpu_use=gpus)) == expected
+    assert judge_validity(make_gpu_inputs(gpu_use=gpus)) == expected
 
 
 # wrong-device and over-peak
 
 
 def test_an_output_on_another_device_is_the_gravest_reason() -> None:
-    validity = judge(make_gpu_inputs(device_kind="cpu", step_seconds=(0.1,) * 9))
+    validity = judge_validity(make_gpu_inputs(device_kind="cpu", step_seconds=(0.1,) * 9))
     assert validity.verdict == "wrong-device"
     assert [reason.verdict for reason in validity.reasons] == ["wrong-device", "too-short"]
     assert validity.reasons[0].message == "the step's output lives on the cpu, the cell asks for the gpu"
@@ -118,7 +118,7 @@ def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: li
 
 def test_a_foreign_process_on_a_gpu_contaminates() -> None:
     foreign = make_gpu_use(foreign_processes=(ForeignProcess(pid=17, memory_bytes=None),))
-    validity = judge(make_gpu_inputs(gpu_use=(make_gpu_use(), foreign)))
+    validity = judge_validity(make_gpu_inputs(gpu_use=(make_gpu_use(), foreign)))
     assert validity.verdict == "contaminated"
     assert validity.reasons[0].message.endswith("was computing for others before the start (process 17)")
 
@@ -170,7 +170,7 @@ def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
 
 def test_a_neighbour_on_all_cores_of_a_gpu_cell_is_told_in_numbers() -> None:
     use = make_cpu_use(1.0, own_cores=1.1, num_machine_cores=16, other_cores=14.8)
-    (reason,) = judge(make_gpu_inputs(cpu_use=use)).reasons
+    (reason,) = judge_validity(make_gpu_inputs(cpu_use=use)).reasons
     assert reason.message.startswith("others kept 14.8 of 16 cores busy: 1% of the machine were idle, less than 5%")
 
 
@@ -181,7 +181,7 @@ def test_a_neighbour_on_all_cores_of_a_gpu_cell_is_told_in_numbers() -> None:
 def test_below_three_quarters_of_the_highest_clock_a_gpu_is_throttled(clock: int, expected: list[Verdict]) -> None:
     # 75% of 1590 MHz is 1192.5 MHz; the first sample alone is no median.
     gpu = make_gpu_use(sm_clock_mhz=(300, clock, clock), throttle_reasons={"software power cap": 1.0})
-    validity = judge(make_gpu_inputs(gpu_use=(gpu,)))
+    validity = judge_validity(make_gpu_inputs(gpu_use=(gpu,)))
     assert [reason.verdict for reason in validity.reasons] == expected
     assert all("software power cap in 100% of samples" in reason.message for reason in validity.reasons)
 

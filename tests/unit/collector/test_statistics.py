@@ -1,3 +1,5 @@
+"""Medians, intervals and ratios, against formulas, scipy and simulations."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Numbers in the units that people read."""
+
 import pytest
 
 from collector.units import (

@@ -56,15 +56,15 @@ def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) ->
     assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
     assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
     warnings: list[str] = []
-    describe_damage(Records.of(store, run).look(), warnings.append)
-    assert warnings == [f"damaged records: 1, which count as missing; {key} for one"]
+    describe_damage(Records.of(store, run).read_snapshot(), warnings.append)
+    assert warnings == [f"damaged records: 1, which count as missing; such as {key}"]
 
 
 def test_a_damaged_record_counts_for_the_name_of_the_next_job(store: Store) -> None:
     run = make_own_run()
     damage_first(run, store, "cut")
-    look = Records.of(store, run).look()
-    assert look.num_records == {(CELL_A.cell_id, 1): 1}
+    snapshot = Records.of(store, run).read_snapshot()
+    assert snapshot.num_records == {(CELL_A.cell_id, 1): 1}
 
 
 @pytest.mark.parametrize("order", ["damaged-first", "damaged-last"])
@@ -93,7 +93,7 @@ def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Store, "get_many", note)
     records = Records.of(store, run)
-    records.look()
+    records.read_snapshot()
     put_documents(store, run, [make_ok(run, CELL_B)])
-    look = records.look()
-    assert (2, 2) == (len(read), len(look.ok))
+    snapshot = records.read_snapshot()
+    assert (len(read), len(snapshot.ok)) == (2, 2)

@@ -17,12 +17,12 @@ from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
 from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
-from bench.validity import ValidityInputs, judge
+from bench.validity import ValidityInputs, judge_validity
 
 TRACEBACK_CHARACTERS = 8_000
 MESSAGE_CHARACTERS = 500
 # TensorFlow's words for what did not fit, on lines below the layer's name (eager) or the traceback of the graph.
-TELLING_WORDS = ("OOM when allocating", "failed to allocate memory")
+CAUSE_WORDS = ("OOM when allocating", "failed to allocate memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,9 @@ class Attempt:
             gpu_use=self._observer.gpu_use,
             roofline=roofline,
         )
-        return Measured(samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge(inputs))
+        return Measured(
+            samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge_validity(inputs)
+        )
 
     def _set_variables(self) -> None:
         """Set the libraries' threads and devices; they read these variables when they are imported."""
@@ -158,7 +160,7 @@ class Attempt:
             status=status,
             written_by="bench",
             started_at=self._started_at,
-            # Not the time of day again: it may have been set back meanwhile.
+            # Not the time of day again: it may have been set back since.
             finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
             samples=measured.samples if measured else samples,
@@ -174,10 +176,10 @@ class Attempt:
 
 
 def summarize_error(error: Exception) -> str:
-    """Return one line for people: the error's type and its first line, or the line with TELLING_WORDS."""
+    """Return one line for people: the error's type and its first line, or the line with CAUSE_WORDS."""
     lines = [line.strip() for line in make_printable(str(error)).splitlines() if line.strip()]
-    telling = [line for line in lines if any(words in line for words in TELLING_WORDS)]
-    return f"{type(error).__name__}: {[*telling, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]
+    with_cause = [line for line in lines if any(words in line for words in CAUSE_WORDS)]
+    return f"{type(error).__name__}: {[*with_cause, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]
 
 
 def make_printable(text: str) -> str:

@@ -1,10 +1,10 @@
-"""Errors that the user can mend, reported as one message without a traceback."""
+"""Errors that the user can fix, reported as one message without a traceback."""
 
 
 class UserError(Exception):
-    """An error that the user can mend. Shown without a traceback; the process ends with exit code 2.
+    """An error that the user can fix. Shown without a traceback; the process ends with exit code 2.
 
-    The message names the file (or setting), the key, what was expected and how to mend it.
+    The message names the file (or setting), the key, what was expected and how to fix it.
     """
 
 

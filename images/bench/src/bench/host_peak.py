@@ -53,7 +53,7 @@ def find_host_peaks(cell: Cell, num_threads: int, achieved_flops_per_second: flo
         with suppress(OSError):  # nowhere to write, as in some containers: every cell measures for itself
             write_cache(path, known)
     if not peaks:
-        source = "not measured: others kept the cores busy meanwhile"
+        source = "not measured: other processes kept the cores busy"
         return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source=source)
     framework = max(peaks, key=peaks.__getitem__)
     source = f"measured: the fastest matrix product on this host, {num_threads} threads, in {framework}"
@@ -61,7 +61,7 @@ def find_host_peaks(cell: Cell, num_threads: int, achieved_flops_per_second: flo
 
 
 def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:
-    """Return the rate of `measure_matrix_product`; None where others kept the threads from their cores meanwhile."""
+    """Return the rate of `measure_matrix_product`; None if other processes kept the threads from their cores."""
     counters = read_cpu_counters()
     rate = measure_matrix_product(cell, build)
     use = compare_cpu_counters(counters, read_cpu_counters())

@@ -40,7 +40,7 @@ _TENSOR = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]*)\
 
 
 def parse_requested_bytes(text: str) -> int | None:
-    """Return the bytes that the failed allocation had asked for, as far as the message `text` tells; None: it does not.
+    """Return the bytes that the failed allocation had asked for, if the message `text` says it, else None.
 
     A size given as 2.00 GiB is as exact as that. The first allocation named in `text` counts.
     """

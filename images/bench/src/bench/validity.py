@@ -84,7 +84,7 @@ class ValidityInputs:
     roofline: Roofline | None
 
 
-def judge(inputs: ValidityInputs) -> Validity:
+def judge_validity(inputs: ValidityInputs) -> Validity:
     """Return the verdict on a measurement: the gravest of all reasons that hold, `valid` without any."""
     found = [Reason(verdict=verdict, message=text) for check in CHECKS for verdict, text in check(inputs)]
     reasons = tuple(sorted(found, key=lambda reason: GRAVITY.index(reason.verdict)))

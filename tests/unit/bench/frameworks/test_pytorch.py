@@ -1,4 +1,4 @@
-"""PyTorch, asked once by a program in its own environment, and synthetic data: is a cell carried out as recorded?"""
+"""PyTorch carries out a cell as it records it: checked by a program in PyTorch's own environment."""
 
 from pathlib import Path
 

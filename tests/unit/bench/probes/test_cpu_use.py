@@ -44,7 +44,7 @@ def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Pa
     assert read_quota_counters(tmp_path / "v1") == expected
 
 
-def test_a_group_that_counts_no_periods_tells_nothing(tmp_path: Path) -> None:
+def test_a_group_that_counts_no_periods_reports_nothing(tmp_path: Path) -> None:
     write_tree(tmp_path, {"root/cpu.stat": "usage_usec 5\n"})
     assert read_quota_counters(tmp_path / "root") is None
     assert read_quota_counters(tmp_path) is None
@@ -88,7 +88,7 @@ def test_stolen_time_is_busy_and_waiting_for_disks_is_not(tmp_path: Path) -> Non
     assert (seconds, num_cores) == (219 * TICK, 2)
 
 
-def test_a_machine_without_the_file_tells_its_cores_only(tmp_path: Path) -> None:
+def test_a_machine_without_the_file_reports_its_cores_only(tmp_path: Path) -> None:
     assert (None, os.cpu_count()) == read_machine_seconds(tmp_path / "stat")
 
 

@@ -1,4 +1,7 @@
-"""What Keras's definitions are: (model, input size, classes) as JSON in, facts as one JSON object on stdout out."""
+"""Prints facts about Keras's definitions of the models as JSON: parameters, shapes, types.
+
+Its argument is a JSON list of (model, input size, classes).
+"""
 
 import json
 import sys

@@ -1,4 +1,7 @@
-"""What PyTorch's definitions are: (model, input size, classes) as JSON in, facts as one JSON object on stdout out."""
+"""Prints facts about PyTorch's definitions of the models as JSON: parameters, shapes, dropouts.
+
+Its argument is a JSON list of (model, input size, classes).
+"""
 
 import json
 import sys
@@ -46,7 +49,10 @@ def list_output_shapes(model: str) -> list[list[list[int]]]:
 
 
 def list_dropouts() -> list[float]:
-    """Return the rates of VGG16's dropouts."""
+    """Return the rates of VGG16's dropouts.
+
+    Its argument is a JSON list of (model, input size, classes).
+    """
     with torch.device("meta"):
         (model,) = build_networks(make_model_cell("vgg16", 32, 10))
     return [module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)]

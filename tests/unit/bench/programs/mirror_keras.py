@@ -1,8 +1,9 @@
-"""The same three steps in Keras: a framework, its mode and a folder in, MODEL-PRECISION-FRAMEWORK-MODE.npz out.
+"""Carries out the three training steps of mirror_pytorch.py in Keras and writes what came of them.
 
-Starts from PyTorch's weights (see mirror_pytorch.py); all tensors are written under the same names and in PyTorch's
-layout. The gradients of the first step are Adam's first moments after it over 1 - beta 1 (Kingma and Ba, algorithm 1),
-so that they can be read in every mode. initial-FRAMEWORK-MODE.json says how the weights of a new model are distributed.
+Its arguments are a framework, its mode and a folder; it writes MODEL-PRECISION-FRAMEWORK-MODE.npz there. It starts
+from PyTorch's weights; all tensors are written under the same names and in PyTorch's layout. The gradients of the
+first step are Adam's first moments after it over 1 - beta 1 (Kingma and Ba, algorithm 1), so that they can be read in
+every mode. initial-FRAMEWORK-MODE.json says how the weights of a new model are distributed.
 """
 
 import json

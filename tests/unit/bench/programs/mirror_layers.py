@@ -1,4 +1,4 @@
-"""Networks of either dialect in, their layers' tensors out (and back), in one order and in PyTorch's layout.
+"""Names the tensors of a network's layers alike in PyTorch and Keras, in one order and in PyTorch's layout.
 
 Names are `model/conv0.weight`, `generator_ab/upconv1.bias`, `model/norm3.mean`, ...: the network, the kind of layer,
 the number within the kind in the order in which the Keras definition creates its layers, and the tensor. A parameter

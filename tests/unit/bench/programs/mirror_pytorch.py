@@ -1,6 +1,7 @@
-"""Three real PyTorch training steps: a folder in, MODEL-PRECISION-weights.npz and MODEL-PRECISION-pytorch.npz out.
+"""Carries out three training steps in PyTorch and writes their tensors, for comparison with Keras.
 
-The weights are all tensors before the first step. Names in the other file: `start/...` tensors before the first step,
+Its argument is a folder; it writes MODEL-PRECISION-weights.npz and MODEL-PRECISION-pytorch.npz there. The weights are
+all tensors before the first step. Names in the other file: `start/...` tensors before the first step,
 `output/...` of each network before it, `gradient/...` of the first step, `first/...` and `end/...` tensors after the
 first and the last; `input0`, `input1`; `losses`, one row per step; `num_tensors`, as PyTorch itself counts them;
 `norm_count/...`, how many values each batch norm averages. Tensors are in PyTorch's layout, large ones sampled.

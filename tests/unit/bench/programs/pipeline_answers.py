@@ -1,6 +1,6 @@
 """Collect what a framework's input pipeline delivers and print it as a line `answer: {JSON}`.
 
-Reads the folders that tests/tiny_data.py writes; its docstring says what the pixels of an image tell.
+Reads the folders that tests/tiny_data.py writes; its docstring says what the pixels of an image show.
 """
 
 import json

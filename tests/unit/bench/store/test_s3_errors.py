@@ -1,4 +1,4 @@
-"""S3: each error is one message that names its cause and what mends it, without secrets."""
+"""S3: each error is one message that names its cause and how to fix it, without secrets."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from s3_server import S3Server
 from store_calls import list_calls
 
 
-def test_store_errors_are_the_users_to_mend() -> None:
+def test_store_errors_are_the_users_to_fix() -> None:
     assert issubclass(StoreError, UserError)
 
 
@@ -57,7 +57,7 @@ def test_a_host_that_does_not_exist_is_named(
 
 def test_an_endpoint_that_is_no_url_is_named(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost")
-    with pytest.raises(StoreError, match="Invalid endpoint: localhost; mend the AWS_"):
+    with pytest.raises(StoreError, match="Invalid endpoint: localhost; fix the AWS_"):
         Store.open("s3://bkt")
 
 

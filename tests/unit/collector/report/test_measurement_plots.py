@@ -1,3 +1,5 @@
+"""The plots of what was measured: how series are thinned, and what charts say of ratios and step times."""
+
 import json
 from collections.abc import Callable
 from typing import Any

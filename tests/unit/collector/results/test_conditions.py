@@ -1,3 +1,5 @@
+"""The columns that say under which conditions a repeat was measured."""
+
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ def test_power_and_energy_of_the_gpus_of_a_cell_are_summed() -> None:
     assert row["gpu_energy_per_sample_joules"] == pytest.approx(14 / 64)
 
 
-def test_energy_is_not_known_where_one_of_the_gpus_does_not_tell_it() -> None:
+def test_energy_is_not_known_where_one_of_the_gpus_does_not_report_it() -> None:
     row = describe(gpu_use=(make_gpu_use(), make_gpu_use(energy_joules=None, energy_source=None)))
     assert (row["gpu_mean_power_watts"], row["gpu_energy_per_sample_joules"]) == (None, None)
 

@@ -30,7 +30,7 @@ def test_the_built_in_matrix_is_there_in_every_folder(call_main: CallMain) -> No
     assert (code, len(out.splitlines()), err.partition(": ")[2].strip()) == (0, 16, "16 cells, 48 repeats")
 
 
-def test_the_schema_is_valid_and_tells_documents_from_others(call_main: CallMain) -> None:
+def test_the_schema_is_valid_and_distinguishes_documents_from_others(call_main: CallMain) -> None:
     code, out, _ = call_main("schema")
 
     assert code == 0

@@ -66,6 +66,6 @@ def test_an_error_of_the_tool_keeps_its_traceback(workspace: Workspace) -> None:
 
     done = workspace.call(sys.executable, "-c", program, "render", "smoke")
 
-    assert done.returncode == 70  # 1 would tell a Job that its run has ended
+    assert done.returncode == 70  # 1 would mean to a Job that its run has ended
     assert done.stderr.startswith("Traceback")
     assert "ZeroDivisionError" in done.stderr

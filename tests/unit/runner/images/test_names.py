@@ -10,7 +10,7 @@ from factories import make_cell
 from runner.images import names as images
 from runner.images.names import choose_images, find_image, list_images, make_arguments, name_image
 from runner.kubernetes.doctor.context import CellKind
-from runner.kubernetes.doctor.node_checks import judge_image
+from runner.kubernetes.doctor.node_checks import describe_image_finding
 from runner.kubernetes.doctor.node_fit import read_node_status
 from runner.profiles.loading import load_profile
 
@@ -113,13 +113,13 @@ def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
     kind = CellKind(cell=make_cell(), body=b"{}")
     image = "benchmatrix/pytorch:cpu-0123"
 
-    def judge(*names: str, is_named: bool = False) -> tuple[str, bool]:
+    def find(*names: str, is_named: bool = False) -> tuple[str, bool]:
         status = {"images": [{"names": list(names), "sizeBytes": 1}]}
         nodes = [read_node_status({"metadata": {"name": "n"}, "status": status}, {})]
-        found = judge_image(kind, image, nodes, is_named=is_named)
+        found = describe_image_finding(kind, image, nodes, is_named=is_named)
         return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
 
-    assert judge("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
-    assert judge(image) == ("ok", True)
-    assert judge("benchmatrix/pytorch:cpu-4567") == ("warning", True)
-    assert judge("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)
+    assert find("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
+    assert find(image) == ("ok", True)
+    assert find("benchmatrix/pytorch:cpu-4567") == ("warning", True)
+    assert find("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)

@@ -30,7 +30,7 @@ def make_watcher(dispatcher: Dispatcher, store: Store) -> CancellationWatcher:
 
 
 def run_all(dispatcher: Dispatcher, cancellation_watcher: CancellationWatcher) -> None:
-    while cancellation_watcher.is_looking:
+    while cancellation_watcher.is_checking:
         dispatcher.run_next()
 
 
@@ -55,37 +55,37 @@ def test_a_mark_that_was_there_at_the_start_stops_nobody_and_a_later_one_does(
     cancellation_watcher = make_watcher(dispatcher, store)
     answers: list[str] = []
 
-    cancellation_watcher.look(lambda: answers.append("go on"))
+    cancellation_watcher.check(lambda: answers.append("go on"))
     run_all(dispatcher, cancellation_watcher)
     assert answers == ["go on"]
 
     leave_mark(store, "others")
-    cancellation_watcher.look(lambda: answers.append("go on"))
+    cancellation_watcher.check(lambda: answers.append("go on"))
     run_all(dispatcher, cancellation_watcher)
     assert answers == ["go on"] * 2
 
     leave_mark(store, RUN_ID)
-    cancellation_watcher.look(lambda: answers.append("go on"))
+    cancellation_watcher.check(lambda: answers.append("go on"))
     with pytest.raises(RunCancelled):
         run_all(dispatcher, cancellation_watcher)
     assert answers == ["go on"] * 2
 
 
-def test_who_asks_while_a_look_is_under_way_shares_the_next(
+def test_checks_begun_during_a_request_share_the_next_one(
     dispatcher: Dispatcher, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cancellation_watcher = make_watcher(dispatcher, store)
-    looks: list[str] = []
+    requests: list[str] = []
 
-    def count_looks(store: Store, run_id: str) -> frozenset[str]:
-        looks.append(run_id)
+    def count_requests(store: Store, run_id: str) -> frozenset[str]:
+        requests.append(run_id)
         return list_marks(store, run_id)
 
-    monkeypatch.setattr(cancellation, "list_marks", count_looks)
+    monkeypatch.setattr(cancellation, "list_marks", count_requests)
     answers: list[int] = []
     for number in range(200):
-        cancellation_watcher.look(lambda number=number: answers.append(number))  # type: ignore[misc]
+        cancellation_watcher.check(lambda number=number: answers.append(number))  # type: ignore[misc]
     run_all(dispatcher, cancellation_watcher)
 
     assert answers == list(range(200))
-    assert looks == [RUN_ID] * 2
+    assert requests == [RUN_ID] * 2

@@ -34,7 +34,7 @@ def end_with(code: int, tail: str = "", reason: str = "Error") -> PodStatus:
         (143, "", "Error", "failed", "killed", "ended by SIGTERM"),
     ],
 )
-def test_the_exit_of_a_container_tells_what_happened(
+def test_the_exit_of_a_container_shows_what_happened(
     code: int, tail: str, reason: str, status: str, kind: str, words: str
 ) -> None:
     found, failure = explain_job(load_job("oom"), [end_with(code, tail, reason)], STORE)
@@ -89,7 +89,7 @@ def test_a_failed_job_without_pods_says_so() -> None:
     assert failure.message.endswith("Job has reached the specified backoff limit; none of its pods is left")
 
 
-def test_the_telling_pod_is_the_newest_whose_container_ended() -> None:
+def test_the_deciding_pod_is_the_newest_whose_container_ended() -> None:
     old, new, waiting = load_pod("oom"), load_pod("crash"), load_pod("unschedulable")
     assert old.created_at < new.created_at < waiting.created_at
     assert choose_decisive_pod([waiting, new, old]) == new

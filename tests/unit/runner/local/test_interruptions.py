@@ -60,10 +60,10 @@ def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number:
     assert runner.returncode == 130, output
     assert not any(is_running(pid) for pid in hanging)
     assert name_repeats(workspace.read_results()) == finished
-    told = re.search(r"interrupted; what is finished is kept\. To go on:\n  (.+)\n$", output)
-    assert told is not None
+    resume_command = re.search(r"interrupted; what is finished is kept\. To go on:\n  (.+)\n$", output)
+    assert resume_command is not None
     (workspace.folder / "go").touch()
-    second = workspace.call(*shlex.split(told[1]))
+    second = workspace.call(*shlex.split(resume_command[1]))
     assert second.returncode == 0, second.stderr
     assert len(workspace.read_results()) == 4
     assert sorted(read_log(workspace.log)) == name_repeats(workspace.read_results())

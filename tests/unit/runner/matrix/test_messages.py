@@ -99,7 +99,7 @@ MESSAGES = [
     (
         DEMO + "include:\n- device: gpu\n",
         "9: include[0]: matches no combination of the axes, so it is a cell of its own, and that lacks 'model', "
-        "'framework', 'phase'; add what is missing, or mend the axis values",
+        "'framework', 'phase'; add what is missing, or fix the axis values",
     ),
     (
         DEMO + "include:\n" + OWN_CELL * 2,

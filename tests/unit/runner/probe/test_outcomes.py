@@ -39,7 +39,7 @@ def test_a_process_that_died_for_memory_says_nothing_of_a_gpu(device: str, expec
     ("device", "allocated", "reserved", "expected"),
     [("gpu", 2 * GIB, 3 * GIB, 3 * GIB), ("gpu", 2 * GIB, None, 2 * GIB), ("cpu", None, None, GIB)],
 )
-def test_the_peak_is_the_most_that_the_framework_tells(
+def test_the_peak_is_the_most_that_the_framework_reports(
     device: str, allocated: int | None, reserved: int | None, expected: int
 ) -> None:
     memory = make_memory(peak_memory_allocated_bytes=allocated, peak_memory_reserved_bytes=reserved)

@@ -14,7 +14,7 @@ from runner.profiles.model import Profile
 
 
 def list_keys(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
-    """Return every key of a profile, `pools.*.node_affinity[][].key` for one, with its default."""
+    """Return every key of a profile, `pools.*.node_affinity[][].key` among them, with its default."""
     keys: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"

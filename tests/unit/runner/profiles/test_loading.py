@@ -28,7 +28,7 @@ def test_a_built_in_profile_is_valid_and_has_its_name(name: str) -> None:
         ("kind-bench", "kind"),
     ],
 )
-def test_a_context_tells_its_profile(context: str, name: str) -> None:
+def test_a_context_indicates_its_profile(context: str, name: str) -> None:
     assert find_profile(None, context).name == name
 
 
@@ -36,7 +36,7 @@ def test_a_profile_that_is_named_comes_before_the_contexts() -> None:
     assert find_profile("eks", "kind-bench").name == "eks"
 
 
-def test_a_context_that_tells_nothing_needs_a_profile() -> None:
+def test_a_context_that_indicates_nothing_needs_a_profile() -> None:
     with pytest.raises(UserError, match=r"context minikube: .* add --profile eks, gke, kind or the path of yours"):
         find_profile(None, "minikube")
 

@@ -10,11 +10,11 @@ ODD = "pools: {cpu: {node_affinity: [[{key: a, operator: "
 MESSAGES = [
     (
         "",
-        "1: the file is empty, expected a profile; write `extends: gke` for one, and what differs",
+        "1: the file is empty, expected a profile; write `extends: gke`, for example, and what differs",
     ),
     (
         "- a",
-        "1: found no keys, expected a profile; write `extends: gke` for one, and what differs",
+        "1: found no keys, expected a profile; write `extends: gke`, for example, and what differs",
     ),
     (
         "extends: gkee",
@@ -175,7 +175,7 @@ MESSAGES = [
     (
         "extends: gke\ndata: {claim: c, mount_path: /tmp}",
         "2: data.mount_path: found the text '/tmp', expected another folder than /, /dev, /dev/shm, /proc, /sys, "
-        "/tmp, `/data` for one",
+        "/tmp: `/data`, for example",
     ),
 ]
 

@@ -32,8 +32,8 @@ def test_a_cell_needs_its_pool_and_its_data() -> None:
         make().explain_unsupported(make_cell(data_dir="/data/x")) == "data_dir: the profile mine has no `data` volume"
     )
     assert make(data=data).explain_unsupported(make_cell(data_dir="/data/x")) is None
-    obstacle = make(data=data).explain_unsupported(make_cell(data_dir="/database"))
-    assert obstacle == "data_dir: /database is not in /data, the data of the profile mine"
+    reason = make(data=data).explain_unsupported(make_cell(data_dir="/database"))
+    assert reason == "data_dir: /database is not in /data, the data of the profile mine"
 
 
 def test_a_folder_that_leaves_the_volume_is_not_in_it() -> None:

@@ -16,7 +16,7 @@ MESSAGES = [
     ),
     (
         "a: b: c\n",
-        "1: is not YAML: mapping values are not allowed here; mend the syntax there or in the line above",
+        "1: is not YAML: mapping values are not allowed here; fix the syntax there or in the line above",
     ),
     (
         "a: 1\n---\nb: 2\n",
@@ -58,7 +58,7 @@ MESSAGES = [
     ),
     (
         '\na: "\\UFFFFFFFF"\n',
-        "2: is not YAML: a number is out of range; mend the escape or directive there",
+        "2: is not YAML: a number is out of range; fix the escape or directive there",
     ),
     (
         "a: 1\nb: \x00\n",

@@ -1,4 +1,4 @@
-"""Checking values of a YAML file against types: what is expected in words, and the advice how to mend a value."""
+"""Checking values of a YAML file against types: what is expected in words, and the advice how to fix a value."""
 
 from typing import Annotated, Any, Literal
 

@@ -55,7 +55,7 @@ def find_image_files(cell: Cell) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 def report_undecodable(path: Path) -> UserError:
     """Return the one message for an image whose damage shows only when it is decoded."""
-    return UserError(f"data_dir: {path} cannot be decoded as a JPEG or PNG image; mend or remove it")
+    return UserError(f"data_dir: {path} cannot be decoded as a JPEG or PNG image; fix or remove it")
 
 
 def _find_folder(cell: Cell, advice: str) -> Path:
@@ -97,7 +97,7 @@ def _find_images(cell: Cell, folder: Path) -> tuple[Path, ...]:
         with _refuse_unreadable(path):
             damage = find_damage(path)
         if damage is not None:
-            raise UserError(f"data_dir: {path} {damage}; expected a JPEG or PNG image: mend or remove it")
+            raise UserError(f"data_dir: {path} {damage}; expected a JPEG or PNG image: fix or remove it")
     _check_number(cell, len(paths), str(folder))
     return paths
 
@@ -116,4 +116,4 @@ def _refuse_unreadable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise UserError(f"data_dir: {path} cannot be read ({reason}); mend its permissions or the disk") from error
+        raise UserError(f"data_dir: {path} cannot be read ({reason}); fix its permissions or the disk") from error

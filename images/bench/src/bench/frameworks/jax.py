@@ -32,8 +32,8 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     XLA reads the size of its CPU thread pools from NPROC when its client starts; there is no other switch.
     """
     os.environ["NPROC"] = str(num_threads)
-    # XLA on GPUs computes float32 products and convolutions in TF32 unless told otherwise. In half precision anything
-    # but the default would only keep some of XLA's kernels out.
+    # XLA on GPUs computes float32 products and convolutions in TF32 by default. In half precision anything but
+    # the default would only keep some of XLA's kernels out.
     matmul_precision = {"fp32": "highest", "tf32": "tensorfloat32"}.get(cell.precision, "default")
     jax.config.update("jax_default_matmul_precision", matmul_precision)
     # The first one is the default device. Keras does some of its work on the CPU.
@@ -197,7 +197,7 @@ class JaxWorkload:
         return tuple(values[id(variable)] for variable in self._variables), tuple(losses)
 
     def _update(self, part: Part, optimizer: Any, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Carry out one part of a training step on `values`; return its loss and what it hands on."""
+        """Carry out one part of a training step on `values`; return its loss and the tensors for the next part."""
         trainable = list_trainable(part)
 
         def compute(trainable_values: list[Any]) -> tuple[Any, Any]:

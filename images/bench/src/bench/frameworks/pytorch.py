@@ -65,7 +65,7 @@ class PyTorch:
         """Return the cell's networks with Adam and inputs on its device; of several GPUs each gets a process."""
         workload_type = ReplicatedWorkload if cell.num_gpus > 1 else PyTorchWorkload
         workload = workload_type(cell, self._num_threads)
-        self._workload = weakref.ref(workload)  # whoever asked for it decides how long it takes memory
+        self._workload = weakref.ref(workload)  # only the caller's reference keeps its memory
         self.settings |= workload.settings
         return workload
 

@@ -27,7 +27,7 @@ class Step(Protocol):
         """Where the last step's result lives, as PyTorch says it."""
 
     def run(self, inputs: Tensors) -> Tensor | None:
-        """Start a step; return its output where it has one. Whoever keeps it keeps its memory."""
+        """Start a step; return its output where it has one. A reference to it keeps its memory."""
 
 
 @dataclass(kw_only=True)
@@ -50,7 +50,7 @@ class TrainingStep:
         self.scalers = [torch.amp.GradScaler(self.device_type) for _ in self.parts] if is_scaled else []
 
     def run(self, inputs: Tensors) -> Tensor | None:
-        """Run every part; a part's frozen networks get no gradients meanwhile."""
+        """Run every part; a part's frozen networks get no gradients in it."""
         carry: Tensors = ()
         losses = []
         for index, part in enumerate(self.parts):

@@ -220,7 +220,7 @@ def make_strategy(devices: tuple[str, ...]) -> Any:
 
 
 def make_differentiation(part: Part, optimizer: Any, num_replicas: int) -> Callable[..., tuple[Any, Any, Any]]:
-    """Return a function of a part's tensors that returns its loss, the gradients, and what it hands on.
+    """Return a function of a part's tensors that returns its loss, the gradients, and the tensors for the next part.
 
     The gradients are those of the loss over the number of replicas, for Keras's optimisers sum up what the replicas
     found; in fp16 they are scaled.

@@ -1,4 +1,4 @@
-"""The models: a Cell in, a model of the framework's own kind out. One file per model and dialect."""
+"""Builds the model of a cell in a framework's own dialect: one module per model and dialect."""
 
 from importlib import import_module
 from typing import Any

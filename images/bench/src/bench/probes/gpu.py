@@ -109,7 +109,7 @@ def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
 def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tuple[GpuUse, ...]:
     """Call `run_steps`, which returns how many steps it ran to their end, and return `baselines` with what was seen.
 
-    A thread samples every device meanwhile. What `run_steps` raises is raised.
+    A thread samples every device while they run. Raise what `run_steps` raises.
     """
     with open_nvml():
         devices = find_visible_devices(len(baselines))

@@ -84,7 +84,7 @@ class CpuUse(Document):
 
 
 class ForeignProcess(Document):
-    """A process of somebody else that used the GPU."""
+    """A process other than the measured one that used the GPU."""
 
     pid: Number
     memory_bytes: Bytes | None
@@ -115,7 +115,7 @@ class GpuUse(Document):
     pass, or, where there is no such counter, the samples of `power_watts`."""
     sample_seconds: tuple[Seconds, ...]
     """When each sample was taken, from the start of the pass. The series below are as long, or empty where the device
-    does not tell the value."""
+    does not report the value."""
     sm_clock_mhz: tuple[Number, ...]
     temperature_celsius: tuple[Number, ...]
     power_watts: tuple[Amount, ...]
@@ -172,7 +172,7 @@ class Validity(Document):
     """The gravest of the reasons, `valid` where there is none."""
     reasons: tuple[Reason, ...]
     unchecked: tuple[str, ...] = ()
-    """What could not be looked at, in words: the verdict says nothing of it."""
+    """What could not be checked, in words: the verdict does not cover it."""
 
     @model_validator(mode="after")
     def _check_verdict(self) -> Self:

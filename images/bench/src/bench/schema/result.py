@@ -34,7 +34,7 @@ class Failure(Document):
     """One line for people."""
     exit_code: Integer | None = None
     signal: str | None = None
-    """Name of the signal that ended the process, `SIGSEGV` for one."""
+    """Name of the signal that ended the process, such as `SIGSEGV`."""
     bytes_requested: Bytes | None = None
     """What the allocation that failed had asked for, where the framework says it."""
     stderr_tail: str = ""

@@ -46,7 +46,7 @@ class Backend:
     make_bucket: str = "make it"
     """How to make a bucket that does not exist."""
     settings: str = "the URL"
-    """Where to mend what the store library cannot use."""
+    """Where to fix what the store library cannot use."""
 
 
 def open_backend(url: str) -> Backend:
@@ -110,7 +110,7 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
 
 
 def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
-    """Return a session that has credentials, the endpoint and the region, from all places that boto3 looks at."""
+    """Return a session that has credentials, the endpoint and the region, from all places where boto3 looks."""
     import boto3
     from botocore.credentials import Credentials
     from botocore.exceptions import BotoCoreError
@@ -128,7 +128,7 @@ def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
         client = _make_client(session)
         check_endpoint(client.meta.endpoint_url)
     except (BotoCoreError, ValueError) as error:
-        raise StoreError(f"store {url}: {hide_password(str(error))}; mend {AWS_SETTINGS}") from None
+        raise StoreError(f"store {url}: {hide_password(str(error))}; fix {AWS_SETTINGS}") from None
     if credentials is None:
         raise StoreError(
             f"store {url}: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a "

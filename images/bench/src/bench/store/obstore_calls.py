@@ -1,4 +1,4 @@
-"""Single calls into obstore, each in a thread of its own, so that Ctrl-C interrupts whoever waits for one.
+"""Single calls into obstore, each in a thread of its own, so that Ctrl-C interrupts the thread that waits for one.
 
 A call into obstore itself cannot be interrupted. Its asynchronous calls are not used: their threads may still hand over
 a result while the interpreter ends, and then abort the process.
@@ -24,7 +24,7 @@ def submit(work: Callable[[], T]) -> Future[T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # handed over to whoever waits
+        except BaseException as error:  # passed to the thread that waits
             future.set_exception(error)
 
     Thread(target=run, name="store", daemon=True).start()

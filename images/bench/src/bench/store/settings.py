@@ -26,7 +26,7 @@ class CheckedCredentials:
     config: Any
     """Read by obstore."""
     source: str
-    """How botocore came by the credentials, `env` for one."""
+    """Where botocore found the credentials, such as `env`."""
 
     def __call__(self) -> Any:
         """Return the present credentials; ValueError where one of them cannot be right."""

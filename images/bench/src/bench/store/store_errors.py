@@ -1,4 +1,4 @@
-"""The store's errors: their classes, and the translation of obstore's error texts into messages that say what to mend.
+"""The store's errors: their classes, and the translation of obstore's error texts into messages that say what to fix.
 
 obstore's errors carry no codes: their text starts with a headline, which ends in the server's answer, and goes on with
 a debug print of the cause. Seen in obstore 0.8 and 0.12.
@@ -51,7 +51,7 @@ EXPLANATIONS = (
 
 
 class StoreError(UserError):
-    """The store cannot be used: the message says which one, why, and how to mend it."""
+    """The store cannot be used: the message says which one, why, and how to fix it."""
 
 
 class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rather than an error)

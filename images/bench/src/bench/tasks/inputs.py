@@ -1,4 +1,4 @@
-"""Synthetic inputs: a Cell in, NumPy arrays out; the same in every framework."""
+"""Draws a cell's synthetic inputs as NumPy arrays, the same ones for every framework."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ def test_a_manifest_that_kubernetes_allows_is_allowed() -> None:
 def test_an_error_names_the_template_and_the_place(spec: dict[str, Any], path: str) -> None:
     message = catch_message(make_manifest(**spec))
     assert message.startswith(f"manifests/job.yaml.j2: {path}")
-    assert message.endswith("the value comes from the profile or the matrix: mend it there")
+    assert message.endswith("the value comes from the profile or the matrix: fix it there")
 
 
 def test_a_long_value_is_not_quoted_in_full() -> None:

@@ -1,4 +1,4 @@
-"""The cost of one step by analysis: a Cell in, floating-point operations and minimum bytes out. Imports no framework.
+"""Counts the floating-point operations and minimum bytes of one step by analysis. Imports no framework.
 
 What is counted: convolutions and matrix products, a multiply-add as two operations, padded positions included, as
 PyTorch's FlopCounterMode counts them; not norms, activations, losses and optimisers, which a device bound by arithmetic

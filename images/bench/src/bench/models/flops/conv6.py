@@ -1,4 +1,4 @@
-"""The cost of a step of Conv6: a Cell in, StepCost out."""
+"""Counts the cost of a step of Conv6."""
 
 from bench.models.flops.layers import StepCost, connect, convolve, count_classifier, count_image_bytes
 from bench.schema import Cell

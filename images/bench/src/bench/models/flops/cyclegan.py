@@ -1,11 +1,11 @@
-"""The cost of a step of CycleGAN: a Cell in, StepCost out.
+"""Counts the cost of a step of CycleGAN.
 
 A training step per pair of images, of a full pass's multiply-adds G (a generator) and D (a discriminator), with g and d
 those of their first layers:
 
 - generators: 6 forward passes (fakes, cycles, identities), 6 times the weights' gradients, 6 times the inputs', without
   the first layer in those 4 whose input is data; a cycle's gradient flows on into the fake in front of it: 18 G - 4 g;
-- the discriminators that judge the fakes of that part are frozen: 2 forward passes, 2 times the inputs' gradients all
+- the discriminators that score the fakes of that part are frozen: 2 forward passes, 2 times the inputs' gradients all
   the way to the fake, no weights': 4 D;
 - discriminators: 2 real and 2 fake images each trained on, detached: 4 times forward, weights' and inputs' gradients
   without the first layer: 12 D - 4 d.

@@ -1,4 +1,4 @@
-"""Building blocks of the analysis: sizes of a layer in, its multiply-adds per sample and its parameters out."""
+"""Counts the multiply-adds and parameters of single layers, and sums them up to the cost of a step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4
 
 @dataclass(frozen=True, kw_only=True)
 class StepCost:
-    """What one step has to do at least on one device."""
+    """The least that one step has to compute and move on one device."""
 
     flops: int
     min_bytes: int
@@ -74,7 +74,7 @@ def normalize(num_channels: int) -> Layer:
 
 
 def compute_output_size(size: int, kernel_size: int, *, stride: int, padding: int) -> int:
-    """Return the height or width behind a convolution or pooling."""
+    """Return the height or width of a convolution's or pooling's output."""
     return (size + 2 * padding - kernel_size) // stride + 1
 
 
@@ -90,7 +90,7 @@ def describe_pass(layers: Sequence[Layer]) -> Pass:
 
 
 def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sample: int) -> StepCost:
-    """Return the cost of a step of a classifier whose first layer gets data, which need no gradient."""
+    """Return the cost of a step of a classifier. Its first layer's input is data, which needs no gradient."""
     seen = describe_pass(layers)
     macs = seen.forward
     if cell.phase == "train":
@@ -106,7 +106,7 @@ def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sam
 
 
 def count_traffic(cell: Cell, num_parameters: int, *, num_output_values: int) -> tuple[int, int]:
-    """Return the bytes of weights and optimiser state per step, and those of the output per sample (training: none)."""
+    """Return the bytes of weights and optimiser state per step, and of the output per sample (training: 0)."""
     if cell.phase == "train":
         return num_parameters * TRAINING_BYTES_PER_PARAMETER, 0
     element_bytes = ELEMENT_BYTES[cell.precision]

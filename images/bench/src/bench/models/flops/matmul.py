@@ -1,4 +1,4 @@
-"""The cost of a step of the matrix product: a Cell in, StepCost out."""
+"""Counts the cost of a step of the matrix product."""
 
 from bench.models.flops.layers import ELEMENT_BYTES, StepCost
 from bench.schema import Cell

@@ -1,4 +1,4 @@
-"""The cost of a step of ResNet18 with the ImageNet stem, and of its stages for other stems: a Cell in, StepCost out."""
+"""Counts the cost of a step of ResNet18 with the ImageNet stem, and that of its stages for other stems."""
 
 from bench.models.flops.layers import (
     Layer,

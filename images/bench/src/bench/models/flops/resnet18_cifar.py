@@ -1,4 +1,4 @@
-"""The cost of a step of ResNet18 with the CIFAR stem: a Cell in, StepCost out."""
+"""Counts the cost of a step of ResNet18 with the CIFAR stem."""
 
 from bench.models.flops.layers import StepCost, convolve
 from bench.models.flops.resnet18 import count_with_stem

@@ -1,4 +1,4 @@
-"""The cost of a step of the text classifier: a Cell in, StepCost out."""
+"""Counts the cost of a step of the text classifier."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The cost of a step of ViT-B/16: a Cell in, StepCost out."""
+"""Counts the cost of a step of ViT-B/16."""
 
 from bench.models.flops.layers import (
     Layer,

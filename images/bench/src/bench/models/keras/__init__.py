@@ -1,1 +1,1 @@
-"""Models as Keras 3 models: a Cell in, the model out. The mirror of bench.models.torch, layer by layer."""
+"""The models in Keras 3, layer by layer the same as in bench.models.torch."""

@@ -1,4 +1,4 @@
-"""Conv6 in Keras 3: a Cell in, a keras.Model out; the mirror of bench.models.torch.conv6."""
+"""Builds Conv6 in Keras 3, with the layers of bench.models.torch.conv6."""
 
 import keras
 from keras import layers

@@ -1,4 +1,4 @@
-"""CycleGAN in Keras 3: a Cell in, two generators and two discriminators out; the mirror of PyTorch's definition."""
+"""Builds CycleGAN's generators and discriminators in Keras 3, with the layers of the PyTorch definition."""
 
 from typing import Any
 

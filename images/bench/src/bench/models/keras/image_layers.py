@@ -1,4 +1,4 @@
-"""What Keras's image models share: a size or a feature map in, an input or a convolution with PyTorch's padding out."""
+"""Builds the layers that Keras's image models share: their input, and convolutions with PyTorch's padding."""
 
 from typing import Any
 

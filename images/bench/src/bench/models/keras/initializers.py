@@ -1,4 +1,4 @@
-"""The initial weights of Keras's models where Keras's defaults are not those published: sizes in, initializers out."""
+"""Makes the initial weights of Keras's models where Keras's defaults are not the published ones."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""The matrix product in Keras 3: a Cell in, a keras.Model without weights out; the mirror of PyTorch's definition."""
+"""Builds the matrix product in Keras 3: a model without weights."""
 
 from typing import Any
 
@@ -16,5 +16,5 @@ class MatrixProduct(keras.Model):
 
 
 def build(cell: Cell) -> keras.Model:
-    """Return the model that multiplies: called with two stacks; sizes come with them."""
+    """Return the model that multiplies two stacks, of any size."""
     return MatrixProduct()

@@ -1,4 +1,4 @@
-"""ResNet18 in Keras 3: a Cell in, a keras.Model out; the mirror of torchvision's resnet18, layer by layer."""
+"""Builds ResNet18 in Keras 3, with the layers of torchvision's resnet18."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ def build(cell: Cell) -> keras.Model:
 
     As in torchvision: zero padding on both sides (Keras's "same" pads one side only at stride 2), batch norm with
     epsilon 1e-5 and momentum 0.9 (PyTorch's 0.1), convolutions without bias, He initialisation over the fan out, the
-    dense layer drawn as torch.nn.Linear draws it. What is left: the running variance is that of n values in Keras,
-    PyTorch's that of n - 1.
+    dense layer drawn as torch.nn.Linear draws it. One difference remains: the running variance is that of n values in
+    Keras, PyTorch's that of n - 1.
     """
     inputs = make_image_input(cell.input_size)
     x = convolve_and_normalize(inputs, 64, 7, stride=2)
@@ -30,7 +30,7 @@ def build(cell: Cell) -> keras.Model:
 
 
 def classify(x: Any, cell: Cell) -> Any:
-    """Return the logits of what the stem yields: four stages, mean over the positions, one dense layer."""
+    """Return the logits for the stem's output: four stages, mean over the positions, one dense layer."""
     for num_channels, stride in STAGES:
         x = _add_block(x, num_channels, stride)
         x = _add_block(x, num_channels, 1)

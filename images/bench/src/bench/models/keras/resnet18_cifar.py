@@ -1,4 +1,4 @@
-"""ResNet18 with the CIFAR stem in Keras 3: a Cell in, a keras.Model out; the mirror of PyTorch's definition."""
+"""Builds ResNet18 with the CIFAR stem in Keras 3, with the layers of the PyTorch definition."""
 
 import keras
 from keras import layers

@@ -1,4 +1,4 @@
-"""ResNet50 in Keras 3: a Cell in, a keras.Model out; the mirror of torchvision's resnet50, layer by layer."""
+"""Builds ResNet50 in Keras 3, with the layers of torchvision's resnet50."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""A small Transformer encoder that classifies texts, in Keras 3: a Cell in, a keras.Model out.
+"""Builds a small Transformer encoder that classifies texts, in Keras 3.
 
-The mirror of bench.models.torch.text_classifier, which states the definition.
+Has the layers of bench.models.torch.text_classifier, which states the definition.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""VGG16 in Keras 3: a Cell in, a keras.Model out; the mirror of torchvision's vgg16, layer by layer."""
+"""Builds VGG16 in Keras 3, with the layers of torchvision's vgg16."""
 
 from typing import Any
 

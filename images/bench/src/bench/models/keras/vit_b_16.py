@@ -1,4 +1,4 @@
-"""ViT-B/16 in Keras 3: a Cell in, a keras.Model out; the mirror of torchvision's vit_b_16, layer by layer."""
+"""Builds ViT-B/16 in Keras 3, with the layers of torchvision's vit_b_16."""
 
 import math
 from typing import Any

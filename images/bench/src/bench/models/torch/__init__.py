@@ -1,1 +1,1 @@
-"""Models as torch.nn.Module: a Cell in, the module out."""
+"""The models in PyTorch, each as a torch.nn.Module."""

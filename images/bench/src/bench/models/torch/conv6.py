@@ -1,4 +1,4 @@
-"""Conv6 in PyTorch: a Cell in, an nn.Module out."""
+"""Builds Conv6 in PyTorch."""
 
 from torch import nn
 
@@ -26,7 +26,7 @@ def build(cell: Cell) -> nn.Module:
 
 
 def _initialize(module: nn.Module) -> None:
-    """Gaussian Glorot, as the same figure says; zero biases."""
+    """Draw Gaussian Glorot weights, as the same figure says; set biases to zero."""
     if isinstance(module, nn.Conv2d | nn.Linear):
         nn.init.xavier_normal_(module.weight)
         nn.init.zeros_(module.bias)

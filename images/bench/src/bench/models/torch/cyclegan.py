@@ -1,4 +1,4 @@
-"""CycleGAN in PyTorch: a Cell in, two generators and two discriminators out.
+"""Builds CycleGAN's generators and discriminators in PyTorch.
 
 Architecture and initial weights as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
 networks.py; Zhu et al., arXiv 1703.10593, section 7.2): instance norm without affine parameters or statistics, so that
@@ -13,7 +13,7 @@ NUM_BLOCKS = 9
 
 
 class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions with reflection padding and instance norm, added to what comes in."""
+    """Two 3x3 convolutions with reflection padding and instance norm, added to their input."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The matrix product in PyTorch: a Cell in, an nn.Module without parameters out."""
+"""Builds the matrix product in PyTorch: a module without parameters."""
 
 from torch import Tensor, nn
 
@@ -14,5 +14,5 @@ class MatrixProduct(nn.Module):
 
 
 def build(cell: Cell) -> nn.Module:
-    """Return the module that multiplies; sizes come with its inputs."""
+    """Return the module that multiplies two stacks, of any size."""
     return MatrixProduct()

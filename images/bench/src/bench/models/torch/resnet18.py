@@ -1,4 +1,4 @@
-"""ResNet18 in PyTorch: a Cell in, torchvision's module out."""
+"""Builds torchvision's ResNet18 for a cell."""
 
 from torch import nn
 from torchvision.models import resnet18

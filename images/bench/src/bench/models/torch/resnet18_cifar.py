@@ -1,4 +1,4 @@
-"""ResNet18 with the CIFAR stem in PyTorch: a Cell in, torchvision's module with another stem out."""
+"""Builds torchvision's ResNet18 with the CIFAR stem for a cell."""
 
 from typing import Any
 

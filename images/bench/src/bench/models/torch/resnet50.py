@@ -1,4 +1,4 @@
-"""ResNet50 in PyTorch: a Cell in, torchvision's module out."""
+"""Builds torchvision's ResNet50 for a cell."""
 
 from torch import nn
 from torchvision.models import resnet50

@@ -1,4 +1,4 @@
-"""A small Transformer encoder that classifies texts, in PyTorch: a Cell in, an nn.Module out.
+"""Builds a small Transformer encoder that classifies texts, in PyTorch.
 
 The definition, of this project: token embeddings (20,000 x 256) plus learned positions (length x 256); four layers,
 each x + attention(norm(x)) with 4 heads of 64, then x + feed-forward(norm(x)) of width 1024 with the exact GELU; a last
@@ -21,7 +21,7 @@ FEED_FORWARD_WIDTH = 1024
 
 
 class TextClassifier(nn.Module):
-    """The whole model: tokens (batch, length) of int64 in, logits (batch, classes) out."""
+    """The whole model: maps tokens (batch, length) of int64 to logits (batch, classes)."""
 
     def __init__(self, length: int, num_classes: int) -> None:
         super().__init__()
@@ -32,14 +32,14 @@ class TextClassifier(nn.Module):
         self.head = nn.Linear(WIDTH, num_classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the logits."""
+        """Return the logits (batch, classes) of tokens (batch, length)."""
         x = self.layers(self.embedding(tokens) + self.positions)
         logits: Tensor = self.head(self.norm(x).mean(dim=1))
         return logits
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each behind a norm and added to what comes in: (batch, length, 256)."""
+    """Self-attention and feed-forward, each behind a norm and added to its input: (batch, length, 256)."""
 
     def __init__(self) -> None:
         super().__init__()

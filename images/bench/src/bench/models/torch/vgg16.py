@@ -1,4 +1,4 @@
-"""VGG16 in PyTorch: a Cell in, torchvision's module out."""
+"""Builds torchvision's VGG16 for a cell."""
 
 from torch import nn
 from torchvision.models import vgg16

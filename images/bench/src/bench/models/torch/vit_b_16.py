@@ -1,4 +1,4 @@
-"""ViT-B/16 in PyTorch: a Cell in, torchvision's module out."""
+"""Builds torchvision's ViT-B/16 for a cell."""
 
 from torch import nn
 from torchvision.models import vit_b_16

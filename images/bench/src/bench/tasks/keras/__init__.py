@@ -1,4 +1,4 @@
-"""Tasks in Keras 3, for TensorFlow and for JAX: a Cell in, its networks, training parts and inference out."""
+"""Builds a cell's task in Keras 3, for TensorFlow and JAX: networks, training parts and inference."""
 
 from bench.models import build_model
 from bench.registry import MODELS
@@ -14,7 +14,7 @@ __all__ = ["Part", "Task", "build_task"]
 def build_task(cell: Cell) -> Task:
     """Return the cell's task with freshly initialised networks.
 
-    They are made where and as Keras stands: see `set_precision` for their types.
+    They are created on Keras's current device, in the types that `set_precision` set.
     """
     definition = build_model(cell, "keras")
     match MODELS[cell.model].task:

@@ -1,4 +1,4 @@
-"""Classification of images or texts in Keras: a model in, the task out."""
+"""Trains and runs classifiers of images or texts in Keras."""
 
 import keras
 from keras import ops
@@ -28,7 +28,7 @@ class ClassificationPart:
         self.networks = (model,)
 
     def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the mean cross entropy, computed in float32 at least, and nothing to hand on."""
+        """Return the mean cross entropy, computed in float32 at least, and no tensors for the next part."""
         samples, labels = tensors
         logits = widen(self.networks[0](samples, training=True))
         return ops.mean(ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)), ()

@@ -1,4 +1,4 @@
-"""CycleGAN's pool of earlier fakes in Keras: a batch of new fakes in, a batch of new and old ones out."""
+"""Keeps CycleGAN's pool of earlier fakes in Keras and exchanges new fakes for old ones."""
 
 import keras
 from keras import ops
@@ -9,7 +9,7 @@ POOL_SIZE = 50
 
 
 class ImagePool:
-    """The last fakes (Shrivastava et al., arXiv 1612.07828): filled first, then each newcomer is swapped half the time.
+    """The last fakes (Shrivastava et al., arXiv 1612.07828): filled first, then each new one is swapped half the time.
 
     Everything, the drawing of lots too, stays on the device and is kept in variables, so that a whole step can be
     traced. Of several replicas in TensorFlow each has its own pool (`on_read`), as each process has in PyTorch.
@@ -23,12 +23,12 @@ class ImagePool:
         self.state = (self.images, self.num_images, self._seeds.state)
 
     def exchange(self, images: Tensor) -> Tensor:
-        """Return as many images (batch, size, size, 3) as come in: each itself, or one from the pool in its place.
+        """Return a batch (batch, size, size, 3): each image itself, or one from the pool in its place.
 
-        In the type of the networks' weights. No gradient goes through it.
+        They have the type of the networks' weights. No gradient goes through it.
         """
-        newcomers = ops.cast(ops.stop_gradient(images), self.images.dtype)
-        batch_size = newcomers.shape[0]
+        new_images = ops.cast(ops.stop_gradient(images), self.images.dtype)
+        batch_size = new_images.shape[0]
         lots = keras.random.randint((batch_size,), 0, POOL_SIZE, dtype=self.num_images.dtype, seed=self._seeds)
         swaps = keras.random.uniform((batch_size,), dtype="float32", seed=self._seeds) < 0.5
         pool, num_images = self.images.value, self.num_images.value
@@ -36,7 +36,7 @@ class ImagePool:
         for i in range(batch_size):
             is_full = num_images >= POOL_SIZE
             slot = ops.where(is_full, lots[i], num_images)
-            old, new = ops.take(pool, slot, axis=0), newcomers[i]
+            old, new = ops.take(pool, slot, axis=0), new_images[i]
             is_swapped = ops.logical_and(is_full, swaps[i])
             enters = ops.logical_or(ops.logical_not(is_full), swaps[i])
             pool = ops.scatter_update(pool, ops.reshape(slot, (1, 1)), ops.where(enters, new, old)[None])

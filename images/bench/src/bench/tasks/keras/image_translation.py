@@ -1,4 +1,4 @@
-"""CycleGAN's image translation in Keras: two generators and two discriminators in, the task out.
+"""Trains and runs CycleGAN's image translation in Keras.
 
 Losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
 cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled images.
@@ -70,7 +70,7 @@ class DiscriminatorPart:
         self.state = tuple(variable for pool in self._pools for variable in pool.state)
 
     def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss of both discriminators and nothing to hand on."""
+        """Return the loss of both discriminators and no tensors for the next part."""
         reals, fakes = tensors[:2], tensors[2:]
         loss = 0.0
         for discriminator, pool, real, fake in zip(self.networks, self._pools, reals, fakes, strict=True):

@@ -21,7 +21,7 @@ class Part(Protocol):
         """What the loss keeps from step to step beside the weights of networks."""
 
     def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss (a float32 scalar) of the inputs and of what the part before handed on; and what to hand on.
+        """Return the loss (float32 scalar) of the inputs and the previous part's tensors; and the next part's tensors.
 
         Traceable by tf.function and, in a keras.StatelessScope, by jax.jit.
         """

@@ -1,4 +1,4 @@
-"""The matrix product in Keras: a function without weights in, the task out."""
+"""Runs the matrix product in Keras."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Adam in Keras: a Cell and variables in, the optimiser out, built."""
+"""Builds Adam in Keras as PyTorch has it, with the model's rate and betas."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def build_optimizer(cell: Cell, variables: Sequence[keras.Variable]) -> keras.op
     """Return Adam over `variables` with the model's rate and betas; in fp16 with dynamic loss scaling.
 
     Epsilon is 1e-8 as in PyTorch (Keras's own default is 1e-7), though Keras adds it before the bias correction and
-    PyTorch after it: the updates differ where a gradient is below about 1e-6, the work does not.
+    PyTorch after it: the updates differ where a gradient is below about 1e-6, the amount of work does not.
     """
     spec = MODELS[cell.model]
     beta_1, beta_2 = spec.betas

@@ -1,4 +1,4 @@
-"""Keras's types for a cell: a Cell in, Keras set up and its settings out; arrays in, as the networks take them."""
+"""Sets Keras's types and image layout for a cell, and converts arrays to what the networks take."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ HALVES = {"fp16": "float16", "bf16": "bfloat16"}
 
 
 def set_precision(cell: Cell) -> dict[str, str | int | bool]:
-    """Set Keras's types and image layout for the cell, whatever a user's ~/.keras/keras.json says; return the settings.
+    """Set Keras's types and image layout for the cell, overriding ~/.keras/keras.json; return the settings.
 
     Half precision is a mixed policy for training (float32 variables, half-precision arithmetic) and half-precision
     variables for inference.

@@ -1,4 +1,4 @@
-"""Tasks in PyTorch: a Cell in, its networks, training parts and inference out."""
+"""Builds a cell's task in PyTorch: networks, training parts and inference."""
 
 from bench.models import build_model
 from bench.registry import MODELS

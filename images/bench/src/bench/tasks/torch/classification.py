@@ -1,4 +1,4 @@
-"""Classification of images or texts in PyTorch: a model in, the task out."""
+"""Trains and runs classifiers of images or texts in PyTorch."""
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -27,6 +27,6 @@ class ClassificationPart(Part):
         self.model = model
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the mean cross entropy in float32 (autocast sees to that) and nothing to hand on."""
+        """Return the mean cross entropy in float32 (by autocast) and no tensors for the next part."""
         samples, labels = tensors
         return cross_entropy(self.model(samples), labels), ()

@@ -1,4 +1,4 @@
-"""CycleGAN's image translation in PyTorch: two generators and two discriminators in, the task out.
+"""Trains and runs CycleGAN's image translation in PyTorch.
 
 Losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
 cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled images.
@@ -59,19 +59,19 @@ class DiscriminatorPart(Part):
         self.pool_a, self.pool_b = ImagePool(image_size), ImagePool(image_size)
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss of both discriminators and nothing to hand on."""
+        """Return the loss of both discriminators and no tensors for the next part."""
         images_a, images_b, fake_a, fake_b = tensors
-        loss_a = self._judge(self.discriminator_a, images_a, self.pool_a(fake_a))
-        loss_b = self._judge(self.discriminator_b, images_b, self.pool_b(fake_b))
+        loss_a = self._compute_loss(self.discriminator_a, images_a, self.pool_a(fake_a))
+        loss_b = self._compute_loss(self.discriminator_b, images_b, self.pool_b(fake_b))
         return DISCRIMINATOR_WEIGHT * (loss_a + loss_b), ()
 
-    def _judge(self, discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
+    def _compute_loss(self, discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
         loss = compute_gan_loss(discriminator(real), is_real=True)
         return loss + compute_gan_loss(discriminator(fake), is_real=False)
 
 
 class ImagePool(nn.Module):
-    """The last fakes (Shrivastava et al., arXiv 1612.07828): filled first, then each newcomer is swapped half the time.
+    """The last fakes (Shrivastava et al., arXiv 1612.07828): filled first, then each new one is swapped half the time.
 
     Everything, the drawing of lots too, stays on the device: a step can be captured as one CUDA graph.
     """
@@ -86,7 +86,7 @@ class ImagePool(nn.Module):
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
-        """Return as many images (batch, 3, size, size) as come in: each itself, or one from the pool in its place."""
+        """Return a batch (batch, 3, size, size): each image itself, or one from the pool in its place."""
         return torch.stack([self._exchange(image) for image in images])
 
     def _exchange(self, image: Tensor) -> Tensor:

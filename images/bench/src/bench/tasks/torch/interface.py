@@ -20,7 +20,7 @@ class Part(nn.Module):
         object.__setattr__(self, "frozen", networks)  # around nn.Module, which would count their parameters as its own
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss (a scalar) of the inputs and of what the part before handed on; and what to hand on."""
+        """Return the loss (a scalar) of the inputs and the previous part's tensors; and the next part's tensors."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""The matrix product in PyTorch: a module without weights in, the task out."""
+"""Runs the matrix product in PyTorch."""
 
 from torch import Tensor, nn
 

@@ -1,4 +1,4 @@
-"""A cluster whose nodes run pods, a store and a matrix in; a set-up, a started run, and what its pods do out."""
+"""Sets up a namespace of a cluster with real pods, starts runs there, and observes their pods."""
 
 import json
 import os
@@ -26,16 +26,16 @@ NOT_FOUND = 404
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = GUARD_SECONDS) -> Any:
-    """Return the first true answer of `condition`; AssertionError where none comes."""
+    """Return the first true value of `condition`; raise AssertionError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"{what} did not come within {seconds:.0f} s"
         time.sleep(0.2)
     return answer
 
 
 def delete_namespace(connection: Connection, name: str) -> None:
-    """Delete a namespace, if it is there, and return when it is gone."""
+    """Delete a namespace, if it exists, and wait until it is gone."""
 
     def is_gone() -> bool:
         return not connection.list_items("/api/v1/namespaces", fieldSelector=f"metadata.name={name}")
@@ -49,7 +49,7 @@ def delete_namespace(connection: Connection, name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class RealCluster:
     """A namespace of a cluster whose nodes run pods, and a real S3 server that they reach."""
 
     connection: Connection
@@ -79,14 +79,14 @@ class Ground:
         self.make_store_secret()
 
     def make_store_secret(self) -> None:
-        """Make the Secret with the store's keys that profiles for kind name."""
+        """Create the Secret with the store's keys that profiles for kind name."""
         keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "benchmatrix-store"}, "stringData": keys}
         path = f"/api/v1/namespaces/{self.namespace}/secrets"
         self.connection.request("create", path, body=json.dumps(secret).encode())
 
     def start_run(self, matrix: str, run_id: str) -> "subprocess.Popen[str]":
-        """Start `benchmatrix run` with a matrix (YAML); it is killed where it takes too long."""
+        """Start `benchmatrix run` with a matrix (YAML); kill it after GUARD_SECONDS."""
         (self.folder / "matrix.yaml").write_text(matrix)
         where = ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url, "--run-id", run_id)
         process = self._start("run", "matrix.yaml", *where)
@@ -121,7 +121,7 @@ class Ground:
 
 
 def is_running_for(pod: dict[str, Any], words: str, seconds: float) -> bool:
-    """Whether a pod with these words in its name has been running for a while."""
+    """Return whether a pod with these words in its name has been running for longer than `seconds`."""
     state = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {})
     if words not in pod["metadata"]["name"] or "running" not in state:
         return False
@@ -130,7 +130,7 @@ def is_running_for(pod: dict[str, Any], words: str, seconds: float) -> bool:
 
 
 def read_exit_code(pod: dict[str, Any]) -> int | None:
-    """Return what the pod's container ended with; None while it runs."""
+    """Return the exit code of the pod's container; None while it runs."""
     state = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {})
     code: int | None = state.get("terminated", {}).get("exitCode")
     return code

@@ -1,0 +1,144 @@
+"""The chart on a cluster with real pods: doctor, and scheduled runs started by hand up to their reports."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import helm_python
+import pytest
+from real_cluster import RealCluster, is_running_for, wait_for
+
+from bench.schema import Run
+from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, parse_result_key, report_key, results_prefix
+from chart import CHART, make_job, make_values
+from runner.kubernetes.connection import Connection
+
+RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"
+MATRIX = {
+    "name": "scheduled",
+    "axes": {"model": ["conv6"], "phase": ["train", "infer"], "framework": ["jax"]},
+    "defaults": {
+        "device": "cpu",
+        "batch_size": 8,
+        "num_warmup_steps": 2,
+        "num_steps": 10,
+        "min_seconds": 5,
+        "repeats": 2,
+        "timeout_seconds": 120,
+    },
+}
+RUN_SECONDS = 300.0
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+@pytest.fixture
+def helm(real_cluster: RealCluster, kubeconfig: str) -> Iterator[helm_python.Config]:
+    """Helm's engine for a namespace that takes only restricted pods, with the store's keys in it."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": real_cluster.namespace, "labels": RESTRICTED}}
+    real_cluster.connection.request("create", "/api/v1/namespaces", body=json.dumps(body).encode())
+    real_cluster.make_store_secret()
+    with helm_python.Config(kubeconfig_path=kubeconfig, namespace=real_cluster.namespace) as config:
+        yield config
+
+
+def make_schedule_values(real_cluster: RealCluster, control: str, jax: str) -> dict[str, Any]:
+    repository, _, tag = control.rpartition(":")
+    return make_values(
+        image__repository=repository,
+        image__tag=tag,
+        store={
+            "url": real_cluster.store_url,
+            "endpointUrl": real_cluster.s3.endpoint_url,
+            "region": "us-east-1",
+            "secret": "benchmatrix-store",
+        },
+        profile__images={"jax": {"cpu": jax}},
+        customMatrix=MATRIX,
+        networkPolicy__store__ports=[real_cluster.s3.port],
+        runner__resources={"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
+    )
+
+
+def start_scheduled_run(real_cluster: RealCluster, name: str) -> None:
+    """Start a scheduled run now, as `kubectl create job --from` does."""
+    path = f"/apis/batch/v1/namespaces/{real_cluster.namespace}"
+    body = make_job(real_cluster.connection.get_object(f"{path}/cronjobs/{FULLNAME}"), name)
+    real_cluster.connection.request("create", f"{path}/jobs", body=json.dumps(body).encode())
+
+
+def list_runners(real_cluster: RealCluster, job_name: str) -> list[dict[str, Any]]:
+    return [
+        pod
+        for pod in real_cluster.list_pods()
+        if pod["metadata"]["labels"].get("batch.kubernetes.io/job-name") == job_name
+    ]
+
+
+def await_scheduled_run(real_cluster: RealCluster, name: str) -> dict[str, Any]:
+    """Return the Job of a scheduled run once it has ended; print the log of its runner."""
+    path = f"/apis/batch/v1/namespaces/{real_cluster.namespace}/jobs/{name}"
+
+    def find_ended() -> dict[str, Any] | None:
+        job = real_cluster.connection.get_object(path)
+        ends = [item["type"] for item in job["status"].get("conditions", ()) if item["status"] == "True"]
+        return job if {"Complete", "Failed"} & set(ends) else None
+
+    job: dict[str, Any] = wait_for(find_ended, f"the end of {name}", RUN_SECONDS)
+    for pod in list_runners(real_cluster, name):
+        print(read_log(real_cluster.connection, real_cluster.namespace, pod["metadata"]["name"]))
+    return job
+
+
+def read_log(connection: Connection, namespace: str, pod: str) -> str:
+    return connection.request("get", f"/api/v1/namespaces/{namespace}/pods/{pod}/log").decode(errors="replace")
+
+
+def check_scheduled_run(real_cluster: RealCluster, name: str) -> Run:
+    """Check that every repeat has one record and that the newest report is this run's; return the run."""
+    keys = [parse_result_key(key) for key in real_cluster.store.list_keys(results_prefix(name))]
+    assert len(keys) == len({(key.cell_id, key.repeat) for key in keys if key}) == 4
+    assert {result.status for result in real_cluster.read_results(name)} == {"ok"}
+    latest = Run.model_validate_json(real_cluster.store.get(LATEST_RUN_KEY))
+    assert latest.run_id == name
+    assert latest.ending is not None
+    assert (latest.ending.num_repeats, latest.ending.missing) == ({"ok": 4}, ())
+    report = real_cluster.store.get(LATEST_REPORT_KEY)
+    assert report == real_cluster.store.get(report_key(name))
+    assert b"4 of 4 planned repeats ended ok" in report
+    return latest
+
+
+def test_two_scheduled_runs_report_and_a_runner_that_is_deleted_is_replaced(
+    real_cluster: RealCluster, provide_image: Callable[[str], str], helm: helm_python.Config
+) -> None:
+    values = make_schedule_values(real_cluster, provide_image("control"), provide_image("jax:cpu"))
+    helm.install(CHART, RELEASE, values)
+    print(helm.test(RELEASE, timeout=120, logs=True)["logs"])
+
+    start_scheduled_run(real_cluster, "first-run")
+    first = await_scheduled_run(real_cluster, "first-run")
+
+    assert first["status"].get("succeeded") == 1, first["status"]
+    run = check_scheduled_run(real_cluster, "first-run")
+    assert run.git_revision is not None
+
+    start_scheduled_run(real_cluster, "second-run")
+    real_cluster.wait_for_pod(lambda pod: is_running_for(pod, "-train-", 3.0))
+    (runner,) = list_runners(real_cluster, "second-run")
+    real_cluster.connection.request(
+        "delete", f"/api/v1/namespaces/{real_cluster.namespace}/pods/{runner['metadata']['name']}"
+    )
+    second = await_scheduled_run(real_cluster, "second-run")
+
+    assert second["status"].get("succeeded") == 1, second["status"]
+    check_scheduled_run(real_cluster, "second-run")
+    (replaced,) = list_runners(real_cluster, "second-run")
+    assert runner["metadata"]["uid"] != replaced["metadata"]["uid"]
+    log = read_log(real_cluster.connection, real_cluster.namespace, replaced["metadata"]["name"])
+    assert "run second-run is resumed" in log
+
+    helm.uninstall(RELEASE)
+
+    jobs = f"/apis/batch/v1/namespaces/{real_cluster.namespace}/jobs"
+    wait_for(lambda: not real_cluster.connection.list_items(jobs), "runners and cells to be gone")
+    check_scheduled_run(real_cluster, "second-run")  # the bucket keeps them
