@@ -69,7 +69,7 @@ extends: kind
 gpu: {name: Tesla T4, compute_capability: [7, 5], max_per_node: 4}
 pools:
   gpu:
-    nodes:
+    node_affinity:
       - - {key: nvidia.com/gpu.product, operator: In, values: [Tesla-T4]}
     cpus: 3
     memory: 12Gi
