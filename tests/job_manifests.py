@@ -51,12 +51,14 @@ def make_full_profile() -> Profile:
 
 def plan(cell: Cell, **overrides: Any) -> PlannedCell:
     """Return one repeat of a cell as planned."""
-    return PlannedCell(**({"cell": cell, "repeats": 1, "timeout_seconds": 600.0} | overrides))
+    fields: dict[str, Any] = {"cell": cell, "repeats": 1, "timeout_seconds": 600.0}
+    return PlannedCell(**(fields | overrides))
 
 
 def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
     """Return a renderer for the Jobs of a run with this profile."""
-    return JobRenderer(**({"profile": profile, "store_url": STORE, "git_revision": "abc"} | overrides))
+    fields: dict[str, Any] = {"profile": profile, "store_url": STORE, "git_revision": "abc"}
+    return JobRenderer(**(fields | overrides))
 
 
 def make_key(cell: Cell) -> JobKey:
@@ -73,4 +75,5 @@ def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict
 
 def load(name: str, **overrides: Any) -> Profile:
     """Return a built-in profile with an image for every framework."""
+    assert overrides.keys() <= Profile.model_fields.keys()  # model_copy takes any key
     return load_profile(name).model_copy(update={"images": IMAGES, **overrides})

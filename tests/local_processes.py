@@ -3,13 +3,14 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fake_interpreters import await_end
 from runner.local.process import ProcessEnd, run_process
 from workspace import HANG_GUARD_SECONDS
 
 
-def run_shell(script: str, *, timeout_seconds: float = HANG_GUARD_SECONDS, **options: object) -> ProcessEnd:
+def run_shell(script: str, *, timeout_seconds: float = HANG_GUARD_SECONDS, **options: Any) -> ProcessEnd:
     """Run a shell script."""
     return run_command("/bin/sh", "-c", script, timeout_seconds=timeout_seconds, **options)
 

@@ -2,9 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
+from bench.schema import Cell, Result
 from bench.store import Store
+from collector.forecast.fit import Forecast
 from collector.report.html import render_report
 from collector.results.load import load_run
 from factories import (
@@ -20,30 +25,34 @@ from factories import (
 class Page(HTMLParser):
     """What tests ask of a page: its headings, the attributes that can load something, and its scripts and styles."""
 
-    def __init__(self, html):
+    def __init__(self, html: str) -> None:
         super().__init__()
-        self.headings, self.links, self.texts, self.tags = [], [], {"script": [], "style": []}, []
-        self._open = None
+        self.headings: list[str] = []
+        self.links: list[str] = []
+        self.texts: dict[str, list[str]] = {"script": [], "style": []}
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self._open: str | None = None
         self.feed(html)
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._open = tag
-        self.tags.append((tag, dict(attrs)))
-        self.links += [value for name, value in attrs if name in ("src", "href", "srcset", "data", "action", "poster")]
+        given = [(name, value or "") for name, value in attrs]  # HTML: an attribute without a value has an empty one
+        self.tags.append((tag, dict(given)))
+        self.links += [value for name, value in given if name in ("src", "href", "srcset", "data", "action", "poster")]
         if tag in self.texts:
             self.texts[tag].append("")
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         self._open = None
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         if self._open == "h2":
             self.headings.append(data)
         elif self._open in self.texts:
             self.texts[self._open][-1] += data
 
     @property
-    def specs(self):
+    def specs(self) -> list[Any]:
         scripts = [attrs for tag, attrs in self.tags if tag == "script"]
         return [
             json.loads(text)
@@ -52,7 +61,15 @@ class Page(HTMLParser):
         ]
 
 
-def put_and_render(directory, *results, cells=None, repeats=3, strange_keys=(), forecast=None, **run_fields):
+def put_and_render(
+    directory: Path,
+    *results: Result,
+    cells: Sequence[Cell] | None = None,
+    repeats: int = 3,
+    strange_keys: Iterable[str] = (),
+    forecast: Forecast | None = None,
+    **run_fields: Any,
+) -> Path:
     """Store documents, load and render them; return the path of the report. Planned are the cells of the results."""
     cells = cells or list({result.cell_id: result.cell for result in results}.values())
     run = make_run(cells, repeats=repeats, **run_fields)
@@ -65,7 +82,7 @@ def put_and_render(directory, *results, cells=None, repeats=3, strange_keys=(), 
     return path
 
 
-def make_full_run():
+def make_full_run() -> list[Result]:
     """Return repeats of two frameworks on two devices, of which some did not end well."""
     cells = [
         make_cell(framework=framework, device=device, phase=phase)
@@ -87,6 +104,6 @@ def make_full_run():
     return [result for number, result in enumerate(results) if number != 7]
 
 
-def read_words(path):
+def read_words(path: Path) -> str:
     """Return the visible text and attributes of a report, without its scripts."""
     return re.sub(r"\s+", " ", re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.DOTALL))

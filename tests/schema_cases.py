@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE, Cell
+from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE, Cell, Device
+
+DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 
 @st.composite
 def draw_cells(draw: st.DrawFn) -> Cell:
     framework = draw(st.sampled_from(list(FRAMEWORKS)))
     model, spec = draw(st.sampled_from(list(MODELS.items())))
-    device = draw(st.sampled_from(["cpu", "gpu"]))
+    device = draw(st.sampled_from(DEVICES))
     num_gpus = 1 if device == "cpu" else draw(st.integers(1, 64))
     multiple = spec.input_size_multiple
     return Cell(

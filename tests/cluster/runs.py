@@ -45,6 +45,7 @@ def make_namespace(connection: Connection, name: str) -> None:
 
 def make_profile(namespace: str, base: str = "kind", **overrides: Any) -> Profile:
     """Return a built-in profile for a namespace, with images."""
+    assert overrides.keys() <= Profile.model_fields.keys()  # model_copy takes any key
     return load_profile(base).model_copy(update={"namespace": namespace, "images": IMAGES, **overrides})
 
 

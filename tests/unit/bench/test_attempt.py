@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -194,11 +194,11 @@ def test_a_clock_that_is_set_back_meanwhile_costs_no_result(
     attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class GoingBack(datetime):
-        times = [datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 11, 0, tzinfo=UTC)]
+        hours = [12, 11]
 
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return cls.times.pop(0)
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls(2026, 3, 1, cls.hours.pop(0), 0, tzinfo=tz)
 
     monkeypatch.setattr("bench.attempt.datetime", GoingBack)
     result = attempt_with(StubFramework())

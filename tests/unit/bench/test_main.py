@@ -5,6 +5,7 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpret
     ],
 )
 def test_a_wrong_order_ends_with_one_line_and_exit_code_2(
-    tmp_path: Path, variables: dict[str, str], message: str
+    tmp_path: Path, variables: dict[str, Any], message: str
 ) -> None:
     ending = run_bench(sys.executable, make_cell(), tmp_path, **variables)
     assert (ending.exit_code, ending.result) == (2, None)

@@ -196,8 +196,8 @@ def test_three_adam_steps_lead_to_the_same_parameters(
         end = arrays[f"end/{name}"].astype(np.float64)
         updates.append((end - arrays[f"start/{name}"])[is_same])
         differences.append((others[f"end/{name}"] - end)[is_same])
-        num_compared += np.count_nonzero(is_same)
-        num_gradients += np.count_nonzero(gradient)
+        num_compared += int(np.count_nonzero(is_same))
+        num_gradients += int(np.count_nonzero(gradient))
     assert num_compared / num_gradients > case.min_share_alike
     assert tolerance > np.linalg.norm(np.concatenate(differences)) / np.linalg.norm(np.concatenate(updates))
 

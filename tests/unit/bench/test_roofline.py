@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.harness import DeviceTimer
 from bench.host_peak import SIZES, find_host_peaks, locate_cache, measure_matrix_product, read_cache
 from bench.peaks import GPUS, Peaks, find_gpu_peaks
 from bench.probes.cpu_use import CpuCounters
@@ -45,11 +46,8 @@ def test_a_precision_that_the_hardware_lacks_has_no_peak(name: str, precision: P
 
 def test_several_gpus_have_the_sum_of_their_peaks() -> None:
     peaks = find_gpu_peaks(["NVIDIA H200"] * 4, "bf16")
-    assert (
-        peaks.flops_per_second,
-        peaks.bytes_per_second,
-        peaks.cache_bytes,
-    ) == (4 * 989.4e12, 4 * 4.8e12, 4 * 50 * 2**20)
+    assert (peaks.flops_per_second, peaks.bytes_per_second) == (4 * 989.4e12, 4 * 4.8e12)
+    assert peaks.cache_bytes == 4 * 50 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def test_the_work_of_several_gpus_is_that_of_all() -> None:
 class Product:
     """A matrix product that takes what it would take at its host's rate, by the host's clock."""
 
-    device_timer = None
+    device_timer: DeviceTimer | None = None
 
     def __init__(self, cell: Cell, host: "Host") -> None:
         self._seconds = 2 * cell.input_size**3 / host.flops_per_second
@@ -223,7 +221,8 @@ def test_a_host_is_measured_once_per_framework_and_its_best_is_its_peak(cache: P
     third = find_host_peaks(make_cell(), 2, 1e9, slow.build)
     assert [cell.input_size for cell in slow.cells] == [512]
     assert [cell.input_size for cell in fast.cells][:1] == [512]
-    assert (first.flops_per_second, second.flops_per_second) == (pytest.approx(5e9), pytest.approx(1e10))
+    assert first.flops_per_second == pytest.approx(5e9)
+    assert second.flops_per_second == pytest.approx(1e10)
     assert third == second
     assert "2 threads, in jax" in third.source
     assert (third.bytes_per_second, third.cache_bytes) == (None, 0)

@@ -33,7 +33,8 @@ def make_inputs(
 
 def make_gpu_inputs(cell: dict[str, Any] | None = None, **fields: Any) -> ValidityInputs:
     """The same on a T4."""
-    given = {"cell": make_cell(device="gpu", **(cell or {})), "device_kind": "gpu", "gpu_use": (make_gpu_use(),)}
+    gpu_cell = make_cell(device="gpu", **(cell or {}))
+    given: dict[str, Any] = {"cell": gpu_cell, "device_kind": "gpu", "gpu_use": (make_gpu_use(),)}
     return make_inputs(**(given | fields))
 
 

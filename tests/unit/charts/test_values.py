@@ -201,6 +201,11 @@ def test_what_is_made_of_the_schema_is_in_step() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def set_old_key(path: str) -> dict[str, Any]:
+    """Return values with an old key of the profile; `*` in its path stands for a pool."""
+    return {"profile__pools": {"cpu": {"nodes": []}}} if "*" in path else {f"profile__{path}": 1}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -208,7 +213,7 @@ def test_what_is_made_of_the_schema_is_in_step() -> None:
         ({"night": None}, "night: unknown value; it is called `schedule` now"),
         *(
             (
-                {"profile__pools": {"cpu": {"nodes": []}}} if "*" in path else {f"profile__{path}": 1},
+                set_old_key(path),
                 f"profile.{path.replace('*', 'cpu')}: unknown key; it is called `{name}` now",
             )
             for path, name in RENAMED_KEYS.items()

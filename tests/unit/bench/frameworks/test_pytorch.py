@@ -84,7 +84,7 @@ def test_equal_seeds_make_equal_weights_and_others_do_not(pytorch: Answers) -> N
 
 def test_a_batch_has_the_cells_shape_standard_normal_values_and_labels_of_every_class() -> None:
     images, labels = make_inputs(make_cell(batch_size=500, input_size=16, num_classes=5))
-    assert (images.shape, images.dtype, labels.shape) == ((500, 3, 16, 16), np.float32, (500,))
+    assert (images.shape, images.dtype, labels.shape) == ((500, 3, 16, 16), np.dtype(np.float32), (500,))
     # 384,000 values: the mean's standard error is 0.0016.
     assert float(images.mean()) == pytest.approx(0.0, abs=0.01)
     assert float(images.std()) == pytest.approx(1.0, abs=0.01)

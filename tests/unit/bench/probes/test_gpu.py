@@ -168,7 +168,12 @@ def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
 def test_a_counter_that_moves_with_every_reading_gives_the_energy(nvml: FakeNvml) -> None:
     baselines = read_gpu_baselines(1)
     nvml.energy_millijoules = [1_000_000 + 1000 * reading for reading in range(1000)]
-    (use,) = sample_gpus(baselines, lambda: len([time.sleep(0.1)]))
+
+    def run() -> int:
+        time.sleep(0.1)
+        return 1
+
+    (use,) = sample_gpus(baselines, run)
     assert use.energy_source == "energy-counter"
     # 1 J per reading; the window is a little longer than from the first to the last.
     assert len(use.sample_seconds) == pytest.approx(use.energy_joules, rel=0.5)
@@ -205,7 +210,8 @@ def test_energy_is_the_mean_power_between_two_jumps_of_the_counter_times_the_win
     joules = [(0.0, 100.0), (0.05, 100.0), (0.1, 108.0), (0.15, 108.0), (0.2, 118.0), (0.3, 130.0), (0.35, 130.0)]
     seen = Pass(window_seconds=0.4, samples=[make_sample(seconds, value, 999.0) for seconds, value in joules])
     energy, source = measure_energy(seen)
-    assert (pytest.approx(44.0), "energy-counter") == (energy, source)
+    assert energy == pytest.approx(44.0)
+    assert source == "energy-counter"
 
 
 def test_a_counter_that_hardly_moves_leaves_the_samples_of_power() -> None:

@@ -36,6 +36,7 @@ def count(cell: Cell) -> list[int]:
 def train(part: Part, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     for network in part.frozen:
         network.requires_grad_(False)
+    carry: tuple[torch.Tensor, ...]
     loss, carry = part(*tensors)
     loss.backward()
     for network in part.frozen:

@@ -14,6 +14,7 @@ torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.allow_tf32 = True
 
 from bench.frameworks import pytorch  # noqa: E402
+from bench.frameworks.pytorch_workload import PyTorchWorkload  # noqa: E402
 from bench.probes.cpu import limit_library_threads  # noqa: E402
 from bench.tasks.inputs import make_inputs  # noqa: E402
 from factories import make_cell  # noqa: E402
@@ -23,7 +24,7 @@ NUM_TRAINING_STEPS = 12
 
 def check_training() -> dict[str, Any]:
     """Train Conv6 on its one batch; say what became of weights and loss."""
-    workload = pytorch.PyTorchWorkload(make_cell(batch_size=8), 1)
+    workload = PyTorchWorkload(make_cell(batch_size=8), 1)
     losses: list[float] = []
     model = workload.networks["model"]
     before = [parameter.detach().clone() for parameter in model.parameters()]
@@ -42,7 +43,7 @@ def check_training() -> dict[str, Any]:
 
 def check_inference() -> dict[str, Any]:
     """Infer with ResNet18; say whether anything was changed or recorded for gradients."""
-    workload = pytorch.PyTorchWorkload(make_cell(model="resnet18", phase="infer", batch_size=2, input_size=64), 1)
+    workload = PyTorchWorkload(make_cell(model="resnet18", phase="infer", batch_size=2, input_size=64), 1)
     model = workload.networks["model"]
     seen: list[Any] = []
 
@@ -85,7 +86,7 @@ def main() -> None:
     framework = pytorch.load(make_cell(), 1)
     threads = torch.__config__.parallel_info()
     images, labels = make_inputs(make_cell(batch_size=3, seed=11))
-    models = [pytorch.PyTorchWorkload(make_cell(batch_size=1, seed=seed), 1).networks["model"] for seed in (5, 5, 6)]
+    models = [PyTorchWorkload(make_cell(batch_size=1, seed=seed), 1).networks["model"] for seed in (5, 5, 6)]
     weights = [next(model.parameters()) for model in models]
     answers = {
         "settings": framework.settings,

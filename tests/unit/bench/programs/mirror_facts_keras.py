@@ -7,16 +7,18 @@ import json
 import sys
 from typing import Any
 
+from bench.frameworks import tensorflow  # noqa: F401  chooses Keras's backend
+
+# isort: split
+import keras
 import numpy as np
 
-from bench.frameworks import tensorflow
 from bench.models import build_model
 from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.keras.precision import prepare_inputs
 from factories import make_cell
 
-keras = tensorflow.keras
 POLICIES = ("float32", "float16", "mixed_float16", "bfloat16", "mixed_bfloat16")
 
 

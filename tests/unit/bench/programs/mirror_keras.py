@@ -10,16 +10,25 @@ import json
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from mirror_layers import Flattened, describe, name_keras_variables, sample, to_keras_layout, to_torch_layout
+from mirror_layers import (
+    Flattened,
+    describe,
+    name_keras_variables,
+    sample,
+    save_arrays,
+    to_keras_layout,
+    to_torch_layout,
+)
 
+from bench.registry import Framework, Mode
 from mirror_cells import EPSILON, NUM_STEPS, list_keras_runs, make_mirror_cell
 
 Arrays = dict[str, np.ndarray]
 
-FRAMEWORK, MODE = sys.argv[1], sys.argv[2]
+FRAMEWORK, MODE = cast(Framework, sys.argv[1]), cast(Mode, sys.argv[2])
 module = import_module(f"bench.frameworks.{FRAMEWORK}")
 keras = module.keras
 
@@ -119,7 +128,7 @@ def main(folder: Path) -> None:
         arrays = read_variables(workload.networks, flattened)
         initial[name] = {key: describe(values) for key, values in arrays.items()}
         copy_weights(workload.networks, np.load(folder / f"{name}-{precision}-weights.npz"), flattened)
-        np.savez(folder / f"{name}-{precision}-{FRAMEWORK}-{MODE}.npz", **run_steps(workload, flattened))
+        save_arrays(folder / f"{name}-{precision}-{FRAMEWORK}-{MODE}.npz", run_steps(workload, flattened))
         keras.backend.clear_session()
     (folder / f"initial-{FRAMEWORK}-{MODE}.json").write_text(json.dumps(initial))
 

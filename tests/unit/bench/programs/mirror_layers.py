@@ -6,6 +6,7 @@ of a layer of no kind below is a kind of its own, and must be called alike in bo
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def name_torch_tensors(networks: Mapping[str, Any], *, gradients: bool = False) 
 
 def name_keras_variables(networks: Mapping[str, Any]) -> dict[str, Any]:
     """Return the networks' variables by name, in Keras's own layout."""
-    variables = {}
+    variables: dict[str, Any] = {}
     for network_name, network in networks.items():
         layers = sorted(network.layers, key=_read_creation_number)
         own = [layer for layer in layers if type(layer).__name__ not in KERAS_KINDS]
@@ -129,6 +130,11 @@ def to_torch_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.n
 def sample(values: np.ndarray) -> np.ndarray:
     """Return a copy of the values, of a large tensor every SAMPLE_STRIDE-th one."""
     return values.copy() if values.size <= MAX_SIZE else values.ravel()[::SAMPLE_STRIDE].copy()
+
+
+def save_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
+    """Write the arrays under their names into an .npz file."""
+    np.savez(file, **arrays)  # not typed as arrays: savez has a flag among its keywords
 
 
 def describe(values: np.ndarray) -> list[float]:

@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from mirror_layers import TORCH_KINDS, describe, name_torch_tensors, number_layers, order_torch_layers, sample
+from mirror_layers import (
+    TORCH_KINDS,
+    describe,
+    name_torch_tensors,
+    number_layers,
+    order_torch_layers,
+    sample,
+    save_arrays,
+)
 
 from bench.frameworks import pytorch
 from bench.registry import MODELS
@@ -112,8 +120,8 @@ def main(folder: Path) -> None:
             workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
             initial[name] = {key: describe(values) for key, values in read_tensors(workload.networks).items()}
             prepare_workload(workload, precision)
-            np.savez(folder / f"{name}-{precision}-weights.npz", **read_tensors(workload.networks))
-            np.savez(folder / f"{name}-{precision}-pytorch.npz", **run_steps(workload))
+            save_arrays(folder / f"{name}-{precision}-weights.npz", read_tensors(workload.networks))
+            save_arrays(folder / f"{name}-{precision}-pytorch.npz", run_steps(workload))
     (folder / "initial-pytorch.json").write_text(json.dumps(initial))
 
 
