@@ -110,7 +110,7 @@ class Connection:
             response.close()
             response.release_conn()
 
-    def log_in_anew(self, refused: "kubernetes.client.ApiClient | None") -> None:
+    def log_in_again(self, refused: "kubernetes.client.ApiClient | None") -> None:
         """Read credentials again, once for all threads that `refused` failed for: tokens expire in a long run."""
         with self._lock:
             if self._client is refused:
