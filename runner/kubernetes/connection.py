@@ -30,7 +30,7 @@ CREDENTIALS_SECONDS = 1.0
 """How long a header with credentials is reused before the client is asked for it again."""
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
-"""Of an ordinary request; a watch has its own."""
+"""The time limit of an ordinary request; a watch has its own."""
 
 
 @dataclass(kw_only=True)

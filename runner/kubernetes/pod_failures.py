@@ -28,7 +28,7 @@ class PodFailure:
 
     kind: FailureKind
     message: str
-    """Of the scheduler, the kubelet or the Job controller."""
+    """The message of the scheduler, the kubelet or the Job controller."""
     patience_seconds: float
     """How long it may last before the repeat is given up."""
 

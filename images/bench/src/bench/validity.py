@@ -235,7 +235,7 @@ def count_missing_cores(use: CpuUse, needed: float) -> float:
 
 
 def is_short_of_cores(use: CpuUse, needed: float) -> bool:
-    """Whether others kept `needed` threads from their cores, by more than MAX_MISSING_SHARE of them."""
+    """Return whether others kept `needed` threads from their cores, by more than MAX_MISSING_SHARE of them."""
     return count_missing_cores(use, needed) > MAX_MISSING_SHARE * needed
 
 
@@ -255,7 +255,7 @@ def measure_drift(steps: Sequence[float]) -> float:
 
 
 def are_thirds_apart(steps: Sequence[float]) -> bool:
-    """Whether all blocks of the last third lie on one side of all blocks of the first; so taken to be in few steps."""
+    """Return whether all blocks of the last third lie on one side of all blocks of the first; also for few steps."""
     third = len(steps) // 3
     if third < BLOCKS_PER_THIRD * MIN_BLOCK_STEPS:
         return True
