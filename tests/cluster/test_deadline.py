@@ -50,7 +50,7 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
     connect_through: ConnectThrough,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Half of the Jobs cannot be made while the API server asks for patience, which it does when time is up."""
+    """Half of the Jobs cannot be created while the API server refuses requests, also when the deadline has passed."""
     setup = Setup.make(connection, namespace, store, make_cells(4))
     asked = itertools.count()
     is_refused = threading.Event()
