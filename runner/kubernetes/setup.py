@@ -57,7 +57,7 @@ class Installer:
                 raise UserError(
                     f"--on {self.connection.context}: the S3 server in the cluster does not become ready; "
                     f"`kubectl describe pod --namespace {namespace} --selector app.kubernetes.io/name={STORE_NAME}` "
-                    "tells why"
+                    "shows why"
                 )
             time.sleep(1.0)
 

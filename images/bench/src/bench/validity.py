@@ -19,7 +19,7 @@ MAD_TO_DEVIATION = 1.4826
 MAX_DRIFT = 0.05
 # A step time that jumps to and fro between two levels, as TensorFlow's do on two cores by 10 to 20% every few seconds,
 # is spread, not drift. In a drift the medians of all blocks of the last third lie beyond those of all blocks of the
-# first; three blocks a third tell the two apart, of three steps at least, so that no single outlier decides.
+# first; three blocks a third distinguish the two, of three steps at least, so that no single outlier decides.
 BLOCKS_PER_THIRD = 3
 MIN_BLOCK_STEPS = 3
 # Medians of few noisy steps differ by chance: a drift counts from three standard errors on, one false alarm in 370.

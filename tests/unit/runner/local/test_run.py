@@ -164,7 +164,7 @@ def test_new_starts_another_run_though_one_is_unfinished(setup: Setup) -> None:
 def test_new_with_the_name_of_a_run_that_is_there_is_refused(setup: Setup) -> None:
     run = setup.begin()
 
-    with pytest.raises(UserError, match=f"--new: there is a run {run.run_id} already; leave --new out to resume it"):
+    with pytest.raises(UserError, match=f"--new: there is a run {run.run_id} already; leave --new out"):
         setup.measure(start_new=True, run_id=run.run_id)
 
 
