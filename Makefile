@@ -48,7 +48,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 FAST := not (framework or cluster or browser or e2e or slow)
 
-test: .venv/dev check ## check the code, run all tests; PYTEST="..." is handed to pytest ("-n 0": one after the other)
+test: .venv/dev check ## check the code, run all tests; PYTEST="..." goes to pytest ("-n 0": one after the other)
 	@$(BIN)/pytest $(PARALLEL) $(PYTEST)
 
 test-fast: .venv/dev ## lint, import rules and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
@@ -74,7 +74,7 @@ types: .venv/dev ## types alone: of the code and of the tests
 	@$(BIN)/mypy --no-error-summary
 	@for folder in tests/cluster tests/e2e; do MYPYPATH=$$folder $(BIN)/mypy --no-error-summary $$folder || exit 1; done
 
-format: .venv/dev ## format the code, mend what ruff can mend
+format: .venv/dev ## format the code, apply ruff's fixes
 	@$(BIN)/ruff check -q --fix .
 	@$(BIN)/ruff format -q .
 

@@ -40,7 +40,7 @@ def check_run_id(run_id: str) -> None:
         run_key(run_id)
     except ValueError as error:
         raise UserError(
-            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-'; such as `mine-1`"
+            f"--run-id {run_id}: it takes up to 63 of a-z, 0-9 and '-', with neither end a '-', such as `mine-1`"
         ) from error
 
 

@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Keep together on one worker what shares fixtures that are dear."""
+    """Keep tests that share expensive fixtures on one worker."""
     return ModuleScheduling(config, log)
 
 

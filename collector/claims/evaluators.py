@@ -1,7 +1,7 @@
 """Evaluate the claims of the study by arithmetic and by what runs measured.
 
 Six verdicts. `impossible`, `implausible on the stated hardware`: by arithmetic, a time that the claim rests on is too
-short for its device, even with fewer multiplications, or but for them (see collector.claims.plausibility).
+short for its device, even if an algorithm saves multiplications, or unless one does (collector.claims.plausibility).
 `reproduced`, `not reproduced`: measured, and every interval lies inside the claim's band, or one lies wholly outside.
 `not decided`: measured, and an interval is too wide to tell. These three need the stated hardware where the claim is
 about hardware, and any GPU where it is about a framework. `not tested here`: all else.

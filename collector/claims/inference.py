@@ -27,7 +27,7 @@ from collector.units import PERCENT, RATIO, format_interval, format_number, form
 
 # "About 15 %": from 10 to 20 %.
 LATENCY_TOLERANCE = 0.05
-# What the study compares, and what tells whether fusion is the reason: framework and mode.
+# What the study compares, and what shows whether fusion is the reason: framework and mode.
 VARIANTS = (("tensorflow", "graph"), ("tensorflow", "eager"), ("pytorch", "eager"))
 SUBJECT = ["run_id_subject", "cell_id_subject", "environment_id_subject"]
 MAX_NAMED = 4

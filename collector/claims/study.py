@@ -21,7 +21,7 @@ class StatedDevice(Document):
 
     name: str
     word: str
-    """A word that stands in the name of every such device."""
+    """A word in the name of every such device."""
     num_threads: int | None = None
     low_peak_flops_per_second: Positive
     high_peak_flops_per_second: Positive

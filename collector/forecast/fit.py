@@ -15,7 +15,7 @@ from collector.forecast.trend import CANDIDATES, Candidate, DoublingTime, measur
 Series = Literal["frontier", "all"]
 
 MIN_DATES = 8
-"""Fewest different dates to fit on: five coefficients of the polynomial of degree 4, and three to tell the spread."""
+"""Fewest different dates to fit on: five coefficients of the polynomial of degree 4, and three for the spread."""
 MAX_YEARS_AHEAD = 25
 BACKTEST_HORIZON_YEARS = 3
 

@@ -1,4 +1,4 @@
-"""The sections of the report in their order: which tables stand in which section, and what else does.
+"""The sections of the report in their order: which tables and other content each section has.
 
 To add a table: write a module in collector/tables/, and name its function in the `tables` of a section here.
 """

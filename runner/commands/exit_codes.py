@@ -8,4 +8,4 @@ EXIT_INTERNAL_ERROR = 70
 EXIT_TEMPORARY_FAILURE = 75
 """EX_TEMPFAIL of sysexits.h: the store or the API server is unreachable; the same command may succeed later."""
 EXIT_INTERRUPTED = 130
-"""As of a shell: 128 and the number of SIGINT."""
+"""The code that a shell gives: 128 plus the number of SIGINT."""

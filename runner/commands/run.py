@@ -160,7 +160,7 @@ def _measure_here(local: LocalRun, finish: Finish) -> None:
             local.measure(chosen, CONSOLE, resume_command=format_resume_command(chosen))
             is_ok = finish(local.store, chosen, CONSOLE)
     except KeyboardInterrupt:
-        how = f"; what is finished is kept. To go on:\n  {format_resume_command(chosen)}" if chosen else ""
+        how = f"; what is finished is kept. To resume:\n  {format_resume_command(chosen)}" if chosen else ""
         CONSOLE.print(f"interrupted{how}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if not is_ok:
@@ -181,7 +181,7 @@ def _measure_there(there: "ClusterRun", finish: Finish, *, as_json: bool, metric
             chosen = there.choose_run()
             if there.owner is None:  # a pod's command is of no use elsewhere
                 resume = format_resume_command(chosen)
-                messages.print(f"to go on after an interruption: {resume}", style="dim", soft_wrap=True)
+                messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
             with ClusterProgress(CONSOLE, as_json=as_json) as progress:
                 observer = observe_with_metrics(progress, connection, metrics_port)
                 there.measure(chosen, connection, observer, messages)

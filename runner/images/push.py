@@ -14,7 +14,7 @@ class PushedImages:
 
     by_framework: Mapping[str, Mapping[Device, str]]
     control: str | None
-    """Of the image of runner and collector; None if it was not among them."""
+    """The image of runner and collector; None if it was not pushed."""
 
     def make_profile_values(self) -> dict[str, object]:
         """Return the keys for a profile; empty if no framework's image was pushed."""

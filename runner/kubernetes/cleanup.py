@@ -43,7 +43,7 @@ class JobCleaner:
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
 
-        UserError if the API server or the store refuses, or a runner goes on to submit.
+        UserError if the API server or the store refuses, or a runner still submits Jobs.
         """
         try:
             return self._cancel()
@@ -111,12 +111,12 @@ class JobCleaner:
             num_deleted += len(unfinished)
             time.sleep(ROUND_SECONDS)
         raise UserError(
-            f"run {self.run_id}: its runner goes on to submit Jobs, {num_deleted} were deleted so far; end the runner "
+            f"run {self.run_id}: its runner still submits Jobs, {num_deleted} were deleted so far; end the runner "
             "with Ctrl-C, then give this command again"
         )
 
     def _check_access(self) -> None:
-        """Raise ApiError if the Jobs cannot be listed: a mark must not stop the runner of a run that goes on."""
+        """Raise ApiError if the Jobs cannot be listed: a mark must not stop the runner of a run that continues."""
         self.connection.request("list", self._path, query=self._select | {"limit": "1"})
 
     def _for_each(self, jobs: Sequence[JobStatus], act: Callable[[JobStatus], None]) -> None:

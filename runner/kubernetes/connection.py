@@ -30,7 +30,7 @@ CREDENTIALS_SECONDS = 1.0
 """How long a header with credentials is reused before the client is asked for it again."""
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
-"""Of an ordinary request; a watch has its own."""
+"""The time limit of an ordinary request; a watch has its own."""
 
 
 @dataclass(kw_only=True)
@@ -110,7 +110,7 @@ class Connection:
             response.close()
             response.release_conn()
 
-    def log_in_anew(self, refused: "kubernetes.client.ApiClient | None") -> None:
+    def log_in_again(self, refused: "kubernetes.client.ApiClient | None") -> None:
         """Read credentials again, once for all threads that `refused` failed for: tokens expire in a long run."""
         with self._lock:
             if self._client is refused:

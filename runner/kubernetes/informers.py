@@ -20,7 +20,7 @@ PAGE_SIZE = 500
 WATCH_SECONDS = 240
 """After so long the server is asked to end a watch; the next goes on where it ended."""
 IDLE_SECONDS = 150.0
-"""A watch that has neither event nor bookmark for so long is opened anew: bookmarks come every minute."""
+"""A watch that has neither event nor bookmark for so long is opened again: bookmarks come every minute."""
 
 _WATCH_ENDED = BusyError(HTTPStatus.SERVICE_UNAVAILABLE, "Ended", "the API server ended a watch at once", None)
 

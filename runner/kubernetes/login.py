@@ -99,7 +99,7 @@ def _check_header(value: str, context: str) -> str:
     if not re.fullmatch(TOKEN, token.strip()):
         raise ValueError(
             f"{_name_token(context)} is empty or has a space, a line break or another character that no token has; "
-            "log in again, or write it anew without"
+            "log in again, or write it again without"
         )
     return f"{scheme} {token.strip()}"
 

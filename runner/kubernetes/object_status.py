@@ -24,7 +24,7 @@ class JobStatus:
     end: Literal["complete", "failed"] | None
     """None: not finished."""
     reason: str
-    """Of a failed one: `PodFailurePolicy`, `BackoffLimitExceeded`, `DeadlineExceeded`."""
+    """Why it failed: `PodFailurePolicy`, `BackoffLimitExceeded`, `DeadlineExceeded`."""
     message: str
     is_suspended: bool
     num_active: int

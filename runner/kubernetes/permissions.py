@@ -40,4 +40,4 @@ CLEANUP_PERMISSIONS = (
         purpose="cancel and clean a run",
     ),
 )
-"""Of `benchmatrix cancel` and `clean`, on top of those of a run."""
+"""What `benchmatrix cancel` and `clean` need on top of the permissions of a run."""

@@ -28,7 +28,7 @@ class PodFailure:
 
     kind: FailureKind
     message: str
-    """Of the scheduler, the kubelet or the Job controller."""
+    """The message of the scheduler, the kubelet or the Job controller."""
     patience_seconds: float
     """How long it may last before the repeat is given up."""
 
@@ -82,6 +82,6 @@ def _read_waiting(pod: PodStatus) -> PodFailure | None:
 _TITLES: dict[FailureKind, str] = {
     "unschedulable": "no node took the pod",
     "preempted": "its node may be lost",
-    "bad-image": "the image cannot be had",
-    "bad-configuration": "the pod cannot be made",
+    "bad-image": "the image cannot be pulled",
+    "bad-configuration": "the pod cannot be created",
 }

@@ -35,7 +35,7 @@ class Retried(Protocol):
     def warn(self, message: str, dedup_key: str, /) -> None:
         """Report why requests are repeated; warnings of one dedup_key have the same cause."""
 
-    def log_in_anew(self, refused: "kubernetes.client.ApiClient | None") -> None:
+    def log_in_again(self, refused: "kubernetes.client.ApiClient | None") -> None:
         """Read the credentials again if `refused` is the client in use."""
 
 
@@ -62,7 +62,7 @@ class Retries:
         if now - self._since >= WARN_SECONDS:
             self.connection.warn(f"{error.message}; it is tried again", f"API server {error.reason or error.status}")
         if not isinstance(error, BusyError):
-            self.connection.log_in_anew(error.client)
+            self.connection.log_in_again(error.client)
         asked = min(error.retry_after or 0.0, MAX_PAUSE_SECONDS) if isinstance(error, BusyError) else 0.0
         seconds = max(asked, self._wait_seconds * random.uniform(0.5, 1.0))
         (stop or threading.Event()).wait(min(seconds, left))  # the last try is made when patience ends

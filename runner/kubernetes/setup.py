@@ -57,7 +57,7 @@ class Installer:
                 raise UserError(
                     f"--on {self.connection.context}: the S3 server in the cluster does not become ready; "
                     f"`kubectl describe pod --namespace {namespace} --selector app.kubernetes.io/name={STORE_NAME}` "
-                    "tells why"
+                    "shows why"
                 )
             time.sleep(1.0)
 
@@ -74,8 +74,8 @@ class Installer:
     def _apply(self, manifest: Manifest) -> str:
         """Apply one object, server-side: fields that it does not name stay as others have set them."""
         name = _describe(manifest)
-        if manifest["kind"] == "Namespace" and self._was_made_by_others(manifest):
-            return f"{name} was there before, made by somebody else: left as it is"
+        if manifest["kind"] == "Namespace" and self._was_created_by_others(manifest):
+            return f"{name} was created by somebody else and is left as it is"
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         try:
             self.connection.request(
@@ -89,8 +89,8 @@ class Installer:
             raise self._explain(error, name) from error
         return f"{name} applied"
 
-    def _was_made_by_others(self, manifest: Manifest) -> bool:
-        """Return whether others made the namespace: their pods may need more than we would allow."""
+    def _was_created_by_others(self, manifest: Manifest) -> bool:
+        """Return whether others created the namespace: their pods may need more than we would allow."""
         try:
             found = self.connection.get_object(find_path(manifest))
         except ApiError as error:
@@ -109,9 +109,9 @@ class Installer:
             self.connection.request("create", path, body=json.dumps(secret).encode())
         except ApiError as error:
             if error.status == HTTPStatus.CONFLICT:
-                return f"{name} is there already and is kept"
+                return f"{name} exists already and is kept"
             raise self._explain(error, name) from error
-        return f"{name} made, with new keys"
+        return f"{name} created, with new keys"
 
     def _get(self, path: str, name: str) -> Manifest:
         try:

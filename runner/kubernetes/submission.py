@@ -67,7 +67,7 @@ class Submission:
         self.dispatcher.stop_submitting(seconds)
 
     def _create(self, tracked: TrackedJob) -> bool:
-        """Create the Job; return whether a quota left room. A Job that exists already was made by another runner."""
+        """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
         body = self.renderer.render(tracked.repeat.planned, tracked.key)
         try:
             path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"

@@ -17,9 +17,9 @@ from runner.yaml_files.validation import ExpectedError
 from runner.yaml_files.wording import quote
 
 MAX_VARIABLE_BYTES = 32_768
-"""Of an environment variable; Linux takes 128 KiB of one, https://man7.org/linux/man-pages/man2/execve.2.html."""
+"""The limit of a variable; Linux takes 128 KiB, https://man7.org/linux/man-pages/man2/execve.2.html."""
 MAX_ENVIRONMENT_BYTES = 262_144
-"""Of all variables: an API server takes 3 MiB of JSON, in which a byte may be six, and etcd 1.5 MiB of an object."""
+"""The limit of all variables: an API server takes 3 MiB of JSON, where a byte may be six, etcd 1.5 MiB an object."""
 MAX_SUBDOMAIN = 253
 MAX_IMAGE = 255
 MAX_PATH = 4096

@@ -72,7 +72,7 @@ class LocalRun:
             repeats = self._select_missing(run, snapshot)
             describe_plan(run, repeats, console.print)
             describe_damage(snapshot, console.print)
-            console.print(f"to go on after an interruption: {resume_command}", style="dim", soft_wrap=True)
+            console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
             num_failed = 0 if self.retry_failed else count_failed(run, snapshot)

@@ -17,7 +17,7 @@ from runner.matrix.expansion import Matrix
 from runner.records import RepeatKey
 
 TIME_FORMAT = "%Y%m%d-%H%M%S"
-"""Of the time in the id of a run."""
+"""The format of the time in the id of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)

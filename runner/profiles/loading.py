@@ -29,7 +29,7 @@ RENAMED_KEYS = {
     "grace_seconds": "termination_grace_period_seconds",
     "max_infrastructure_failures": "backoff_limit",
 }
-"""By the old place of a key: its name in this version, which is Kubernetes' own. `*` stands for any key."""
+"""Maps the old place of a key to its name in this version, which is Kubernetes' own. `*` stands for any key."""
 # How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl and kind.
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}

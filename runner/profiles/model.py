@@ -87,7 +87,7 @@ class Gpus(Document):
     """The GPUs of the pool `gpu`, and how a cell asks for them."""
 
     name: str
-    """As NVML names it."""
+    """NVML's name of the GPU."""
     compute_capability: tuple[Annotated[int, Field(ge=1, le=99)], Annotated[int, Field(ge=0, le=99)]]
     """Major and minor number, as a list."""
     max_per_node: Annotated[int, Field(ge=1, le=64)]
@@ -97,7 +97,7 @@ class Gpus(Document):
     resource: Resource = "nvidia.com/gpu"
     """What the device plugin calls a GPU; `nvidia.com/gpu.shared` for a share of one."""
     device_class: ObjectName = "gpu.nvidia.com"
-    """Of a claim."""
+    """The DeviceClass that a claim asks for."""
     claim_prefix: DnsLabel = "benchmatrix"
     """What the names of the ResourceClaimTemplates begin with."""
 

@@ -20,7 +20,7 @@ class ErrorKind(StrEnum):
     TAG = auto()
     MERGE_KEY = auto()
     ALIAS = auto()
-    """An alias has no anchor, or stands inside its own."""
+    """An alias has no anchor, or is inside its own."""
     NUMBER = auto()
     """A number that YAML 1.1 reads in another way than most people, or one with too many digits."""
     CHARACTER = auto()

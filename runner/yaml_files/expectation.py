@@ -86,7 +86,7 @@ def _describe_kind(schema: Schema) -> str:
 
 
 def describe_found(node: Node) -> str:
-    """Return what stands in the file, as the words after "found"."""
+    """Return the value in the file, as the words after "found"."""
     match node.value:
         case dict():
             return "a mapping"

@@ -19,7 +19,7 @@ class Node:
     """A scalar as written, without quotes; empty for lists and mappings."""
     is_quoted: bool
     file: str
-    """As shown to the user."""
+    """The file's name as shown to the user."""
     line: int
     """Counted from 1: the line of the key in a mapping, of the item in a list."""
     key: str

@@ -185,7 +185,7 @@ class _TreeBuilder:
             raise self._error_at(alias, key, ErrorKind.ALIAS, message)
         built = self.built[id(alias.target)]  # an anchor stands before its aliases, so it is being built at least
         if built is None:
-            message = f"the alias {name} stands inside its own anchor; write the value out"
+            message = f"the alias {name} is inside its own anchor; write the value out"
             raise self._error_at(alias, key, ErrorKind.ALIAS, message)
         self._count(alias, key, built.num_values)
         self.deepest = max(self.deepest, depth + built.height - 1)

@@ -5,9 +5,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 MAX_SHOWN_CHARACTERS = 60
-"""Of a value quoted in a message."""
+"""How much of a value a message quotes."""
 MAX_SHOWN_WORDS = 20
-"""Of those listed in a message."""
+"""How many values a message lists."""
 
 
 def quote(text: str) -> str:

@@ -97,7 +97,7 @@ def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
     wait_for(lambda: connection.get_object(f"{path}/none").get("status", {}).get("hard"), "the quota to be known")
     setup = Setup.make(connection, namespace, store, make_cells(2))
     runner = setup.start(Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS))
-    wait_for(lambda: setup.observed.warnings, "a word about the quota")
+    wait_for(lambda: setup.observed.warnings, "a warning about the quota")
 
     _, out, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
 

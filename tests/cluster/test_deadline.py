@@ -50,7 +50,7 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
     connect_through: ConnectThrough,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Half of the Jobs cannot be made while the API server asks for patience, which it does when time is up."""
+    """Half of the Jobs cannot be created while the API server refuses requests, also when the deadline has passed."""
     setup = Setup.make(connection, namespace, store, make_cells(4))
     asked = itertools.count()
     is_refused = threading.Event()
@@ -111,7 +111,7 @@ def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
     connect_through: ConnectThrough,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only when the server answers that the log is not to be had, the record is given up."""
+    """The record is given up only when the server answers that the log does not exist."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 0.1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     start_kubelet(lambda pod: "in-log", num_nodes=1)

@@ -21,7 +21,7 @@ def test_the_lines_name_check_state_and_remedy(call_main: CallMain, connection: 
     assert code == 1
     lines = out.splitlines()
     at = lines.index("failed  namespace: there is no namespace not-there")
-    assert "        > `benchmatrix setup` makes it; or name one: --namespace" == lines[at + 1]
+    assert "        > `benchmatrix setup` creates it; or name one: --namespace" == lines[at + 1]
     assert "failed  service account: there is no benchmatrix-cell" in lines
     assert "failed  store secret: there is no benchmatrix-store" in lines
     assert any(line.startswith("ok      API server: v1.") for line in lines)

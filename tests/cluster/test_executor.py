@@ -40,7 +40,7 @@ def test_every_repeat_is_measured_once_and_has_its_record(
             "image",
             "failed",
             "bad-image",
-            'the image cannot be had: ImagePullBackOff: Back-off pulling image "x": not found',
+            'the image cannot be pulled: ImagePullBackOff: Back-off pulling image "x": not found',
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_run_outlives_an_api_server_that_is_killed_and_started_again(
 def test_nodes_that_counted_as_lost_are_ready_again_and_their_cells_run(
     plane: ControlPlane, kubelet: FakeKubelet, store: Store
 ) -> None:
-    """What nodes do whose heartbeats came late: without it, a run on busy cores would wait for a node for ever."""
+    """Nodes whose heartbeats came late send new ones: otherwise a run on busy cores would wait for ever."""
     condition = b'{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}'
     for name in kubelet.nodes:
         kubelet.connection.request(

@@ -183,7 +183,7 @@ def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
     (result,) = setup.observed.results
     assert result.error is not None
     assert (result.status, result.error.kind) == ("failed", "bad-configuration")
-    message = 'the pod cannot be made: CreateContainerConfigError: secret "benchmatrix-store" not found'
+    message = 'the pod cannot be created: CreateContainerConfigError: secret "benchmatrix-store" not found'
     assert result.error.message == message
     assert [message] == [warning.partition(" (waiting: ")[0] for warning in setup.observed.warnings]
     assert setup.list_jobs() == []

@@ -169,7 +169,7 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
     command_line.kubeconfig = tmp_path / "kubeconfig"
     control_plane.write_kubeconfig(command_line.kubeconfig, server="http://127.0.0.1:1")
     process = command_line.start()
-    wait_for(lambda: "does not answer" in command_line.output_path.read_text(), "a word about the API server")
+    wait_for(lambda: "does not answer" in command_line.output_path.read_text(), "a warning about the API server")
     process.send_signal(signal.SIGINT)
 
     command_line.check_end(process, 130)
@@ -267,7 +267,7 @@ def test_a_store_that_is_away_is_waited_for_and_told_about(
     running = setup.start()
     wait_for(lambda: setup.observed.results, "a record")
     s3_server.stop()
-    wait_for(lambda: setup.observed.warnings, "a word about the store")
+    wait_for(lambda: setup.observed.warnings, "a warning about the store")
     s3_server.start()
 
     running.result(DEADLINE_SECONDS)

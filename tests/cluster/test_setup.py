@@ -82,7 +82,7 @@ def test_a_namespace_of_others_keeps_its_labels(connection: Connection, namespac
     code, out, _ = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace)
 
     assert code == 0
-    assert f"Namespace {namespace} was there before, made by somebody else: left as it is" in out
+    assert f"Namespace {namespace} was created by somebody else and is left as it is" in out
     labels = connection.get_object(f"/api/v1/namespaces/{namespace}")["metadata"]["labels"]
     assert not any(key.startswith("pod-security") for key in labels)
 
@@ -109,7 +109,7 @@ def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
     code, out, err = call_main(*words, "--exports")
 
     assert code == 0
-    assert "Secret benchmatrix-store is there already and is kept" in err
+    assert "Secret benchmatrix-store exists already and is kept" in err
     assert connection.get_object(f"{path}/secrets/benchmatrix-store")["data"] == secret["data"]
     shell = subprocess.run(
         ["bash", "-c", f"{out}\nenv"], capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}

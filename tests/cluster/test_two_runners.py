@@ -1,4 +1,4 @@
-"""Two runners of one run at once, by mistake: no Job is made twice, each repeat has one record, both end well."""
+"""Two runners of one run at once, by mistake: no Job is created twice, each repeat has one record, both end well."""
 
 from collections.abc import Callable
 

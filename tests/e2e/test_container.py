@@ -1,4 +1,4 @@
-"""The images as containers: what they read of their cgroup, whom they run as, and what they say where they cannot."""
+"""The images as containers: what they read of their cgroup, as which user they run, and their errors."""
 
 import json
 import subprocess

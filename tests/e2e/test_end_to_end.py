@@ -1,4 +1,4 @@
-"""Matrices as real pods under the restricted Pod Security level, with what goes wrong in earnest, to their reports."""
+"""Matrices as real pods under the restricted Pod Security level, with failures as they happen, up to their reports."""
 
 import time
 from collections import Counter

@@ -110,6 +110,6 @@ def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
     except ApiError as error:
         if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             raise
-        return "nobody it would name", None
+        return "a user that it does not name", None
     created = review["metadata"].get("creationTimestamp")
     return review["status"]["userInfo"]["username"], datetime.fromisoformat(created) if created else None

@@ -27,7 +27,7 @@ class CellKind:
 
     cell: Cell
     body: bytes
-    """Of the Job, as the API takes it."""
+    """The Job as the body of a request."""
 
     @property
     def place(self) -> str:
@@ -56,7 +56,7 @@ class DoctorContext:
 
     @property
     def profile(self) -> Profile:
-        """Of the target."""
+        """The profile of the target."""
         return self.target.profile
 
     @property

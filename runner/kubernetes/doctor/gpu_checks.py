@@ -54,7 +54,7 @@ def check_claims(context: DoctorContext) -> Iterator[Finding]:
         name = gpus.name_claim_template(num_gpus)
         path = f"{DRA}/namespaces/{context.namespace}/resourceclaimtemplates/{name}"
         if find_object(context.connection, path) is None:
-            hint = "`benchmatrix setup` makes it"
+            hint = "`benchmatrix setup` creates it"
             yield Finding(check="claim template", state="failed", message=f"there is no {name}", hint=hint)
         else:
             yield Finding(check="claim template", state="ok", message=f"{name} is there")

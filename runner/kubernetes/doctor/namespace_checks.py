@@ -8,7 +8,7 @@ from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
-SETUP = "`benchmatrix setup` makes it"
+SETUP = "`benchmatrix setup` creates it"
 
 
 def check_namespace(context: DoctorContext) -> Finding:
@@ -47,7 +47,7 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
         hint = "make the PersistentVolumeClaim, or leave `data` out of the profile"
         yield _check_object(context, "data volume", f"{core}/persistentvolumeclaims", profile.data.claim, hint)
     if profile.priority_class:
-        hint = "make the PriorityClass, or leave `priority_class` out of the profile"
+        hint = "create the PriorityClass, or leave `priority_class` out of the profile"
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         yield _check_object(context, "priority class", path, profile.priority_class, hint)
 
@@ -84,7 +84,7 @@ def check_queue(context: DoctorContext) -> Finding:
     found = find_object(context.connection, f"/apis/{version}/namespaces/{context.namespace}/localqueues/{queue}")
     if found is None:
         message = f"namespace {context.namespace} has no LocalQueue {queue}"
-        return Finding(check="queue", state="failed", message=message, hint="make it, or name another with --queue")
+        return Finding(check="queue", state="failed", message=message, hint="create it, or name another with --queue")
     conditions = {item["type"]: item for item in (found.get("status") or {}).get("conditions") or ()}
     active = conditions.get("Active", {})
     if active.get("status") == "False":

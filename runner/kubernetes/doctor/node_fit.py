@@ -22,7 +22,7 @@ Resources = Mapping[str, Decimal]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeStatus:
-    """What matters of a node."""
+    """The parts of a node that decide which pods it can hold."""
 
     name: str
     labels: Mapping[str, str]
@@ -51,7 +51,7 @@ class Fit:
     unfit: Mapping[str, tuple[str, ...]]
     """Names of the others, by why they cannot."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """Of each node, by its name."""
+    """The kind of each node, by the node's name."""
 
     def describe(self) -> tuple[str, ...]:
         """Return a line for each group of nodes."""

@@ -35,7 +35,7 @@ class JobKey:
     cell_id: str
     number: int
     retry_round: int
-    """How many terminal records the repeat had when the Job was made: 0, or more after `--retry-failed`."""
+    """How many terminal records the repeat had when the Job was created: 0, or more after `--retry-failed`."""
 
     @cached_property
     def job_name(self) -> str:

@@ -88,7 +88,7 @@ class JobRenderer:
         )
 
     def collect_values(self, planned: PlannedCell) -> dict[str, object]:
-        """Return what the template needs for the Jobs of one shape, but for the slots; UserError as `render`."""
+        """Return what the template needs for the Jobs of one shape, except the slots; UserError as `render`."""
         cell, profile = planned.cell, self.profile
         pool = profile.pools.get(cell.device)
         if pool is None:

@@ -10,7 +10,7 @@ from bench.errors import UserError
 # The schemas that are checked against: clusters of a version before and after read the same fields.
 KUBERNETES_VERSION = "1.36"
 MAX_SHOWN_CHARACTERS = 300
-"""Of what the schema's check says, which quotes the value."""
+"""How much is shown of the schema check's message, which quotes the value."""
 
 
 def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:

@@ -21,7 +21,7 @@ STORE_BUCKET = "benchmatrix"
 STORE_NODE_PORT = 30900
 """Equals `hostPort` in manifests/kind.yaml."""
 STORE_ENDPOINT = f"http://{STORE_NAME}:9000"
-"""As cells see it."""
+"""The address at which cells reach it."""
 
 Manifest = dict[str, Any]
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9./-]+")
@@ -45,7 +45,7 @@ class SetupTemplate:
             )
 
     def render(self) -> dict[str, list[Manifest]]:
-        """Return the manifests by the name of their template, in the order to apply them, but for the Secret.
+        """Return the manifests by the name of their template, in the order to apply them, except the Secret.
 
         UserError if a value of the profile makes one that Kubernetes would not take.
         """

@@ -236,7 +236,7 @@ def test_worker_processes_end_with_the_measuring_process(
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process exists and is no zombie."""
+    """Return whether the process exists and is no zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -44,7 +44,7 @@ def start_bench(
 
 
 def wait_for_steps(process: "subprocess.Popen[str]") -> None:
-    """Return when the process has used the CPU for long enough to be in the midst of its steps."""
+    """Return when the process has used the CPU for long enough to be among its steps."""
     ticks = os.sysconf("SC_CLK_TCK")
     deadline = time.monotonic() + HANG_GUARD_SECONDS
     is_importing = True

@@ -77,7 +77,7 @@ def compute_error(expected: Array, found: Array) -> float:
 
 
 def has_no_gradient(name: str) -> bool:
-    """Whether it is a bias before an instance norm, which takes it away again: its gradient is rounding and no more.
+    """Return whether it is a bias before an instance norm, which cancels it: its gradient is only rounding.
 
     That is every convolution of CycleGAN but the generator's last and the discriminator's first and last.
     """

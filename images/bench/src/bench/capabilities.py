@@ -27,7 +27,7 @@ class GpuKind:
     """The GPUs that a machine has for a cell, all of one kind."""
 
     name: str
-    """As NVML names it: `Tesla T4`."""
+    """NVML's name of it, such as `Tesla T4`."""
     compute_capability: ComputeCapability
     """(7, 5) for a T4."""
     num_gpus: int

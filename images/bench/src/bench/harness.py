@@ -104,7 +104,7 @@ def run_steps(workload: Workload, seconds: float) -> int:
 
 
 def is_steady(step_seconds: list[float]) -> bool:
-    """Whether the last steps take as long as the ones before them (see the STEADY constants).
+    """Return whether the last steps take as long as the ones before them (see the STEADY constants).
 
     Tells a transient from a plateau, no more: a drift below 1.6% per step passes, and so does a plateau that ends
     later. Fast and slow steps in turns never pass. The raw series is stored: a reader can cut the warm-up elsewhere.

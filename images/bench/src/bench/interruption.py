@@ -67,7 +67,7 @@ class Interruption:
     def _end_by_signal(self) -> None:
         if self.attempt.result is not None:  # measured to the end, and on its way into the store
             self.end(self._deliver(self.terminal, self.attempt.result))
-        message = "ended by SIGTERM in the midst of it: a drain, a preemption, or somebody deleted the pod"
+        message = "ended by SIGTERM while it was measured: a drain, a preemption, or the pod was deleted"
         result = self.attempt.cut_short("preempted", Failure(kind="preempted", message=message, signal="SIGTERM"))
         self._deliver(self.interrupted, result)
         self.end(EXIT_PREEMPTED)

@@ -27,7 +27,7 @@ class GpuRow:
     """One line of the table."""
 
     names: tuple[str, ...]
-    """As NVML reports them; before driver 470 without `NVIDIA`."""
+    """The names that NVML reports; before driver 470 without `NVIDIA`."""
     tflops: dict[Precision, float]
     """A precision that the hardware lacks is missing: it falls back to other units, or runs emulated."""
     gigabytes_per_second: float

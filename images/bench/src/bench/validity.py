@@ -19,7 +19,7 @@ MAD_TO_DEVIATION = 1.4826
 MAX_DRIFT = 0.05
 # A step time that jumps to and fro between two levels, as TensorFlow's do on two cores by 10 to 20% every few seconds,
 # is spread, not drift. In a drift the medians of all blocks of the last third lie beyond those of all blocks of the
-# first; three blocks a third tell the two apart, of three steps at least, so that no single outlier decides.
+# first; three blocks a third distinguish the two, of three steps at least, so that no single outlier decides.
 BLOCKS_PER_THIRD = 3
 MIN_BLOCK_STEPS = 3
 # Medians of few noisy steps differ by chance: a drift counts from three standard errors on, one false alarm in 370.
@@ -235,7 +235,7 @@ def count_missing_cores(use: CpuUse, needed: float) -> float:
 
 
 def is_short_of_cores(use: CpuUse, needed: float) -> bool:
-    """Whether others kept `needed` threads from their cores, by more than MAX_MISSING_SHARE of them."""
+    """Return whether others kept `needed` threads from their cores, by more than MAX_MISSING_SHARE of them."""
     return count_missing_cores(use, needed) > MAX_MISSING_SHARE * needed
 
 
@@ -255,7 +255,7 @@ def measure_drift(steps: Sequence[float]) -> float:
 
 
 def are_thirds_apart(steps: Sequence[float]) -> bool:
-    """Whether all blocks of the last third lie on one side of all blocks of the first; so taken to be in few steps."""
+    """Return whether all blocks of the last third lie on one side of all blocks of the first; also for few steps."""
     third = len(steps) // 3
     if third < BLOCKS_PER_THIRD * MIN_BLOCK_STEPS:
         return True

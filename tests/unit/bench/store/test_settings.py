@@ -43,7 +43,7 @@ BAD_ENDPOINTS = (
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
-    """Settings that are right but for the server, which nobody has started."""
+    """Settings that are right except for the server, which nobody has started."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in SETTINGS.items():

@@ -113,7 +113,7 @@ def test_brackets_in_a_name_are_no_markup(call_main: CallMain, workspace: Worksp
     code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--store", f"file://{name}")
 
     assert (code, err) == (0, "")
-    command = re.search("to go on after an interruption: (.*)", out)
+    command = re.search("to resume after an interruption: (.*)", out)
     assert command is not None
     assert f"file://{name}" in shlex.split(command[1])
 

@@ -52,7 +52,7 @@ class Server:
         self.warnings.append(message)
         self.dedup_keys.add(dedup_key)
 
-    def log_in_anew(self, refused: object) -> None:
+    def log_in_again(self, refused: object) -> None:
         self.num_logins += 1
 
 

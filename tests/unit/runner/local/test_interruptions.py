@@ -1,4 +1,4 @@
-"""Runs killed, interrupted, refused, or stopped by their store, and the command that goes on: real processes."""
+"""Runs killed, interrupted, refused, or stopped by their store, and the command that resumes them: real processes."""
 
 import os
 import random
@@ -60,7 +60,7 @@ def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number:
     assert runner.returncode == 130, output
     assert not any(is_running(pid) for pid in hanging)
     assert name_repeats(workspace.read_results()) == finished
-    resume_command = re.search(r"interrupted; what is finished is kept\. To go on:\n  (.+)\n$", output)
+    resume_command = re.search(r"interrupted; what is finished is kept\. To resume:\n  (.+)\n$", output)
     assert resume_command is not None
     (workspace.folder / "go").touch()
     second = workspace.call(*shlex.split(resume_command[1]))
@@ -98,7 +98,7 @@ def test_an_interrupt_in_an_installation_ends_it(workspace: Workspace, monkeypat
 
     assert runner.returncode == 130, output
     assert not is_running(installing)
-    assert "interrupted; what is finished is kept. To go on:" in output
+    assert "interrupted; what is finished is kept. To resume:" in output
 
 
 def test_a_second_runner_is_refused_with_one_message_and_leaves_nothing(workspace: Workspace) -> None:

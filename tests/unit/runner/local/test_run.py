@@ -85,7 +85,7 @@ def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
     assert printed.splitlines()[:3] == [
         f"run {run.run_id}",
         "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure",
-        "to go on after an interruption: COMMAND",
+        "to resume after an interruption: COMMAND",
     ]
     assert re.search(r"repeat 2/2 .*\[4 done, 0 failed, 0 to go\]$", printed.splitlines()[-1])
 

@@ -1,4 +1,4 @@
-"""runner.local.virtual_environments: real installations of a tiny package, made, kept, made anew, failed and killed."""
+"""runner.local.virtual_environments: installations of a tiny package, made, kept, made again, failed and killed."""
 
 import os
 import signal

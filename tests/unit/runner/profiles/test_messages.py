@@ -181,10 +181,10 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("text", "message"), MESSAGES, ids=[message[:40] for _, message in MESSAGES])
-def test_an_error_says_what_was_expected_and_how_to_mend_it(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_says_what_was_expected_and_how_to_fix_it(tmp_path: Path, text: str, message: str) -> None:
     assert str(catch_error(tmp_path, text)) == f"{tmp_path}/mine.yaml:{message}"
 
 
-def test_a_profile_that_extends_itself_is_told_to_stop(tmp_path: Path) -> None:
+def test_a_profile_that_extends_itself_is_refused(tmp_path: Path) -> None:
     message = "1: extends: found 'mine.yaml', which extends this file in turn; remove one of the two"
     assert str(catch_error(tmp_path, "extends: mine.yaml")) == f"{tmp_path}/mine.yaml:{message}"

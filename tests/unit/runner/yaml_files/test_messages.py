@@ -44,7 +44,7 @@ MESSAGES = [
     ),
     (
         "a: 1\nb: &b [1, *b]\n",
-        "2: b[1]: the alias '*b' stands inside its own anchor; write the value out",
+        "2: b[1]: the alias '*b' is inside its own anchor; write the value out",
     ),
     (
         "a: 010\n",

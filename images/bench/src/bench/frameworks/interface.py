@@ -24,7 +24,7 @@ class Framework(Protocol):
         """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether `error`, which is no MemoryError, means that memory ran out."""
+        """Return whether `error`, which is no MemoryError, means that memory ran out."""
 
 
 def load_framework(cell: Cell, num_threads: int) -> Framework:

@@ -81,7 +81,7 @@ class Jax:
         return max(allocated, default=None), max(reserved, default=None)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""
+        """Return whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 

@@ -81,7 +81,7 @@ class PyTorch:
         return max(torch.cuda.max_memory_allocated(), captured), torch.cuda.max_memory_reserved()
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether an allocator gave up (all but CUDA's caching one raise a RuntimeError, known by its message)."""
+        """Return whether an allocator gave up (most raise a RuntimeError, which is recognised by its message)."""
         if isinstance(error, torch.OutOfMemoryError):
             return True
         return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY_WORDS)

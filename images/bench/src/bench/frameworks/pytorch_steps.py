@@ -20,7 +20,7 @@ class Step(Protocol):
 
     @property
     def losses(self) -> Tensors:
-        """Of the last step; none in inference."""
+        """The losses of the last step; none in inference."""
 
     @property
     def device_type(self) -> str:

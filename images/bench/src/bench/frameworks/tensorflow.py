@@ -70,7 +70,7 @@ class TensorFlow:
         return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether TensorFlow's allocator gave up."""
+        """Return whether TensorFlow's allocator gave up."""
         return isinstance(error, tf.errors.ResourceExhaustedError)
 
 
@@ -261,5 +261,5 @@ def open_batches(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]] | No
 
 
 def is_gpu(device: str) -> bool:
-    """Whether a device's name, short or full, is that of a GPU."""
+    """Return whether a device's name, short or full, is that of a GPU."""
     return "GPU:" in device

@@ -64,7 +64,7 @@ class Pass:
 
 
 def read_gpu_baselines(num_gpus: int) -> tuple[GpuUse, ...]:
-    """Return what each GPU does before the framework starts, but for its power. Raises NvmlError without a driver."""
+    """Return what each GPU does before the framework starts, except its power. Raise NvmlError without a driver."""
     with open_nvml():
         return tuple(_read_baseline(device) for device in find_visible_devices(num_gpus))
 

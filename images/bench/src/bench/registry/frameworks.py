@@ -30,7 +30,7 @@ class FrameworkSpec:
 
 
 # `graph` is tf.function without XLA, which the others have no counterpart of; op by op, JAX runs every operation
-# through its compiler, which nobody does in earnest.
+# through its compiler, which nobody does in practice.
 FRAMEWORKS: dict[Framework, FrameworkSpec] = {
     "pytorch": FrameworkSpec(
         label="PyTorch",

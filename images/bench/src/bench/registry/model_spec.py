@@ -28,7 +28,7 @@ class Reference:
     input_size: int
     num_classes: int | None
     num_parameters: tuple[int, ...]
-    """Of each network, the one that infers first."""
+    """The parameters of each network, the one that infers first."""
     giga_macs: float
     """Multiply-adds of a forward pass of the first network per sample, in 10^9."""
     source: str
@@ -51,7 +51,7 @@ class MirrorCase:
     gradient_tolerance: float = 1e-4
     """In float32: the error of each gradient over its norm."""
     min_share_alike: float = 0.95
-    """Of all gradients that are not zero, those that agree to 0.1 %, at the least."""
+    """The least share of the gradients other than zero that has to agree to 0.1 %."""
     loss_tolerances: Mapping[MirrorPrecision, float | None] = field(
         default_factory=lambda: {"float32": 0.05, "float64": 1e-3}
     )

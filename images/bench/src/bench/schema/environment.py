@@ -21,7 +21,7 @@ class Environment(Document):
     """Where a repeat ran. Results whose environments differ are not aggregated."""
 
     hostname: str
-    """Of the machine: on a cluster the node's name."""
+    """The name of the machine; on a cluster that of the node."""
     kernel: str
     python_version: str
     cpu_model: str
@@ -33,9 +33,9 @@ class Environment(Document):
     """floor(quota or visible cores), at least 1: given to every library."""
     cpu_governor: str | None
     memory_total_bytes: Bytes
-    """Of the machine."""
+    """The memory of the machine."""
     memory_limit_bytes: Bytes | None = None
-    """Of the tightest cgroup around the process; None: no limit."""
+    """The limit of the tightest cgroup around the process; None: no limit."""
     versions: dict[str, str]
     """Package name to version, for everything that can change a time."""
     settings: dict[str, str | Integer | bool]

@@ -142,7 +142,7 @@ class Roofline(Document):
     output, once each."""
     achieved_flops_per_second: Amount
     peak_flops_per_second: PositiveAmount | None
-    """Of all GPUs of the cell together; None where the device is not in the table and could not be measured."""
+    """The peak of all GPUs of the cell together; None: the device is not in the table and could not be measured."""
     peak_bytes_per_second: PositiveAmount | None
     peak_source: str
     """Where the peaks come from, in words."""

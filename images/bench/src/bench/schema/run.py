@@ -44,7 +44,7 @@ class Cluster(Document):
     """The cluster of a run, as its user names it."""
 
     context: str
-    """Of the kubeconfig, or `in-cluster`."""
+    """The context of the kubeconfig, or `in-cluster`."""
     namespace: str
     profile: str
     queue: str | None = None

@@ -41,7 +41,7 @@ def check_key_text(value: object, name: str, source: str) -> None:
     if value is not None and not re.fullmatch(KEY, str(value)):
         place = f"AWS_{name.upper()}" if source == "env" else f"aws_{name} (found by {source})"
         raise ValueError(
-            f"{place} is empty or has a space, a line break or another character that no key has; set it anew without"
+            f"{place} is empty or has a space, a line break or another character that no key has; set it again without"
         )
 
 

@@ -34,7 +34,7 @@ class Store:
     """Objects under keys. Methods raise StoreError where the store cannot be used and ValueError for a hostile key."""
 
     url: str
-    """As the user gave it."""
+    """The URL as the user gave it."""
     backend: Backend = field(repr=False, compare=False)
 
     @classmethod

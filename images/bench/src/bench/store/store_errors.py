@@ -87,12 +87,12 @@ def explain_os_error(number: int | None, place: str) -> str | None:
 
 
 def is_transient(text: str) -> bool:
-    """Whether an obstore error may pass: the server cannot be reached, or answers with an error of its own (5xx)."""
+    """Return whether an obstore error may pass: the server cannot be reached, or has an error of its own (5xx)."""
     return re.search(r"HTTP error: |status code: 5[0-9][0-9]", text.partition("Debug source:")[0]) is not None
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether the error is a panic of the library's Rust code, which pyo3 derives from BaseException."""
+    """Return whether the error is a panic of the library's Rust code, which pyo3 derives from BaseException."""
     return type(error).__name__ == "PanicException"
 
 

@@ -17,7 +17,7 @@ class StepCost:
     flops: int
     min_bytes: int
     num_parameters: int
-    """Of all networks that take part in the step."""
+    """The parameters of all networks that take part in the step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,9 @@ class Pass:
     weight_gradients: int
     """As many as forward: each weight's gradient sums over the same products."""
     input_gradients: int
-    """Of every layer, the first included."""
+    """Those of every layer, the first included."""
     first_layer: int
-    """Those of `input_gradients` that only a learning part in front of the network needs."""
+    """The part of `input_gradients` that is only needed if something in front of the network learns."""
 
 
 def convolve(in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, has_bias: bool = True) -> Layer:

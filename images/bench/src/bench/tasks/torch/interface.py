@@ -29,7 +29,7 @@ class Task(Protocol):
 
     @property
     def networks(self) -> Mapping[str, nn.Module]:
-        """By their names."""
+        """The networks by their names."""
 
     parts: tuple[Part, ...]
     """Run in this order in every training step, each with its own optimiser; empty where nothing is trained."""
