@@ -17,7 +17,8 @@ from typing import Any, get_args
 import torch
 from hand_written import write_step
 
-from bench.frameworks.pytorch import PyTorch, set_switches
+from bench.frameworks.pytorch import PyTorch
+from bench.frameworks.pytorch_switches import set_switches
 from bench.harness import measure
 from bench.probes.cpu import count_threads
 from bench.registry import MODELS

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bench.frameworks import pytorch
+from bench.frameworks import pytorch, pytorch_switches
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
 from bench.frameworks.pytorch_workload import PyTorchWorkload
 from bench.schema import Cell
@@ -19,7 +19,7 @@ NUM_STEPS = 3
 
 def train(cell: Cell) -> dict[str, Any]:
     """Run some training steps; say what the losses were, and which weights have moved."""
-    pytorch.set_switches(cell, 1)
+    pytorch_switches.set_switches(cell, 1)
     workload = PyTorchWorkload(cell, 1)
     before = copy_weights(workload)
     losses = []

@@ -8,6 +8,7 @@ import torchvision
 
 from bench.frameworks.interface import DeviceMissingError
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
+from bench.frameworks.pytorch_switches import set_switches
 from bench.frameworks.pytorch_workload import PyTorchWorkload
 from bench.schema import Cell
 
@@ -29,15 +30,6 @@ def load(cell: Cell, num_threads: int) -> "PyTorch":
     torch.set_num_interop_threads(num_threads)
     set_switches(cell, num_threads)
     return PyTorch(cell, num_threads)
-
-
-def set_switches(cell: Cell, num_threads: int) -> None:
-    """Set what holds for a whole process: threads, TF32 and cuDNN's choice of algorithms."""
-    torch.set_num_threads(num_threads)
-    torch.backends.cuda.matmul.allow_tf32 = cell.precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
-    # Every step has the same shapes: cuDNN may try its algorithms once, in the first step, and keep the fastest.
-    torch.backends.cudnn.benchmark = True
 
 
 class PyTorch:

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bench.frameworks.pytorch_steps import InferenceStep, Step, TrainingStep
+from bench.frameworks.pytorch_switches import set_switches
 from bench.frameworks.pytorch_workload import PyTorchWorkload
 from bench.parent import die_with_parent
 from bench.schema import Cell
@@ -80,8 +81,6 @@ def serve_replica(
     cell: Cell, num_threads: int, rank: int, rendezvous: Path, connection: Connection, parent_pid: int
 ) -> None:
     """Build one GPU's share and step it for every byte received, until the connection closes."""
-    from bench.frameworks.pytorch import set_switches
-
     die_with_parent(parent_pid)
     set_switches(cell, num_threads)
     _join_group(cell, rank, rendezvous)
