@@ -1,5 +1,6 @@
 """The fixtures that several packages use; markers by folder and fixture; what parallel workers share."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ from s3_server import S3Server
 # A busy machine is no error of the code: no example of any test has a deadline.
 settings.register_profile("benchmatrix", deadline=None)
 settings.load_profile("benchmatrix")
+
+# execnet, which starts pytest-xdist's workers, has them ignore SIGINT, and what they start would
+# inherit that: there would be no Ctrl-C in any test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
