@@ -156,7 +156,7 @@ def test_files_of_another_run_are_not_mixed_with_these(workspace: Path, call_mai
     code, _, err = call_main(*words, "--run-id", "another")
 
     assert code == 2
-    assert "error: --manifests out: holds other manifests, conv6-" in err
+    assert "error: --manifests out: holds other manifests, such as conv6-" in err
 
 
 @pytest.mark.parametrize(
