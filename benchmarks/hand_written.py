@@ -71,7 +71,7 @@ def write_training(cell: Cell, model: nn.Module, inputs: list[Tensor]) -> StepFu
 
 
 def write_cyclegan(cell: Cell, nets: nn.ModuleDict, inputs: list[Tensor]) -> StepFunction:
-    """Return CycleGAN's step: generators, then discriminators on pools of the last fakes."""
+    """Return a function that does one training step of CycleGAN: generators, then discriminators on pooled images."""
     real_a, real_b = inputs
     generators, discriminators = (
         [parameter for name in names for parameter in nets[name].parameters()]

@@ -59,7 +59,7 @@ def list_frameworks() -> Iterator[tuple[str, ...]]:
             ", ".join(f"`{device}`" for device in spec.devices),
             f"`{spec.dialect}`",
             f"`{spec.reference}`" if spec.reference else "",
-            f"`{spec.image_folder}`",
+            f"`images/{name}`",
         )
 
 

@@ -22,7 +22,7 @@ BACKTEST_HORIZON_YEARS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What was fitted, what it says, and how it would have done.
+    """Holds the fitted forecast: observations, predictions with intervals, doubling time and backtest.
 
     observations: name, year, date (decimal year), memory_gb; what the candidates were fitted on.
     predictions: candidate, year, memory_gb, lower_gb, upper_gb, refusal; one row per candidate and calendar year, from

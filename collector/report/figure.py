@@ -24,7 +24,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class FigureGroup:
-    """The plots that answer one question, and how to read them."""
+    """Holds the plots that answer one question, with the caption that says how to read them."""
 
     question: str
     caption: str

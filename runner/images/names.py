@@ -53,12 +53,16 @@ class ImageSpec:
         return selected
 
 
+def locate_requirements(framework: Framework, flavour: Flavour) -> str:
+    """Return the path, below the checkout, of the locked requirements of a framework's image and environment."""
+    return f"images/{framework}/requirements-{flavour}.txt"
+
+
 def list_images() -> Iterator[ImageSpec]:
     """Yield every image: one per framework and flavour, then that of runner and collector."""
     for name, framework in FRAMEWORKS.items():
         for flavour in (FLAVOURS[device] for device in framework.devices):
-            requirements = f"{framework.image_folder}/requirements-{flavour}.txt"
-            own = (FRAMEWORK_DOCKERFILE, "images/install_requirements.sh", requirements)
+            own = (FRAMEWORK_DOCKERFILE, "images/install_requirements.sh", locate_requirements(name, flavour))
             yield ImageSpec(name=name, flavour=flavour, dockerfile=FRAMEWORK_DOCKERFILE, sources=(*own, *_SHARED))
     yield ImageSpec(
         name=CONTROL, flavour=None, dockerfile=CONTROL_DOCKERFILE, sources=(CONTROL_DOCKERFILE, *_TOOL, *_SHARED)

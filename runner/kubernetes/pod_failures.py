@@ -33,7 +33,7 @@ class PodFailure:
     """How long it may last before the repeat is given up."""
 
     def to_failure(self) -> Failure:
-        """Return the failure for the record of the repeat."""
+        """Return this reason as the Failure that goes into the record of the repeat."""
         return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.message}")
 
     @property

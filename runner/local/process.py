@@ -95,6 +95,18 @@ def count_oom_kills() -> int:
 
 
 @contextmanager
+def handle_signals(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle these signals with `handler` inside the block. An ignored signal stays ignored."""
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, handler) for number in handled}
+    try:
+        yield
+    finally:
+        for number, former in previous.items():
+            signal.signal(number, former)
+
+
+@contextmanager
 def delay_interrupts() -> Iterator[None]:
     """Delay Ctrl-C and similar signals to the end of the block, so that no process is started and then forgotten."""
     waiting: list[int] = []
@@ -102,13 +114,8 @@ def delay_interrupts() -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:
         waiting.append(number)
 
-    handled = [number for number in INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, note) for number in handled}
-    try:
+    with handle_signals(INTERRUPTS, note):
         yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
     for waited in waiting:
         signal.raise_signal(waited)
 

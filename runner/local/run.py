@@ -18,6 +18,7 @@ from runner.local.executor import LocalExecutor
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.planning import plan_local_run
+from runner.local.process import handle_signals
 from runner.local.progress import InstallProgress, Progress
 from runner.local.virtual_environments import prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
@@ -129,10 +130,5 @@ def end_like_interrupt() -> Iterator[None]:
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, interrupt) for number in handled}
-    try:
+    with handle_signals(ENDING_SIGNALS, interrupt):
         yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import require_checkout
-from runner.images.names import Flavour
+from runner.images.names import Flavour, locate_requirements
 from runner.local.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
 
 Report = Callable[[str], None]
@@ -70,7 +70,7 @@ def prepare_virtual_environments(
     for framework in frameworks:
         environment = VirtualEnvironment(
             directory=root / ".environments" / f"{framework}-{flavour}",
-            requirements=root / "images" / framework / f"requirements-{flavour}.txt",
+            requirements=root / locate_requirements(framework, flavour),
             project=root / "images" / "bench",
         )
         if not environment.is_up_to_date():

@@ -121,7 +121,7 @@ class RealCluster:
 
 
 def is_running_for(pod: dict[str, Any], words: str, seconds: float) -> bool:
-    """Return whether a pod with these words in its name has been running for longer than `seconds`."""
+    """Return whether the name of `pod` contains `words` and its container has been running for more than `seconds`."""
     state = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {})
     if words not in pod["metadata"]["name"] or "running" not in state:
         return False

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from bench.schema import Framework
 from runner.checkout import ROOT
+from runner.images.names import locate_requirements
 from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import CellKind, DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState, find_object
@@ -63,7 +64,7 @@ def check_claims(context: DoctorContext) -> Iterator[Finding]:
 def read_image_cuda(framework: Framework) -> tuple[int, int] | None:
     """Return the version of CUDA that this repository's image of a framework is locked to; None where none is."""
     try:
-        text = (ROOT / "images" / framework / "requirements-cuda.txt").read_text()
+        text = (ROOT / locate_requirements(framework, "cuda")).read_text()
     except OSError:
         return None
     found = re.search(r"^nvidia-cuda-runtime(?:-cu\d+)?==(\d+)\.(\d+)", text, re.MULTILINE)

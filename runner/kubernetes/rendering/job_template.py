@@ -132,7 +132,10 @@ class JobShape:
 
     @classmethod
     def render(cls, values: Mapping[str, object]) -> "JobShape":
-        """Render the template with stand-ins in the slots, and check what it gives; UserError if that is no Job."""
+        """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
+
+        Raise UserError if it is not a valid Job.
+        """
         token = secrets.token_hex(8)
         stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
         manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))

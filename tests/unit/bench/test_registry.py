@@ -87,7 +87,7 @@ def test_the_type_of_frameworks_names_those_of_the_registry() -> None:
 def test_every_framework_has_code_and_what_its_images_are_built_from(framework: Framework) -> None:
     spec = FRAMEWORKS[framework]
     requirements = [f"requirements-{flavour}.{kind}" for flavour in ("cpu", "cuda") for kind in ("in", "txt")]
-    assert [name for name in requirements if not (ROOT / spec.image_folder / name).is_file()] == []
+    assert [name for name in requirements if not (ROOT / "images" / framework / name).is_file()] == []
     assert (BENCH / "frameworks" / f"{framework}.py").is_file()
     assert (BENCH / "data" / f"{framework}.py").is_file()
     assert (PROGRAMS / f"check_{framework}.py").is_file()
@@ -98,7 +98,7 @@ def test_every_framework_has_code_and_what_its_images_are_built_from(framework: 
 
 def test_every_framework_with_code_or_an_image_is_in_the_registry() -> None:
     images = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("images/*/requirements-cpu.in")}
-    assert images == {spec.image_folder for spec in FRAMEWORKS.values()}
+    assert images == {f"images/{framework}" for framework in FRAMEWORKS}
     offering = re.compile(r"^def load\(", re.MULTILINE)
     modules = [path for path in (BENCH / "frameworks").glob("*.py") if offering.search(path.read_text())]
     assert {path.stem for path in modules} == set(FRAMEWORKS)

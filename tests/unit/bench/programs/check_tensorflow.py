@@ -129,7 +129,7 @@ def check_translation_graph(examiner: Examiner) -> dict[str, int]:
 
 
 def check_compiled(examiner: Examiner, precision: str) -> dict[str, Any]:
-    """Say how a compiled training step is executed, and which precision XLA is given for products."""
+    """Return how a compiled training step is executed and which precision XLA uses for products."""
     tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
     workload = examiner.build(mode="compiled", precision=precision)
     workload.run_step()

@@ -238,7 +238,7 @@ def compare_replicas(one: Any, two: Any) -> dict[str, Any]:
 
 
 def measure_distances(ones: list[Any], others: list[Any]) -> Iterator[float]:
-    """Yield the largest difference of each two arrays, relative to the largest value."""
+    """Yield, for each pair of arrays, their largest difference divided by the largest value."""
     for one, other in zip(ones, others, strict=True):
         yield float(np.abs(one - other).max() / max(np.abs(one).max(), 1e-12))
 

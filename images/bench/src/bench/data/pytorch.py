@@ -122,7 +122,7 @@ class ImagePairs(Dataset[Any]):
 
 @dataclass(frozen=True)
 class SampleError:
-    """A UserError's message on its way out of a worker: DataLoader would wrap an exception in a traceback."""
+    """Carries the message of a UserError out of a worker: DataLoader would wrap an exception in a traceback."""
 
     message: str
 

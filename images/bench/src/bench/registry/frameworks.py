@@ -25,8 +25,6 @@ class FrameworkSpec:
     devices: tuple[Device, ...]
     reference: Framework | None
     """The framework that its times are divided by in comparisons; None: it is the reference of others."""
-    image_folder: str
-    """The Dockerfile and the requirements, from the repository's root."""
 
 
 # `graph` is tf.function without XLA, which the others have no counterpart of; op by op, JAX runs every operation
@@ -39,7 +37,6 @@ FRAMEWORKS: dict[Framework, FrameworkSpec] = {
         modes=("eager", "compiled"),
         devices=("cpu", "gpu"),
         reference=None,
-        image_folder="images/pytorch",
     ),
     "tensorflow": FrameworkSpec(
         label="TensorFlow",
@@ -48,7 +45,6 @@ FRAMEWORKS: dict[Framework, FrameworkSpec] = {
         modes=("eager", "graph", "compiled"),
         devices=("cpu", "gpu"),
         reference="pytorch",
-        image_folder="images/tensorflow",
     ),
     "jax": FrameworkSpec(
         label="JAX",
@@ -57,6 +53,5 @@ FRAMEWORKS: dict[Framework, FrameworkSpec] = {
         modes=("compiled",),
         devices=("cpu", "gpu"),
         reference="pytorch",
-        image_folder="images/jax",
     ),
 }

@@ -14,7 +14,7 @@ MAX_INPUT_SIZE = 65_536
 
 
 class Cell(Document):
-    """One combination of axis values: what to measure and how. Equal cells have equal `cell_id` on every machine."""
+    """Says what to measure and how: one value on each axis. Equal cells have equal `cell_id` on every machine."""
 
     schema_version: Version = SCHEMA_VERSION
     model: str

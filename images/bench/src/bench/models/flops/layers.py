@@ -73,6 +73,19 @@ def normalize(num_channels: int) -> Layer:
     return Layer(macs=0, num_parameters=2 * num_channels)
 
 
+def list_encoder_layer(length: int, width: int, feed_forward_width: int) -> list[Layer]:
+    """Return the layers of a transformer's encoder layer, the norms first: attention, then two dense layers."""
+    return [
+        normalize(width),
+        connect(width, 3 * width, num_positions=length),
+        attend(length, width),
+        connect(width, width, num_positions=length),
+        normalize(width),
+        connect(width, feed_forward_width, num_positions=length),
+        connect(feed_forward_width, width, num_positions=length),
+    ]
+
+
 def compute_output_size(size: int, kernel_size: int, *, stride: int, padding: int) -> int:
     """Return the height or width of a convolution's or pooling's output."""
     return (size + 2 * padding - kernel_size) // stride + 1

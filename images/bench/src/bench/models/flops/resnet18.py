@@ -18,9 +18,14 @@ STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 
 def count(cell: Cell) -> StepCost:
     """Return the cost of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
+    stem, size = count_stem(cell)
+    return count_with_stem(cell, stem, size)
+
+
+def count_stem(cell: Cell) -> tuple[Layer, int]:
+    """Return the 7x7 convolution to 64 channels, without its norm, and the height and width after the max-pooling."""
     size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
-    stem = convolve(3, 64, 7, size, has_bias=False)
-    return count_with_stem(cell, stem, compute_output_size(size, 3, stride=2, padding=1))
+    return convolve(3, 64, 7, size, has_bias=False), compute_output_size(size, 3, stride=2, padding=1)
 
 
 def count_with_stem(cell: Cell, stem: Layer, size: int) -> StepCost:

@@ -10,6 +10,7 @@ from bench.models.flops.layers import (
     count_image_bytes,
     normalize,
 )
+from bench.models.flops.resnet18 import count_stem
 from bench.schema import Cell
 
 # (channels of the 3x3 convolutions, blocks, stride of the first block) of the four stages.
@@ -20,9 +21,8 @@ EXPANSION = 4
 def count(cell: Cell) -> StepCost:
     """Return the cost of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
     assert cell.num_classes is not None
-    size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
-    layers = [convolve(3, 64, 7, size, has_bias=False), normalize(64)]
-    size = compute_output_size(size, 3, stride=2, padding=1)
+    stem, size = count_stem(cell)
+    layers = [stem, normalize(64)]
     num_channels = 64
     for width, num_blocks, stride in STAGES:
         out_size = compute_output_size(size, 3, stride=stride, padding=1)

@@ -6,9 +6,9 @@ from bench.models.flops.layers import (
     ELEMENT_BYTES,
     Layer,
     StepCost,
-    attend,
     connect,
     count_classifier,
+    list_encoder_layer,
     normalize,
 )
 from bench.schema import Cell
@@ -29,22 +29,10 @@ def count(cell: Cell) -> StepCost:
     """
     assert cell.num_classes is not None
     embedding = Layer(macs=0, num_parameters=(VOCABULARY_SIZE + cell.input_size) * WIDTH)
-    layers = [embedding, *(NUM_LAYERS * _list_encoder_layer(cell.input_size)), normalize(WIDTH)]
-    layers.append(connect(WIDTH, cell.num_classes))
+    encoder = NUM_LAYERS * list_encoder_layer(cell.input_size, WIDTH, FEED_FORWARD_WIDTH)
+    layers = [embedding, *encoder, normalize(WIDTH), connect(WIDTH, cell.num_classes)]
     cost = count_classifier(cell, layers, input_bytes_per_sample=cell.input_size * TOKEN_BYTES)
     if cell.phase == "train":
         return cost
     unread = VOCABULARY_SIZE * (1 - 1 / VOCABULARY_SIZE) ** (cell.batch_size * cell.input_size)
     return replace(cost, min_bytes=cost.min_bytes - round(unread) * WIDTH * ELEMENT_BYTES[cell.precision])
-
-
-def _list_encoder_layer(length: int) -> list[Layer]:
-    return [
-        normalize(WIDTH),
-        connect(WIDTH, 3 * WIDTH, num_positions=length),
-        attend(length, WIDTH),
-        connect(WIDTH, WIDTH, num_positions=length),
-        normalize(WIDTH),
-        connect(WIDTH, FEED_FORWARD_WIDTH, num_positions=length),
-        connect(FEED_FORWARD_WIDTH, WIDTH, num_positions=length),
-    ]

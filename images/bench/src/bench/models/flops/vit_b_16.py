@@ -3,11 +3,11 @@
 from bench.models.flops.layers import (
     Layer,
     StepCost,
-    attend,
     connect,
     convolve,
     count_classifier,
     count_image_bytes,
+    list_encoder_layer,
     normalize,
 )
 from bench.schema import Cell
@@ -27,18 +27,7 @@ def count(cell: Cell) -> StepCost:
     side = cell.input_size // PATCH_SIZE
     length = side**2 + 1
     embeddings = Layer(macs=0, num_parameters=(1 + length) * WIDTH)  # the class token and the positions
-    layers = [convolve(3, WIDTH, PATCH_SIZE, side), embeddings, *(NUM_LAYERS * _list_layer(length)), normalize(WIDTH)]
+    encoder = NUM_LAYERS * list_encoder_layer(length, WIDTH, MLP_WIDTH)
+    layers = [convolve(3, WIDTH, PATCH_SIZE, side), embeddings, *encoder, normalize(WIDTH)]
     layers.append(connect(WIDTH, cell.num_classes))
     return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
-
-
-def _list_layer(length: int) -> list[Layer]:
-    return [
-        normalize(WIDTH),
-        connect(WIDTH, 3 * WIDTH, num_positions=length),
-        attend(length, WIDTH),
-        connect(WIDTH, WIDTH, num_positions=length),
-        normalize(WIDTH),
-        connect(WIDTH, MLP_WIDTH, num_positions=length),
-        connect(MLP_WIDTH, WIDTH, num_positions=length),
-    ]

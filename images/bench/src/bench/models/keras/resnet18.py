@@ -22,18 +22,26 @@ def build(cell: Cell) -> keras.Model:
     Keras, PyTorch's that of n - 1.
     """
     inputs = make_image_input(cell.input_size)
-    x = convolve_and_normalize(inputs, 64, 7, stride=2)
-    x = layers.ReLU()(x)
+    return keras.Model(inputs, classify(add_stem(inputs), cell))
+
+
+def add_stem(images: Any) -> Any:
+    """Return the output of the ImageNet stem: a 7x7 convolution to 64 channels and max-pooling, each of stride 2."""
+    x = layers.ReLU()(convolve_and_normalize(images, 64, 7, stride=2))
     # Padding with zeros equals PyTorch's padding with minus infinity, since no value after a ReLU is below zero.
-    x = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
-    return keras.Model(inputs, classify(x, cell))
+    return layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
 
 
 def classify(x: Any, cell: Cell) -> Any:
-    """Return the logits for the stem's output: four stages, mean over the positions, one dense layer."""
+    """Return the logits for the stem's output: four stages, then the head."""
     for num_channels, stride in STAGES:
         x = _add_block(x, num_channels, stride)
         x = _add_block(x, num_channels, 1)
+    return add_head(x, cell)
+
+
+def add_head(x: Any, cell: Cell) -> Any:
+    """Return the logits for the last stage's output: the mean over the positions, one dense layer."""
     x = layers.GlobalAveragePooling2D()(x)
     weights, bias = (torch_uniform(x.shape[-1]) for _ in range(2))
     return layers.Dense(cell.num_classes, kernel_initializer=weights, bias_initializer=bias)(x)

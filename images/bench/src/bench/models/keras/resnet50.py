@@ -6,8 +6,7 @@ import keras
 from keras import layers
 
 from bench.models.keras.image_layers import make_image_input
-from bench.models.keras.initializers import torch_uniform
-from bench.models.keras.resnet18 import convolve_and_normalize
+from bench.models.keras.resnet18 import add_head, add_stem, convolve_and_normalize
 from bench.schema import Cell
 
 # (channels of the 3x3 convolutions, blocks, stride of the first block) of the four stages.
@@ -22,15 +21,11 @@ def build(cell: Cell) -> keras.Model:
     norms and initial weights as in `bench.models.keras.resnet18`.
     """
     inputs = make_image_input(cell.input_size)
-    x = layers.ReLU()(convolve_and_normalize(inputs, 64, 7, stride=2))
-    # Padding with zeros equals PyTorch's padding with minus infinity, since no value after a ReLU is below zero.
-    x = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
+    x = add_stem(inputs)
     for width, num_blocks, stride in STAGES:
         for number in range(num_blocks):
             x = _add_bottleneck(x, width, stride if number == 0 else 1)
-    x = layers.GlobalAveragePooling2D()(x)
-    weights, bias = (torch_uniform(x.shape[-1]) for _ in range(2))
-    return keras.Model(inputs, layers.Dense(cell.num_classes, kernel_initializer=weights, bias_initializer=bias)(x))
+    return keras.Model(inputs, add_head(x, cell))
 
 
 def _add_bottleneck(x: Any, width: int, stride: int) -> Any:
