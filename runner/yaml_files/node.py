@@ -26,7 +26,7 @@ class Node:
     """The way to the value from the top, as in `include[0].mode`; empty at the top."""
 
     def error(self, kind: ErrorKind, message: str, *, key: str | None = None) -> YamlError:
-        """Return an error that names file, line and key of this value before the message; `key` replaces its own key."""
+        """Return an error that names file, line and key of this value; `key` replaces its own key."""
         return YamlError(message, kind=kind, file=self.file, line=self.line, key=self.key if key is None else key)
 
     def find_child(self, part: str | int) -> "Node | None":

@@ -12,7 +12,7 @@ from bench.peaks import GPUS, Peaks, find_gpu_peaks
 from bench.probes.cpu_use import CpuCounters
 from bench.roofline import find_bound, make_roofline
 from bench.schema import Cell, Device, Precision
-from bench.validity import MAX_SHARE_OF_TENSOR_PEAK
+from bench.validity.work import MAX_SHARE_OF_TENSOR_PEAK
 from factories import make_cell
 
 # Peaks of GPUs

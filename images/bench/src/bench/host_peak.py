@@ -19,7 +19,7 @@ from bench.probes.cpu import read_cpu_model
 from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell
-from bench.validity import is_short_of_cores
+from bench.validity.neighbours import is_short_of_cores
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.

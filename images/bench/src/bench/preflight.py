@@ -9,7 +9,7 @@ from bench.order import Order
 from bench.probes.gpu import read_gpu_baselines
 from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
-from bench.validity import MAX_FOREIGN_BYTES
+from bench.validity.neighbours import MAX_FOREIGN_BYTES
 
 # What importing the largest framework and building a small model takes.
 MIN_MEMORY_BYTES = 1024**3

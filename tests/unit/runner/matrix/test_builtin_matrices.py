@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from bench import validity
 from bench.registry import FRAMEWORKS
+from bench.validity import series
 from matrix_files import pick
 from runner.matrix.expansion import list_builtin_matrices, load_matrix
 
@@ -30,10 +30,10 @@ def test_smoke_compares_both_frameworks_on_every_model_phase_and_device_three_ti
 @pytest.mark.parametrize("name", list_builtin_matrices())
 def test_every_window_of_the_built_in_matrices_is_long_enough_to_be_valid(name: str) -> None:
     cells = [planned.cell for planned in load_matrix(name).cells]
-    seconds = validity.MIN_WINDOW_SECONDS
+    seconds = series.MIN_WINDOW_SECONDS
     assert [cell.cell_id for cell in cells if cell.min_seconds < seconds] == []
-    few = [cell for cell in cells if cell.num_steps < validity.MIN_STEPS]
-    enough = (validity.MIN_LONG_STEPS, validity.MIN_LONG_WINDOW_SECONDS)
+    few = [cell for cell in cells if cell.num_steps < series.MIN_STEPS]
+    enough = (series.MIN_LONG_STEPS, series.MIN_LONG_WINDOW_SECONDS)
     assert [c.cell_id for c in few if c.num_steps < enough[0] or c.min_seconds < enough[1]] == []
 
 

@@ -1,0 +1,24 @@
+"""What a verdict on a measurement is based on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.schema import Cell, CpuUse, Device, GpuUse, Phases, Roofline, Samples, Verdict
+
+Found = Iterator[tuple[Verdict, str]]
+"""What a check yields: the verdict of each reason that it found, and the reason in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidityInputs:
+    """Everything that a verdict is based on."""
+
+    cell: Cell
+    phases: Phases
+    samples: Samples
+    device_kind: Device | None
+    """Where the last step's output lives; None: not known."""
+    num_threads: int
+    cpu_use: CpuUse
+    gpu_use: Sequence[GpuUse]
+    roofline: Roofline | None

@@ -1,0 +1,40 @@
+"""The verdict as a whole: valid without a reason, and what could not be checked."""
+
+import pytest
+
+from bench.schema import GpuUse, Validity
+from bench.validity import judge_validity
+from factories import make_cpu_use, make_gpu_use
+from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
+
+
+def test_a_healthy_measurement_is_valid() -> None:
+    assert judge_validity(make_inputs()) == Validity(verdict="valid", reasons=())
+    assert judge_validity(make_gpu_inputs()) == Validity(verdict="valid", reasons=())
+
+
+def test_what_could_not_be_read_is_held_against_nobody() -> None:
+    use = make_cpu_use(1.0, other_cores=None, num_periods=None, num_throttled_periods=None, throttled_seconds=None)
+    blind = make_gpu_use(
+        memory_used_before_bytes=None,
+        max_sm_clock_mhz=None,
+        sample_seconds=(),
+        sm_clock_mhz=(),
+        temperature_celsius=(),
+        power_watts=(),
+        throttle_reasons={},
+    )
+    assert list_verdicts(make_gpu_inputs(cpu_use=use, gpu_use=(blind,), roofline=None, device_kind=None)) == []
+
+
+@pytest.mark.parametrize(
+    "gpus",
+    [
+        (),  # NVML could not be asked
+        (make_gpu_use(sample_seconds=(), sm_clock_mhz=(), temperature_celsius=(), power_watts=()),),  # no sampling pass
+        (make_gpu_use(), make_gpu_use(max_sm_clock_mhz=None)),  # one of two does not report it
+    ],
+)
+def test_a_valid_measurement_says_that_nobody_saw_the_clocks(gpus: tuple[GpuUse, ...]) -> None:
+    expected = Validity(verdict="valid", reasons=(), unchecked=("clocks of the GPU not observed",))
+    assert judge_validity(make_gpu_inputs(gpu_use=gpus)) == expected
