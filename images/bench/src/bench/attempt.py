@@ -16,6 +16,7 @@ from bench.out_of_memory import parse_requested_bytes
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
+from bench.probes.visible_gpus import restrict_to_cell
 from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
 from bench.validity import ValidityInputs, judge_validity
 
@@ -83,8 +84,11 @@ class Attempt:
         start = perf_counter()
         workload = framework.build_workload(cell)
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        environment = self._environment = self._read_environment(framework)  # again: building decides on settings
-        self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._recorder)
+        # Again: building decides on settings, and some versions are known only from then on.
+        environment = self._environment = self._read_environment(framework)
+        self._phases, samples, cpu_use = measure(
+            workload, cell, self._phases, self._recorder, self._observer.watch_window
+        )
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
         self._observer.sample_gpus(workload)
@@ -110,6 +114,8 @@ class Attempt:
         if self._order.cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts; CUDA's own order puts the fastest first
+        if self._order.cell.device == "gpu":
+            restrict_to_cell(self._order.cell.num_gpus)
 
     def _load(self) -> Framework:
         start = perf_counter()
