@@ -9,7 +9,7 @@ from time import perf_counter
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
-from bench.harness import StepRecorder, measure
+from bench.harness import StepRecorder, Workload, measure
 from bench.observation import Observer
 from bench.order import Order
 from bench.out_of_memory import parse_requested_bytes
@@ -81,11 +81,9 @@ class Attempt:
         self._observer.read_baseline()
         framework = self._load()
         self._observer.end_idle_watch()
-        start = perf_counter()
-        workload = framework.build_workload(cell)
-        self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        # Again: building decides on settings, and some versions are known only from then on.
-        environment = self._environment = self._read_environment(framework)
+        workload = self._build(framework)
+        environment = self._environment
+        assert environment is not None
         self._phases, samples, cpu_use = measure(
             workload, cell, self._phases, self._recorder, self._observer.watch_window
         )
@@ -123,6 +121,17 @@ class Attempt:
         self._phases = Phases(import_seconds=perf_counter() - start)
         self._environment = self._read_environment(self._framework)
         return self._framework
+
+    def _build(self, framework: Framework) -> Workload:
+        start = perf_counter()
+        try:
+            workload = framework.build_workload(self._order.cell)
+            self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
+        finally:  # building decides on settings, and some versions are known only with a context on the GPU
+            self._environment = self._observer.try_probe(
+                "environment", lambda: self._read_environment(framework), self._environment
+            )
+        return workload
 
     def _read_environment(self, framework: Framework) -> Environment:
         return read_environment(
