@@ -10,6 +10,7 @@ from bench.registry import Device, Framework, Mode, Phase
 from bench.schema.cell import Cell, Precision
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
+from bench.schema.machine import Machine
 from bench.schema.measurement import (
     CpuUse,
     ForeignProcess,
@@ -47,6 +48,7 @@ __all__ = [
     "GpuWindow",
     "InvalidDocumentError",
     "LeftOutCell",
+    "Machine",
     "Memory",
     "MissingRepeat",
     "Mode",

@@ -1,6 +1,7 @@
 """Environment: where a repeat ran. Results whose environments differ are not aggregated."""
 
 from bench.schema.document import Amount, Bytes, Count, Document, Integer, Number, PositiveAmount
+from bench.schema.machine import Machine
 
 
 class Gpu(Document):
@@ -45,6 +46,8 @@ class Environment(Document):
     num_threads: Count
     """floor(quota or visible cores), at least 1: given to every library."""
     cpu_governor: str | None
+    machine: Machine | None = None
+    """Firmware, cores, NUMA nodes and instruction sets; None: not recorded."""
     memory_total_bytes: Bytes
     """The memory of the machine."""
     memory_limit_bytes: Bytes | None = None
