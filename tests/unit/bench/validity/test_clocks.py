@@ -26,6 +26,19 @@ def make_slow_gpu(clocks: tuple[int, ...], reasons: tuple[tuple[str, ...], ...],
     return make_gpu_use(**(series | flat | {"sample_reasons": reasons, "throttle_reasons": shares} | fields))
 
 
+def make_window(**overrides: Any) -> GpuWindow:
+    """Return two seconds at the highest clock, in which nothing held it down."""
+    fields: dict[str, Any] = {
+        "seconds": 2.0,
+        "sm_clock_before_mhz": 1590,
+        "sm_clock_after_mhz": 1590,
+        "sm_clock_mhz": (),
+        "energy_joules": 100.0,
+        "held_seconds": {},
+    }
+    return GpuWindow(**(fields | overrides))
+
+
 # A low clock
 
 
@@ -149,15 +162,17 @@ def test_heat_and_a_power_brake_throttle_at_any_clock(reasons: dict[str, float],
 def test_heat_in_the_timed_window_throttles_though_it_was_gone_in_the_sampling_pass(
     held: float, expected: list[Verdict]
 ) -> None:
-    window = GpuWindow(
-        seconds=2.0,
-        sm_clock_before_mhz=1590,
-        sm_clock_after_mhz=1200,
-        sm_clock_mhz=(),
-        energy_joules=100.0,
-        held_seconds={"power": 2.0, "thermal": held},
-    )
+    window = make_window(held_seconds={"power": 2.0, "thermal": held})
     assert list_verdicts(make_gpu_inputs(gpu_use=(make_gpu_use(window=window),))) == expected
+
+
+@pytest.mark.parametrize(("clocks", "is_noted"), [((1510, 1511, 1512), False), ((1509, 1510, 1511), True)])
+def test_a_sampling_pass_at_other_clocks_than_the_timed_window_is_noted(
+    clocks: tuple[int, ...], is_noted: bool
+) -> None:
+    # The samples of the pass are at 1590 MHz, 5% of which are 79.5 MHz.
+    expected = "the GPU ran at 1510 MHz in the timed window, at 1590 MHz in the sampling pass"
+    assert judge(make_gpu_use(window=make_window(sm_clock_mhz=clocks))).notes == ((expected,) if is_noted else ())
 
 
 # What was not seen
