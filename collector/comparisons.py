@@ -88,7 +88,13 @@ DEVICES = Comparison(name="devices", field="device", pairs=(("gpu", "cpu"),), me
 MODES = Comparison(
     name="modes",
     field="mode",
-    pairs=(("compiled", "eager"), ("compiled", "graph"), ("graph", "eager")),
+    pairs=(
+        ("compiled", "eager"),
+        ("compiled", "graph"),
+        ("graph", "eager"),
+        ("graph", "unfused"),
+        ("fused-norm", "graph"),
+    ),
     measure="speedup",
 )
 PRECISIONS = Comparison(

@@ -28,6 +28,8 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     # XLA obeys it too: it hands its matrix products and convolutions the precision HIGHEST where TF32 is off. In
     # half precision that would only keep some of XLA's kernels out.
     tf.config.experimental.enable_tensor_float_32_execution(cell.precision != "fp32")
+    # The remapper rewrites convolution or product, bias and activation as one operation. On by default.
+    tf.config.optimizer.set_experimental_options({"remapping": cell.mode != "unfused"})
     kind = cell.device.upper()
     num_seen = len(tf.config.list_physical_devices(kind))
     if num_seen < cell.num_gpus:
@@ -53,6 +55,7 @@ class TensorFlow:
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
             "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
             "xla": cell.mode == "compiled",
+            "remapping": cell.mode != "unfused",
             **precision,
         }
 

@@ -28,8 +28,11 @@ class Cell(Document):
     """`fp32`: true float32, TF32 switched off. `tf32`: float32 with TF32 matrix products and convolutions. `fp16`,
     `bf16`: mixed precision for training (fp16 with dynamic loss scaling), half-precision weights for inference."""
     mode: Mode = "eager"
-    """`eager`: op by op. `graph`: tf.function without XLA (TensorFlow only). `compiled`: the best that the framework
-    offers in ordinary use: torch.compile and one CUDA graph; tf.function with XLA; jax.jit with donated buffers."""
+    """`eager`: op by op. `graph`: tf.function without XLA (TensorFlow only). `unfused`: `graph` with the remapper
+    switched off, which rewrites convolution or product, bias and activation as one operation. `fused-norm`: `graph`
+    with each batch norm as TensorFlow's one operation instead of Keras's several (models with batch norms only).
+    `compiled`: the best that the framework offers in ordinary use: torch.compile and one CUDA graph; tf.function with
+    XLA; jax.jit with donated buffers."""
     num_gpus: Annotated[int, Field(ge=1, le=64)] = 1
     """GPUs of one machine that share the batch of a step (data parallelism). 1 where `device` is `cpu`."""
     batch_size: Count
@@ -76,6 +79,8 @@ class Cell(Document):
     def _check_model(self, spec: ModelSpec) -> None:
         if self.phase not in spec.phases:
             raise ValueError(f"phase: '{self.phase}' makes no sense for {self.model}; it has {', '.join(spec.phases)}")
+        if self.mode == "fused-norm" and not spec.has_batch_norm:
+            raise ValueError(f"mode: 'fused-norm' changes batch norms, and {self.model} has none; take 'graph'")
         if self.num_classes is None and spec.num_classes is not None:
             raise ValueError(f"num_classes: {self.model} is a classifier and needs a number of classes")
         if self.num_classes is not None and spec.num_classes is None:
