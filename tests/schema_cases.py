@@ -37,6 +37,7 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         num_steps=draw(st.integers(1, 10**9)),
         min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        num_profiled_steps=draw(st.integers(0, 100)),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
 

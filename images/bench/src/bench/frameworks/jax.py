@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
+from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
@@ -58,6 +59,8 @@ def find_devices(cell: Cell) -> list[jax.Device]:
 class Jax:
     """JAX, set up for one cell on `devices`."""
 
+    profiler_name: ProfilerName = "jax.profiler"
+
     def __init__(self, devices: Sequence[jax.Device], num_threads: int, settings: dict[str, str | int | bool]) -> None:
         self._devices = devices
         self._num_threads = num_threads
@@ -79,6 +82,12 @@ class Jax:
         allocated = [stats["peak_bytes_in_use"] for stats in peaks if stats]
         reserved = [stats["peak_pool_bytes"] for stats in peaks if stats and "peak_pool_bytes" in stats]
         return max(allocated, default=None), max(reserved, default=None)
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        """Call `run` under jax.profiler and return the kernels and copies on the GPUs."""
+        from bench.frameworks.jax_profiler import record_activities
+
+        return record_activities(run)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""

@@ -13,6 +13,7 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 
+from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
@@ -40,6 +41,8 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
 
 class TensorFlow:
     """TensorFlow, set up for one cell on `devices` ("CPU:0", or "GPU:0" and on)."""
+
+    profiler_name: ProfilerName = "tf.profiler"
 
     def __init__(
         self, cell: Cell, devices: Sequence[str], num_threads: int, precision: dict[str, str | int | bool]
@@ -71,6 +74,12 @@ class TensorFlow:
         if not is_gpu(self._devices[0]):
             return None, None
         return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        """Call `run` under tf.profiler and return the kernels and copies on the GPUs."""
+        from bench.frameworks.tensorflow_profiler import record_activities
+
+        return record_activities(run)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether TensorFlow's allocator gave up."""

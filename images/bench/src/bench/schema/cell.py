@@ -11,6 +11,9 @@ from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSecon
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
 
 MAX_INPUT_SIZE = 65_536
+# Fields that cells got after version 2 was first published. At its default such a field is no part of the canonical
+# JSON: cells that were planned before have the id that they had.
+LATER_FIELDS = ("num_profiled_steps",)
 
 
 class Cell(Document):
@@ -55,6 +58,10 @@ class Cell(Document):
     sampling_seconds: Seconds = 3.0
     """Length of the pass after the timed window, in which a GPU's clocks, power, energy and memory are sampled, at the
     least. 0: no such pass. A CPU's counters need none."""
+    num_profiled_steps: Annotated[int, Field(ge=0, le=100)] = 5
+    """Steps of the pass after that one, under the framework's profiler, which shows how long kernels keep a GPU busy.
+    0: no such pass. A CPU has none. Five: equal steps have equal kernels, and a training step can have ten thousand,
+    each an event to be kept and read."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
 
@@ -95,8 +102,11 @@ class Cell(Document):
 
     @property
     def canonical_json(self) -> str:
-        """The text that `cell_id` is computed from: every field, keys sorted, no spaces."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """The text that `cell_id` is computed from: keys sorted, no spaces; all fields but LATER_FIELDS at default."""
+        defaults = {name: type(self).model_fields[name].default for name in LATER_FIELDS}
+        fields = self.model_dump(mode="json").items()
+        kept = {name: value for name, value in fields if name not in defaults or value != defaults[name]}
+        return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
     @property
     def slug(self) -> str:
