@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from bench.schema import CpuUse, GpuUse, Result, Roofline
+from bench.schema import CpuUse, DeviceProfile, GpuUse, Result, Roofline
 
 Row = dict[str, Any]
 
@@ -43,7 +43,15 @@ GPU_COLUMNS = {
     "gpu_throttle_reasons": "str",
     "num_foreign_processes": "Int64",
 }
-CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
+PROFILE_COLUMNS = {
+    "kernels_per_step": "float64",
+    "copies_per_step": "float64",
+    "kernel_seconds_per_step": "float64",
+    "kernel_busy_share": "float64",
+    "profiled_step_seconds": "float64",
+    "profiled_busy_share": "float64",
+}
+CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS | PROFILE_COLUMNS
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
 
 
@@ -67,6 +75,8 @@ def describe_conditions(result: Result) -> Row:
         row |= _describe_cpu(result.cpu_use, num_samples)
     if result.gpu_use:
         row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
+    if result.device_profile is not None:
+        row |= _describe_profile(result.device_profile)
     return row
 
 
@@ -101,6 +111,20 @@ def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
         "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
         "gpu_throttle_reasons": _describe_throttling(gpus) or None,
         "num_foreign_processes": sum(len(gpu.foreign_processes) for gpu in gpus),
+    }
+
+
+def _describe_profile(profile: DeviceProfile) -> Row:
+    """Return PROFILE_COLUMNS, of the busiest GPU; a profiled step is the median of all but the first."""
+    num_steps = len(profile.step_seconds)
+    busiest = max(profile.gpus, key=lambda gpu: gpu.busy_seconds)
+    return {
+        "kernels_per_step": busiest.num_kernels / num_steps,
+        "copies_per_step": busiest.num_copies / num_steps,
+        "kernel_seconds_per_step": profile.kernel_seconds_per_step,
+        "kernel_busy_share": profile.kernel_busy_share,
+        "profiled_step_seconds": median(profile.step_seconds[1:] or profile.step_seconds),
+        "profiled_busy_share": profile.profiled_busy_share,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import pytest
 
 from bench.attempt import Attempt, summarize_error
+from bench.device_profile import DeviceActivity
 from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Cell, Device, GpuUse, Result
@@ -55,6 +56,16 @@ class StubFramework:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         return "no room" in str(error)
+
+
+class ProfiledFramework(StubFramework):
+    """A framework whose profiler sees one kernel of a microsecond, however many steps are run."""
+
+    profiler_name = "jax.profiler"
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        run()
+        return [DeviceActivity(device_index=0, kind="kernel", start_ns=0.0, end_ns=1e3)]
 
 
 @pytest.fixture
@@ -128,7 +139,13 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 
 
 # Six steps of warm-up at the least, the first step before them, and three timed ones.
-TEN_STEPS = {"num_steps": 3, "max_warmup_seconds": 1e-9, "num_warmup_steps": 6, "min_seconds": 0.0}
+TEN_STEPS = {
+    "num_steps": 3,
+    "max_warmup_seconds": 1e-9,
+    "num_warmup_steps": 6,
+    "min_seconds": 0.0,
+    "num_profiled_steps": 0,
+}
 
 
 def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
@@ -150,6 +167,18 @@ def test_no_sampling_pass_is_run_where_none_is_asked_for(attempt_with: Callable[
     framework = StubFramework()
     result = attempt_with(framework, device="gpu", sampling_seconds=0.0, visible="0", **TEN_STEPS)
     assert (framework.num_steps, result.gpu_use[0].window_seconds) == (10, None)
+
+
+def test_a_gpu_cell_is_profiled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
+    framework = ProfiledFramework()
+    protocol = TEN_STEPS | {"sampling_seconds": 0.0, "num_profiled_steps": 2}
+    result = attempt_with(framework, device="gpu", visible="0", **protocol)
+    assert result.device_profile is not None
+    assert (len(result.device_profile.step_seconds), framework.num_steps) == (2, 12)
+    assert result.device_profile.kernel_seconds_per_step == pytest.approx(0.5e-6)
+    assert result.memory is not None
+    assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass
+    assert Result.model_validate_json(result.to_json()) == result
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no room"), ValueError("CUDA error: an illegal access\nmore")])

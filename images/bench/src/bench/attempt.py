@@ -17,7 +17,19 @@ from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
 from bench.probes.visible_gpus import restrict_to_cell
-from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
+from bench.schema import (
+    CpuUse,
+    DeviceProfile,
+    Environment,
+    Failure,
+    Memory,
+    Phases,
+    Result,
+    Roofline,
+    Samples,
+    Status,
+    Validity,
+)
 from bench.validity import ValidityInputs, judge_validity
 
 TRACEBACK_CHARACTERS = 8_000
@@ -33,6 +45,7 @@ class Measured:
     samples: Samples
     memory: Memory
     cpu_use: CpuUse
+    device_profile: DeviceProfile | None
     roofline: Roofline | None
     validity: Validity
 
@@ -90,6 +103,7 @@ class Attempt:
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
         self._observer.sample_gpus(workload)
+        device_profile = self._observer.profile_steps(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
         inputs = ValidityInputs(
@@ -103,7 +117,12 @@ class Attempt:
             roofline=roofline,
         )
         return Measured(
-            samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge_validity(inputs)
+            samples=samples,
+            memory=memory,
+            cpu_use=cpu_use,
+            device_profile=device_profile,
+            roofline=roofline,
+            validity=judge_validity(inputs),
         )
 
     def _set_variables(self) -> None:
@@ -182,6 +201,7 @@ class Attempt:
             memory=measured.memory if measured else cut_short,
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,
+            device_profile=measured.device_profile if measured else None,
             roofline=measured.roofline if measured else None,
             validity=measured.validity if measured else None,
             probe_failures=tuple(self._observer.failures),

@@ -1,8 +1,10 @@
 """The interface of a framework, and its import by the framework's name."""
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
+from bench.device_profile import DeviceActivity, ProfilerName
 from bench.harness import Workload
 from bench.schema import Cell
 
@@ -17,6 +19,7 @@ class Framework(Protocol):
     cuda_version: str | None
     """Like `cudnn_version`, known at the latest when a workload is built."""
     cudnn_version: str | None
+    profiler_name: ProfilerName
 
     def build_workload(self, cell: Cell) -> Workload:
         """Return the cell's model with optimiser and synthetic data, resident on its device.
@@ -26,6 +29,9 @@ class Framework(Protocol):
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
+
+    def record_activities(self, run: Callable[[], None]) -> Sequence[DeviceActivity]:
+        """Call `run` under the framework's profiler and return the kernels and copies on the GPUs."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether `error`, which is no MemoryError, means that memory ran out."""

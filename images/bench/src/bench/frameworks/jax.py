@@ -16,6 +16,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
+from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
@@ -61,6 +62,8 @@ def find_devices(cell: Cell) -> list[jax.Device]:
 class Jax:
     """JAX, set up for one cell."""
 
+    profiler_name: ProfilerName = "jax.profiler"
+
     def __init__(self, num_threads: int, settings: dict[str, str | int | bool]) -> None:
         self._num_threads = num_threads
         self._devices: Sequence[jax.Device] = ()
@@ -92,6 +95,12 @@ class Jax:
         stats = [device.memory_stats() for device in self._devices]
         reserved = [found["peak_pool_bytes"] for found in stats if found and "peak_pool_bytes" in found]
         return workload.plan_step_bytes(), max(reserved, default=None)
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        """Call `run` under jax.profiler and return the kernels and copies on the GPUs."""
+        from bench.frameworks.jax_profiler import record_activities
+
+        return record_activities(run)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""

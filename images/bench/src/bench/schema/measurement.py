@@ -40,8 +40,9 @@ class Samples(Document):
     step_seconds: tuple[PositiveSeconds, ...]
     """Wall time of each timed step, from the call to the end of the device's work."""
     device_step_seconds: tuple[PositiveSeconds, ...] | None
-    """Time of each timed step between two events on the GPU; None where the framework has no such events. Of
-    several GPUs the first one's, whereas `step_seconds` ends with the slowest."""
+    """Time of each timed step between two events on the GPU: from the start of the step's first kernel to the end of
+    its last, gaps in which the GPU waits for the host included (`DeviceProfile` leaves them out). None where the
+    framework has no such events. Of several GPUs the first one's, whereas `step_seconds` ends with the slowest."""
     reached_steady: bool
     """Whether the warm-up ended because the series was steady (False: because `max_warmup_seconds` had passed)."""
 
