@@ -91,11 +91,6 @@ def test_work_that_leaves_the_device_idle_explains_a_low_clock(utilization: floa
         assert validity.notes == ("the GPU ran at 50% of its 1590 MHz: a kernel was running for 49% of the time only",)
 
 
-def test_samples_that_were_not_kept_one_by_one_are_judged_by_their_shares() -> None:
-    gpu = make_gpu_use(sm_clock_mhz=(800, 800, 800), throttle_reasons={CAP: 0.6})
-    assert judge(gpu).verdict == "valid"
-
-
 @pytest.mark.parametrize(("clock", "is_noted"), [(1511, False), (1510, True)])
 def test_a_clock_that_is_a_twentieth_below_the_highest_is_noted(clock: int, is_noted: bool) -> None:
     # 95% of 1590 MHz are 1510.5 MHz.
@@ -178,8 +173,15 @@ def test_a_sampling_pass_at_other_clocks_than_the_timed_window_is_noted(
 # What was not seen
 
 
+def test_reasons_that_cannot_be_read_are_not_called_none() -> None:
+    validity = judge(make_gpu_use(sample_reasons=()))
+    assert (validity.verdict, validity.unchecked) == ("valid", ("what holds the clock of the GPU down not observed",))
+    (reason,) = judge(make_gpu_use(sm_clock_mhz=(800,) * 3, sample_reasons=())).reasons
+    assert (reason.verdict, "NVML cannot be asked for reasons" in reason.message) == ("throttled", True)
+
+
 def test_limits_that_cannot_be_read_are_not_called_untouched() -> None:
-    validity = judge(make_gpu_use(default_power_limit_watts=None))
+    validity = judge(make_gpu_use(default_power_limit_watts=None, sample_reasons=((),) * 3))
     expected = ("power limit of the GPU, or its default one, not known",)
     assert (validity.verdict, validity.unchecked) == ("valid", expected)
 

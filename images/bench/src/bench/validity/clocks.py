@@ -74,9 +74,12 @@ def list_unchecked_clocks(inputs: ValidityInputs) -> Iterator[str]:
     gpus = inputs.gpu_use
     if any(gpu.is_slice for gpu in gpus):
         yield "a MIG slice shares clocks, heat and power with the other slices of its GPU: none of them observed"
-    elif not gpus or not all(gpu.sm_clock_mhz and gpu.max_sm_clock_mhz for gpu in gpus):
+        return
+    if not gpus or not all(gpu.sm_clock_mhz and gpu.max_sm_clock_mhz for gpu in gpus):
         yield "clocks of the GPU not observed"
-    elif not all(gpu.power_limit_watts and gpu.default_power_limit_watts for gpu in gpus):
+    elif not all(gpu.sample_reasons for gpu in gpus):
+        yield "what holds the clock of the GPU down not observed"
+    if gpus and not all(gpu.power_limit_watts and gpu.default_power_limit_watts for gpu in gpus):
         yield "power limit of the GPU, or its default one, not known"
 
 
@@ -103,9 +106,9 @@ def explain_low_clock(gpu: GpuUse) -> str | None:
 
 
 def _find_share_when_slow(gpu: GpuUse, reason: str) -> float:
-    """Return the share of the samples at or below the median clock that gave `reason`."""
-    if not gpu.sample_reasons:  # they were not kept one by one before this check needed them
-        return gpu.throttle_reasons.get(reason, 0.0)
+    """Return the share of the samples at or below the median clock that gave `reason`; 0 where none can be read."""
+    if not gpu.sample_reasons:
+        return 0.0
     middle = median(gpu.sm_clock_mhz)
     slow = [given for clock, given in zip(gpu.sm_clock_mhz, gpu.sample_reasons, strict=True) if clock <= middle]
     return sum(reason in given for given in slow) / len(slow)
@@ -151,4 +154,4 @@ def _describe_clock(gpu: GpuUse, share: float) -> str:
 
 def _list_reasons(gpu: GpuUse) -> str:
     reasons = (f"{name} in {share:.0%} of samples" for name, share in gpu.throttle_reasons.items())
-    return ", ".join(reasons) or "NVML gives no reason"
+    return ", ".join(reasons) or f"NVML {'gives no reason' if gpu.sample_reasons else 'cannot be asked for reasons'}"
