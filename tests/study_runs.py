@@ -13,6 +13,7 @@ from measured_runs import collect_results, make_repeats
 
 IMPOSSIBLE = "impossible on the stated hardware"
 IMPLAUSIBLE = "implausible on the stated hardware"
+WITHOUT_WINOGRAD = "implausible without Winograd"
 H100 = make_environment(gpus=(make_gpu(name="NVIDIA H100"),), versions={"torch": "2.11.0", "tensorflow": "2.21.0"})
 T4 = make_environment(gpus=(make_gpu(name="Tesla T4"),), versions={"torch": "2.11.0", "tensorflow": "2.21.0"})
 XEON = make_environment(versions=T4.versions)

@@ -11,16 +11,11 @@ from collections.abc import Callable, Mapping
 
 from collector.claims.inference import evaluate_fusion, evaluate_latency
 from collector.claims.measurements import describe_energies, describe_shares, select_speedups, shorten
-from collector.claims.plausibility import (
-    WINOGRAD_SAVING,
-    describe_algorithm_caveat,
-    describe_bound,
-    describe_rate,
-    list_beyond_bound,
-)
+from collector.claims.plausibility import describe_algorithm
 from collector.claims.speedup import evaluate_speedup
+from collector.claims.stated_times import describe_bound, list_beyond_limit
 from collector.claims.study import Claim, ClaimKind
-from collector.claims.verdicts import ClaimContext, ClaimResult, ClaimVerdict
+from collector.claims.verdicts import ClaimContext, ClaimResult, judge_rate
 from collector.forecast.fit import Forecast, format_gb
 from collector.results.frames import list_rows
 
@@ -33,26 +28,22 @@ def evaluate_claim(claim: Claim, context: ClaimContext) -> ClaimResult:
 
 
 def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
-    found = list_beyond_bound(context.study, context.counted)
-    impossible = [rate for rate in found if rate.plausibility == "impossible"]
-    verdict: ClaimVerdict = "not tested here"
-    if found:
-        verdict = "impossible on the stated hardware" if impossible else "implausible on the stated hardware"
-    worst_first = sorted(found, key=lambda rate: rate.share_of_bound, reverse=True)
+    found = sorted(list_beyond_limit(context.study, context.counted), key=lambda time: time.rate.severity, reverse=True)
+    impossible = sum(time.rate.plausibility == "impossible" for time in found)
     reason = (
-        f"{len(found)} of its {len(context.study.table)} times are shorter than the stated device can do the work in "
-        f"by direct convolutions, operations as counted; {len(impossible)} of them even if all of the work were 3x3 "
-        f"convolutions done with {WINOGRAD_SAVING:g} times fewer multiplications"
+        f"under every reading of its work, {len(found)} of its {len(context.study.table)} times are shorter than the "
+        f"stated device can do the work in by direct convolutions; {impossible} of them even by Winograd's F(4x4, 3x3)"
     )
     return ClaimResult(
         statement=claim.statement,
-        verdict=verdict,
-        reason=reason
-        + (f". The worst: {worst_first[0].entry.model}, {describe_rate(worst_first[0])}" if found else ""),
+        verdict=judge_rate(found[0].rate) if found else "not tested here",
+        reason=reason + (f". The worst: {found[0].entry.model}, {found[0].describe()}" if found else ""),
         arithmetic=(
-            *(f"{rate.entry.model} ({rate.plausibility}): {describe_rate(rate)}" for rate in worst_first),
-            *(describe_algorithm_caveat(worst_first[0]) for _ in worst_first[:1]),
+            *(f"{time.entry.model} ({time.rate.plausibility}): {time.describe()}" for time in found),
+            *(describe_algorithm(time.rate) for time in found[:1]),
+            *claim.facts,
             describe_bound(context.study.cpu),
+            *(workload.remark for workload in context.study.workloads.values() if workload.remark),
         ),
         measured=shorten(describe_shares(context.measurements)),
     )

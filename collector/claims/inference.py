@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from collector.claims.measurements import describe_pairs, shorten
-from collector.claims.plausibility import compute_latency_gains
+from collector.claims.stated_times import compute_latency_gains
 from collector.claims.study import Claim
 from collector.claims.verdicts import (
     ClaimContext,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from collector.claims.plausibility import Counted
+from collector.claims.stated_times import Counted
 from collector.claims.study import Study
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, compare_cells
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
@@ -150,7 +150,10 @@ def shorten(lines: Sequence[str]) -> tuple[str, ...]:
 def _find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
     """Return which rows are of an input size that the study's work is read at, on synthetic data."""
     stated = {
-        (model, reading.input_size) for model, workload in study.workloads.items() for reading in workload.readings
+        (model, reading.input_size)
+        for model, workload in study.workloads.items()
+        for reading in workload.readings
+        if reading.is_cell
     }
     sizes = zip(rows["model"], rows["input_size"], strict=True)
     return pd.Series([size in stated for size in sizes], index=rows.index, dtype=bool) & rows["data_dir"].isna()

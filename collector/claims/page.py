@@ -7,7 +7,7 @@ import pandas as pd
 
 from collector.claims.evaluators import evaluate_claim
 from collector.claims.measurements import count_flops, gather_measurements
-from collector.claims.plausibility import WINOGRAD_SAVING
+from collector.claims.plausibility import LARGER_TILE_SAVING, WINOGRAD_SAVING
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimContext, ClaimResult
 from collector.facts import list_facts
@@ -19,14 +19,15 @@ from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
 READING = (
-    "By arithmetic alone a claim is *implausible on the stated hardware* where a time that it rests on implies a rate "
-    "beyond the stated device's, that an algorithm with fewer multiplications could save; *impossible on the stated "
-    f"hardware* where it implies more than {WINOGRAD_SAVING:g} times the device's rate, out of reach even if "
-    "Winograd's F(2x2, 3x3) did all of the work (arXiv 1509.09308). Operations are counted as direct convolutions do "
-    "them, a multiply-add as two. *Reproduced*: every 95 % interval lies inside the claim's band, on the stated "
-    "hardware if the claim is about hardware, on any GPU if it is about a framework; *not reproduced*: one lies wholly "
-    "outside; *not decided*: an interval is too wide to tell; *not tested here*: all else. A speedup on other hardware "
-    "neither reproduces nor refutes the study's; it is shown as the nearest answer."
+    "By arithmetic alone, where a time that the claim rests on implies, under every reading of its work, a rate beyond "
+    "the stated device's: *implausible without Winograd*, if the time can be reached with the "
+    f"{WINOGRAD_SAVING:g} times fewer multiplications that Winograd's F(2x2, 3x3) needs in 3x3 convolutions of stride "
+    f"1; *implausible on the stated hardware*, if only with the {LARGER_TILE_SAVING:g} times fewer of F(4x4, 3x3); "
+    "*impossible on the stated hardware*, if not even so (arXiv 1509.09308; transforms are not counted). Operations "
+    "are counted as direct convolutions do them, a multiply-add as two. *Reproduced*: every 95 % interval lies inside "
+    "the claim's band, on the stated hardware if the claim is about hardware, on any GPU if it is about a framework; "
+    "*not reproduced*: one lies wholly outside; *not decided*: an interval is too wide to tell; *not tested here*: all "
+    "else. A speedup on other hardware neither reproduces nor refutes the study's; it is shown as the nearest answer."
 )
 FRAMEWORK_REMARK = (
     "TensorFlow stands here for Keras 3 on TensorFlow, which computes a batch norm from several operations."
@@ -99,6 +100,8 @@ def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
 def _write_result(result: ClaimResult) -> Iterator[str]:
     yield f"\n## {escape_markdown(result.statement)}\n"
     yield f"**{result.verdict}**: {escape_markdown(result.reason)}."
+    for finding in result.findings:
+        yield f"\nFinding, **{finding.name}**: {escape_markdown(finding.reason)}."
     if result.arithmetic:
         yield "\nBy arithmetic, and elsewhere:\n"
         yield from (f"- {escape_markdown(line)}" for line in result.arithmetic)

@@ -9,10 +9,12 @@ import yaml
 from pydantic import Field
 
 from bench.schema import Device, Document, Framework, Phase
+from collector.claims.plausibility import Limit
 
 STUDY_PATH = Path(__file__).parent / "claims.yaml"
 
 Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 ClaimKind = Literal["speedup", "latency", "fusion", "table", "memory", "energy", "judgement"]
 
 
@@ -31,13 +33,41 @@ class StatedDevice(Document):
     bound_reason: str
     power_watts: Positive
 
+    @property
+    def limit(self) -> Limit:
+        """The bound as what times are held against."""
+        is_peak = self.high_peak_flops_per_second == self.bound_flops_per_second
+        word = "peak" if is_peak else "bound"
+        return Limit(device=self.name, flops_per_second=self.bound_flops_per_second, word=word)
+
 
 class Reading(Document):
-    """One way to read what a step of the study computed."""
+    """One way to read what a step of the study computed. FLOPs are per sample, as direct convolutions do them."""
 
+    label: str
     input_size: int
+    is_cell: bool = True
+    """Whether a cell can name this work: its model at `input_size`. Then a run's count of its FLOPs replaces these."""
     infer_flops_per_sample: Positive
     train_flops_per_sample: Positive
+    most_infer_flops_per_sample: Positive | None = None
+    most_train_flops_per_sample: Positive | None = None
+    """The most, where what is known of the work leaves a range; None: it leaves none."""
+    infer_winograd_share: Share
+    train_winograd_share: Share
+    """The part of the FLOPs in 3x3 convolutions of stride 1."""
+
+    def count_flops(self, phase: Phase) -> float:
+        """Return the FLOPs per sample, the fewest of a range."""
+        return self.train_flops_per_sample if phase == "train" else self.infer_flops_per_sample
+
+    def count_most_flops(self, phase: Phase) -> float | None:
+        """Return the most FLOPs per sample of a range; None where there is no range."""
+        return self.most_train_flops_per_sample if phase == "train" else self.most_infer_flops_per_sample
+
+    def find_winograd_share(self, phase: Phase) -> float:
+        """Return the part of the FLOPs, 0 to 1, that Winograd's algorithms need fewer of."""
+        return self.train_winograd_share if phase == "train" else self.infer_winograd_share
 
 
 class Workload(Document):
@@ -82,6 +112,8 @@ class Study(Document):
     title: str
     source: str
     protocol: str
+    table_name: str
+    """The table with who reported it, as in `the table as reported by ...`."""
     gpu: StatedDevice
     cpu: StatedDevice
     workloads: dict[str, Workload]
