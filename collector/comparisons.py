@@ -19,7 +19,14 @@ from collector.results.summary import read_estimate
 from collector.statistics import Estimate, estimate_ratio, scale_estimate
 from collector.units import format_significant
 
-PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds", "sampling_seconds")
+PROTOCOL_FIELDS = (
+    "num_warmup_steps",
+    "max_warmup_seconds",
+    "num_steps",
+    "min_seconds",
+    "sampling_seconds",
+    "num_profiled_steps",
+)
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDES = ("subject", "reference")
 SIDE_COLUMNS: Columns = {
@@ -88,7 +95,13 @@ DEVICES = Comparison(name="devices", field="device", pairs=(("gpu", "cpu"),), me
 MODES = Comparison(
     name="modes",
     field="mode",
-    pairs=(("compiled", "eager"), ("compiled", "graph"), ("graph", "eager")),
+    pairs=(
+        ("compiled", "eager"),
+        ("compiled", "graph"),
+        ("graph", "eager"),
+        ("graph", "unfused"),
+        ("fused-norm", "graph"),
+    ),
     measure="speedup",
 )
 PRECISIONS = Comparison(

@@ -27,8 +27,9 @@ class FrameworkSpec:
     """The framework that its times are divided by in comparisons; None: it is the reference of others."""
 
 
-# `graph` is tf.function without XLA, which the others have no counterpart of; op by op, JAX runs every operation
-# through its compiler, which nobody does in practice.
+# `graph` is tf.function without XLA, which the others have no counterpart of; `unfused` and `fused-norm` are `graph`
+# with one switch turned each, to see what that switch is worth. Op by op, JAX runs every operation through its
+# compiler, which nobody does in practice.
 FRAMEWORKS: dict[Framework, FrameworkSpec] = {
     "pytorch": FrameworkSpec(
         label="PyTorch",
