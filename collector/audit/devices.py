@@ -124,13 +124,13 @@ def _find_known(name: str, table: AuditTable) -> GpuRow:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UnknownDeviceError(f"'{name}' can be {_join(gpu.names[0] for gpu in found)}; write which")
+        raise UnknownDeviceError(f"{name!r} can be {_join(gpu.names[0] for gpu in found)}; write which")
     known = [device.name for device in table.devices] + [gpu.names[0] for gpu in GPUS]
     by_folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), by_folded, n=1)
     hint = f"did you mean '{by_folded[near[0]]}'? If not," if near else f"known are {', '.join(known)};"
     raise UnknownDeviceError(
-        f"found '{name}', which neither the table states nor this tool knows; {hint} state it under `devices`, or give "
+        f"found {name!r}, which neither the table states nor this tool knows; {hint} state it under `devices`, or give "
         "peak_tflops and peak_source in the row"
     )
 

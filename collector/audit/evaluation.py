@@ -53,10 +53,12 @@ class AuditedRow:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the verdicts are what they are; nothing where arithmetic has no objection and no run was given."""
-        reasons = [self.arithmetic.reason, self.measured.reason]
+        by_arithmetic, by_measurement = self.arithmetic.reason, self.measured.reason
+        reasons = [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
+        reasons += [f"{self.measured.verdict}: {by_measurement}"] if by_measurement else []
         if self.arithmetic.verdict == "impossible" and self.measured.verdict == "reproduced":
             reasons.append(CONTRADICTION)
-        return tuple(reason for reason in reasons if reason)
+        return tuple(reasons)
 
     @property
     def name(self) -> str:

@@ -110,20 +110,26 @@ def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
     return re.search(rf"(?<!\w){re.escape(device.measured_words)}(?!\w)", name, re.IGNORECASE) is not None
 
 
-def _has_narrow_interval(cell: Row) -> bool:
+def _find_interval(cell: Row) -> tuple[float, float] | None:
     low, high = cell["interval_low_seconds"], cell["interval_high_seconds"]
-    return bool(pd.notna(low) and pd.notna(high) and high < TOO_WIDE * low)
+    return (float(low), float(high)) if pd.notna(low) and pd.notna(high) else None
+
+
+def _has_narrow_interval(cell: Row) -> bool:
+    interval = _find_interval(cell)
+    return interval is not None and interval[1] < TOO_WIDE * interval[0]
 
 
 def _agrees(seconds: float, cell: Row) -> bool:
-    low, high = cell["interval_low_seconds"], cell["interval_high_seconds"]
-    return bool(low * (1 - SPEEDUP_TOLERANCE) <= seconds <= high * (1 + SPEEDUP_TOLERANCE))
+    low, high = _find_interval(cell) or (0.0, 0.0)
+    return low * (1 - SPEEDUP_TOLERANCE) <= seconds <= high * (1 + SPEEDUP_TOLERANCE)
 
 
 def _describe_cells(cells: list[Row]) -> str:
     texts = []
     for cell in cells:
-        interval = format_interval(cell["interval_low_seconds"], cell["interval_high_seconds"], MILLISECOND)
+        interval = _find_interval(cell)
+        span = f"{format_interval(*interval, MILLISECOND)} ms" if interval else "one repeat"
         name = f"{FRAMEWORK_NAMES[cell['framework']]} {cell['mode']}"
-        texts.append(f"{interval} ms ({name} at size {cell['input_size']}, run {cell['run_id']})")
+        texts.append(f"{span} ({name} at size {cell['input_size']}, run {cell['run_id']})")
     return "; ".join(texts)

@@ -85,9 +85,8 @@ def _span_column(title: str, source: str, unit: Unit, *, priority: int = ESSENTI
 def list_explanations(rows: Sequence[AuditedRow]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each row its numbered name, and the lines of its calculation and reasons."""
     for row in rows:
-        reasons = [f"{row.verdict_in_words}: {'; '.join(row.reasons)}"] if row.reasons else []
         source = [f"stated by {row.row.source}"] if row.row.source else []
-        yield f"{row.number}. {row.name}", [*row.arithmetic.lines, *reasons, *source]
+        yield f"{row.number}. {row.name}", [*row.arithmetic.lines, *row.reasons, *source]
 
 
 def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow], path: Path) -> None:

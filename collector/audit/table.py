@@ -128,7 +128,7 @@ class TableRow(Document):
             raise ValueError("model: is missing; give a model of the registry, or flops_per_sample of every reading")
         if self.model is not None and self.model not in MODELS:
             known = ", ".join(MODELS)
-            raise ValueError(f"model: '{self.model}' is unknown; known are {known}; of another give flops_per_sample")
+            raise ValueError(f"model: {self.model!r} is unknown; known are {known}; of another give flops_per_sample")
         for reading in self.list_readings():
             if reading.flops_per_sample is None:
                 self.make_cell(reading)

@@ -9,7 +9,7 @@ from collector.audit.table import TableRow
 from runner.yaml_files.errors import ErrorKind, YamlError
 from runner.yaml_files.node import Node, Scalar
 from runner.yaml_files.reading import MAX_FILE_BYTES
-from runner.yaml_files.wording import suggest_word
+from runner.yaml_files.wording import quote, suggest_word
 
 # Lists have no place in a cell of CSV.
 COLUMNS = tuple(name for name in TableRow.model_fields if name != "readings")
@@ -64,7 +64,7 @@ def _check_header(found: list[str], file: str) -> list[str]:
         message = f"the file is empty, expected a first line with columns: {', '.join(COLUMNS)}"
         raise YamlError(message, kind=ErrorKind.EMPTY, file=file, line=1)
     for index, name in enumerate(found):
-        key = f"column {name or index + 1}"
+        key = f"column {name if name in COLUMNS else quote(name)}"
         if name not in COLUMNS:
             message = f"unknown column; {suggest_word(name, COLUMNS)}"
             raise YamlError(message, kind=ErrorKind.UNKNOWN_KEY, file=file, line=1, key=key)

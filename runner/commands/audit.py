@@ -87,7 +87,7 @@ def _print_audit(table: "AuditTable", rows: "Sequence[AuditedRow]") -> None:
             CONSOLE.print(f"  {line}", soft_wrap=True)
     if table.remark:
         CONSOLE.print(f"\n{table.remark}", soft_wrap=True)
-    CONSOLE.print(f"\n{count_verdicts(rows)}")
+    CONSOLE.print(f"\n{count_verdicts(rows)}", soft_wrap=True)
 
 
 def _print_shipped_tables() -> None:

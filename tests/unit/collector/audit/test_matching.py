@@ -72,7 +72,7 @@ def test_a_figure_inside_the_widened_interval_is_reproduced(tmp_path: Path, mill
 def test_a_cell_of_other_work_or_on_another_device_says_nothing(tmp_path: Path, overrides: dict[str, Any]) -> None:
     audited = audit_row(make_row(**ROW), summary=summarize(tmp_path, **overrides))
     assert (audited.measured.verdict, audited.verdict) == ("not tested", "possible")
-    assert audited.reasons == ("no valid cell of this work on this device in the runs",)
+    assert audited.reasons == ("not tested: no valid cell of this work on this device in the runs",)
 
 
 def test_a_row_without_a_framework_matches_any(tmp_path: Path) -> None:

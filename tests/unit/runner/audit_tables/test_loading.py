@@ -1,8 +1,12 @@
 """Tables that users write: both formats, and the file, line, row and column of every error."""
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from bench.errors import UserError
 from collector.audit.shipped import list_shipped_tables
@@ -182,3 +186,37 @@ def test_a_name_that_is_no_table_suggests_one() -> None:
 @pytest.mark.parametrize("name", list_shipped_tables())
 def test_every_shipped_table_is_well_formed(name: str) -> None:
     assert load_table(name).rows
+
+
+CELLS = st.text(max_size=12) | st.sampled_from(["T4", "resnet50", "infer", "fp32", "64", "1.5", "1e308", "-0", "nan"])
+
+
+@given(
+    header=st.just(HEADER.strip().split(",")) | st.lists(CELLS), rows=st.lists(st.lists(CELLS, min_size=6, max_size=6))
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_stands_in_its_cells_a_csv_is_a_table_or_one_line_of_error(
+    tmp_path: Path, header: list[str], rows: list[list[str]]
+) -> None:
+    path = tmp_path / "any.csv"
+    with path.open("w", newline="", encoding="utf-8", errors="surrogatepass") as file:
+        csv.writer(file).writerows([header, *rows])
+    assert len(explain(path).splitlines()) <= 1
+
+
+@given(model=st.text(min_size=1), device=st.text(min_size=1))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_row_of_yaml_names_the_error_is_one_line(tmp_path: Path, model: str, device: str) -> None:
+    path = tmp_path / "any.yaml"
+    row = {"device": device, "model": model, "phase": "infer", "precision": "fp32", "samples_per_second": 1}
+    path.write_text(json.dumps({"title": "a", "source": "b", "rows": [row]}))
+    assert len(explain(path).splitlines()) == 1
+
+
+def explain(path: Path) -> str:
+    """Return the message about a table; empty if it is one."""
+    try:
+        load_table(str(path))
+    except UserError as error:
+        return str(error)
+    return ""
