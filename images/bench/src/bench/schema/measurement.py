@@ -61,7 +61,8 @@ class Memory(Document):
     """Peak of the process's cgroup, page cache and neighbours in it included: memory.peak (v2) or
     memory.max_usage_in_bytes (v1)."""
     peak_memory_allocated_bytes: Bytes | None
-    """Peak of tensors in the framework's GPU allocator during the timed window; of the fullest GPU."""
+    """Peak of tensors in the framework's GPU allocator during the timed window; of the fullest GPU. JAX: what a step
+    takes by XLA's plan for it, since its allocator's peak cannot be reset."""
     peak_memory_reserved_bytes: Bytes | None
     """Peak of what the framework's GPU allocator held, used or not, during the timed window; of the fullest GPU."""
 
@@ -182,6 +183,8 @@ class Roofline(Document):
     peak_flops_per_second: PositiveAmount | None
     """The peak of all GPUs of the cell together; None: the device is not in the table and could not be measured."""
     peak_bytes_per_second: PositiveAmount | None
+    peak_clock_mhz: PositiveAmount | None = None
+    """The clock that a GPU's peak is stated for: some run at higher ones."""
     peak_source: str
     """Where the peaks come from, in words."""
     share_of_peak: Amount | None
