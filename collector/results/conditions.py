@@ -1,7 +1,7 @@
 """Flatten what a Result says of its conditions into columns: verdict, roofline, CPUs, GPUs.
 
-Base units: seconds, bytes, joules, watts, FLOP/s; shares from 0 to 1. GPUs of one cell are taken together: power and
-energy are summed, of clocks the slowest GPU counts, of temperatures and memory the largest.
+Base units: seconds, bytes, joules, watts, FLOP/s; shares from 0 to 1. GPUs of one cell are taken together: power,
+its limits and energy are summed, of clocks the slowest GPU counts, of temperatures and memory the largest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from bench.schema import CpuUse, GpuUse, Result, Roofline
 
 Row = dict[str, Any]
 
-VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str"}
+VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str", "notes": "str"}
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
     "min_bytes_per_step": "Int64",
@@ -35,6 +35,8 @@ GPU_COLUMNS = {
     "gpu_energy_source": "str",
     "gpu_sm_clock_mhz": "float64",
     "gpu_sm_clock_share": "float64",
+    "gpu_power_limit_watts": "float64",
+    "gpu_default_power_limit_watts": "float64",
     "gpu_max_temperature_celsius": "float64",
     "gpu_memory_before_bytes": "Int64",
     "gpu_memory_peak_bytes": "Int64",
@@ -51,10 +53,12 @@ def describe_conditions(result: Result) -> Row:
     if result.validity is not None:
         messages = "; ".join(reason.message for reason in result.validity.reasons)
         unchecked = "; ".join(result.validity.unchecked)
+        notes = "; ".join(result.validity.notes)
         row |= {
             "verdict": result.validity.verdict,
             "verdict_reasons": messages or None,
             "unchecked": unchecked or None,
+            "notes": notes or None,
         }
     if result.roofline is not None:
         row |= result.roofline.model_dump()
@@ -90,6 +94,8 @@ def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
         "gpu_energy_source": gpus[0].energy_source,
         "gpu_sm_clock_mhz": min((clock for clock, _ in clocks), default=None),
         "gpu_sm_clock_share": min((clock / most for clock, most in clocks if most), default=None),
+        "gpu_power_limit_watts": _add(gpu.power_limit_watts for gpu in gpus),
+        "gpu_default_power_limit_watts": _add(gpu.default_power_limit_watts for gpu in gpus),
         "gpu_max_temperature_celsius": max((value for gpu in gpus for value in gpu.temperature_celsius), default=None),
         "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
         "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),

@@ -137,6 +137,8 @@ def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Resu
     assert (result.status, result.probe_failures) == ("ok", ())
     assert [use.uuid for use in result.gpu_use] == [UUIDS[0], UUIDS[1]]
     assert {use.num_steps for use in result.gpu_use} == {framework.num_steps - 10}
+    assert result.phases.steady_seconds is not None
+    assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
     assert framework.num_steps > 10
     assert result.memory is not None
     assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass
@@ -161,6 +163,25 @@ def test_a_sampling_pass_that_fails_costs_no_timing(
     (use,) = result.gpu_use
     assert (result.status, use.window_seconds, use.memory_used_before_bytes) == ("ok", None, 3 * MIB)
     assert isinstance(use, GpuUse)
+
+
+def test_a_window_that_cannot_be_watched_is_measured_all_the_same(
+    attempt_with: Callable[..., Result], nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(uses: object) -> None:
+        raise OSError("no counters")
+
+    monkeypatch.setattr("bench.observation.WindowWatch", fail)
+    result = attempt_with(StubFramework(), device="gpu", sampling_seconds=0.0, visible="0", **TEN_STEPS)
+    assert (result.status, result.gpu_use[0].window) == ("ok", None)
+    assert result.probe_failures == ("GPUs in the window: OSError: no counters",)
+
+
+def test_the_framework_is_loaded_with_the_gpus_of_its_cell_alone(
+    attempt_with: Callable[..., Result], nvml: FakeNvml
+) -> None:
+    attempt_with(StubFramework(), device="gpu", num_gpus=2, sampling_seconds=0.0, visible="2,1,0", **TEN_STEPS)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == f"{UUIDS[2]},{UUIDS[1]}"
 
 
 def test_a_matrix_product_that_fails_costs_no_timing(attempt_with: Callable[..., Result]) -> None:

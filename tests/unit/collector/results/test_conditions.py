@@ -49,6 +49,13 @@ def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count(
     assert row["gpu_throttle_reasons"] == "heat 60 %, power cap 50 %"
 
 
+def test_the_power_limits_of_the_gpus_of_a_cell_are_summed() -> None:
+    row = describe(gpu_use=(make_gpu_use(power_limit_watts=60.0), make_gpu_use()))
+    assert (row["gpu_power_limit_watts"], row["gpu_default_power_limit_watts"]) == (130.0, 140.0)
+    old = describe(gpu_use=(make_gpu_use(default_power_limit_watts=None), make_gpu_use()))
+    assert old["gpu_default_power_limit_watts"] is None
+
+
 def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods() -> None:
     use = make_cpu_use(energy_joules=96.0, num_periods=40, num_throttled_periods=10)
     row = describe_conditions(make_result(make_cell(batch_size=8), cpu_use=use))
@@ -58,7 +65,7 @@ def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_
 
 def test_what_a_result_does_not_say_is_left_out() -> None:
     row = describe_conditions(make_result(roofline=None, cpu_use=None))
-    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None}
+    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None, "notes": None}
 
 
 def test_the_roofline_is_taken_as_it_is() -> None:

@@ -1,6 +1,6 @@
 """Environment: where a repeat ran. Results whose environments differ are not aggregated."""
 
-from bench.schema.document import Bytes, Count, Document, Integer, PositiveAmount
+from bench.schema.document import Amount, Bytes, Count, Document, Integer, Number, PositiveAmount
 
 
 class Gpu(Document):
@@ -15,6 +15,19 @@ class Gpu(Document):
     cuda_version: str | None
     """The CUDA version that the framework was built for or runs on."""
     cudnn_version: str | None
+    mig_profile: str | None = None
+    """The profile of a MIG slice, such as `1g.5gb`; None for a whole GPU."""
+    ecc_enabled: bool | None = None
+    pcie_generation: Number | None = None
+    """Of the link to the machine, when the environment was read: a GPU that does nothing may lower it."""
+    pcie_width: Number | None = None
+    """Lanes."""
+    max_pcie_generation: Number | None = None
+    """The most that device and machine together allow."""
+    max_pcie_width: Number | None = None
+    power_limit_watts: Amount | None = None
+    """The limit in force."""
+    default_power_limit_watts: Amount | None = None
 
 
 class Environment(Document):
