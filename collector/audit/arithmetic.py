@@ -194,6 +194,8 @@ def _explain(row: TableRow, kindest: Rate, device: AuditedDevice) -> str:
                 "in TF32, which frameworks use for float32 convolutions on such a GPU unless told otherwise, it would "
                 "be possible"
             )
+    if row.precision in ("fp16", "amp") and device.is_half_rate:
+        parts.append("with accumulation in float16 the tensor cores of such a card are twice as fast as this peak")
     return "; ".join(parts)
 
 

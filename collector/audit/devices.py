@@ -5,22 +5,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from bench.peaks import GPUS, GpuRow, find_gpu_peaks
+from bench.peaks import GpuRow, find_gpu_peaks, read_gpu_table
 from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedDevice, StatedPrecision, TableRow
 
-# Dense int8 tera-operations a second: NVIDIA's datasheets of T4, A100, L4, H100 (SXM, PCIe and NVL) and H200; those of
-# L4, H100 and H200 print figures of structured sparsity, halved here.
+# Dense int8 tera-operations a second, of NVIDIA's datasheets. Those of L4, L40, L40S, H100 and H200 print figures of
+# structured sparsity, halved here.
 INT8_TOPS = {
     "Tesla T4": 130.0,
+    "NVIDIA A10": 250.0,
+    "NVIDIA A30": 330.0,
+    "NVIDIA A40": 299.3,
     "NVIDIA A100-SXM4-40GB": 624.0,
     "NVIDIA A100-SXM4-80GB": 624.0,
     "NVIDIA A100 80GB PCIe": 624.0,
     "NVIDIA L4": 242.0,
+    "NVIDIA L40": 362.0,
+    "NVIDIA L40S": 733.0,
     "NVIDIA H100 80GB HBM3": 1979.0,
     "NVIDIA H100 PCIe": 1513.0,
     "NVIDIA H100 NVL": 1670.0,
     "NVIDIA H200": 1979.0,
 }
+# How far GeForce cards, and cards before tensor cores, may clock above the boost clock that their peak is for: a GTX
+# 1080 Ti rated at 1582 MHz was seen at 1845, 1.17 times as much (Tom's Hardware, KFA2 GTX 1080 Ti EXOC, 25 June 2017).
+# The peaks of other cards are for their highest clock, or for one that tensor cores cannot pass for long at full power.
+BOOST_HEADROOM = 1.2
+# Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see `bench.peaks`.
+HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
 # Names in use that hold other words than NVML's.
 ALIASES = {"h100 sxm": "NVIDIA H100 80GB HBM3", "h100 sxm5": "NVIDIA H100 80GB HBM3", "h200 sxm": "NVIDIA H200"}
 # What vendors and people put before a model's name, or leave out.
@@ -44,6 +55,8 @@ class AuditedDevice:
     cache_bytes: float = 0.0
     fp32_is_tf32_flops_per_second: float | None = None
     """The TF32 peak of a device that has TF32 units: what fp32 may have meant."""
+    is_half_rate: bool = False
+    """Whether its fp16 peak is half of what accumulation in float16 would give."""
     source: str
     measured_names: tuple[str, ...] = ()
     """The names that NVML reports for such a GPU."""
@@ -107,25 +120,33 @@ def _describe_known(gpu: GpuRow, precision: StatedPrecision) -> AuditedDevice:
     return AuditedDevice(
         name=name,
         peak_flops_per_second=flops_per_second,
-        bound_flops_per_second=flops_per_second,
+        bound_flops_per_second=None if flops_per_second is None else _find_headroom(gpu) * flops_per_second,
         bytes_per_second=peaks.bytes_per_second,
         cache_bytes=peaks.cache_bytes,
         fp32_is_tf32_flops_per_second=find_gpu_peaks([name], "tf32").flops_per_second,
+        is_half_rate="GeForce" in name or name in HALF_RATE_NAMES,
         source=source,
         measured_names=gpu.names,
     )
 
 
+def _find_headroom(gpu: GpuRow) -> float:
+    has_tensor_cores = "fp16" in gpu.tflops
+    return 1.0 if has_tensor_cores and "GeForce" not in gpu.names[0] else BOOST_HEADROOM
+
+
 def _find_known(name: str, table: AuditTable) -> GpuRow:
     """Return the GPU of this name, or the only one that `name` can mean: `T4`, `l4`, `a100 80gb pcie`."""
     words = split_name(ALIASES.get(" ".join(name.casefold().split()), name))
-    exact = [gpu for gpu in GPUS if any(split_name(known) == words for known in gpu.names)]
-    found = exact or [gpu for gpu in GPUS if words and any(words <= split_name(known) for known in gpu.names)]
+    exact = [gpu for gpu in read_gpu_table() if any(split_name(known) == words for known in gpu.names)]
+    found = exact or [
+        gpu for gpu in read_gpu_table() if words and any(words <= split_name(known) for known in gpu.names)
+    ]
     if len(found) == 1:
         return found[0]
     if found:
         raise UnknownDeviceError(f"{name!r} can be {_join(gpu.names[0] for gpu in found)}; write which")
-    known = [device.name for device in table.devices] + [gpu.names[0] for gpu in GPUS]
+    known = [device.name for device in table.devices] + [gpu.names[0] for gpu in read_gpu_table()]
     by_folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), by_folded, n=1)
     hint = f"did you mean '{by_folded[near[0]]}'? If not," if near else f"known are {', '.join(known)};"

@@ -125,6 +125,14 @@ def test_fp32_that_only_tf32_reaches_is_named() -> None:
     assert "in TF32" not in audit_row(row.model_copy(update={"samples_per_second": 20_000.0})).arithmetic.reason
 
 
+def test_fp16_on_a_card_of_half_rate_names_the_faster_accumulation() -> None:
+    reasons = [
+        audit_row(make_row(device=name, precision="fp16", samples_per_second=30_000)).arithmetic.reason
+        for name in ("RTX 4090", "T4")  # 300 of 1.2 x 165.2 TFLOP/s, of 65
+    ]
+    assert ["accumulation in float16" in reason for reason in reasons] == [True, False]
+
+
 def test_weights_cannot_be_read_faster_than_the_memory_gives_them() -> None:
     # 138.36 million weights of 2 bytes less twice 4 MiB of cache, at 320 GB/s: 0.8385 ms. Arithmetic needs 0.476 ms.
     fields = {"device": "T4", "model": "vgg16", "flops_per_sample": None, "precision": "fp16", "batch_size": 1}

@@ -3,7 +3,7 @@
 import pytest
 
 from audit_tables import make_row, make_table
-from bench.peaks import GPUS
+from bench.peaks import read_gpu_table
 from collector.audit.devices import INT8_TOPS, UnknownDeviceError, find_device
 from collector.audit.table import StatedDevice
 
@@ -59,5 +59,15 @@ def test_a_cpus_peak_is_cores_times_width_times_clock_at_fp32_only() -> None:
     assert find_device(make_table(half, devices=(cpu,)), half).bound_flops_per_second is None
 
 
+@pytest.mark.parametrize(
+    ("name", "bound_over_peak"), [("T4", 1.0), ("H200", 1.0), ("RTX 4090", 1.2), ("Tesla P4", 1.2)]
+)
+def test_a_card_that_clocks_beyond_its_rated_boost_is_bound_by_more(name: str, bound_over_peak: float) -> None:
+    row = make_row(device=name)
+    found = find_device(make_table(row), row)
+    assert found.peak_flops_per_second is not None
+    assert found.bound_flops_per_second == pytest.approx(bound_over_peak * found.peak_flops_per_second)
+
+
 def test_every_gpu_with_an_int8_peak_has_the_others_too() -> None:
-    assert set(INT8_TOPS) <= {name for gpu in GPUS for name in gpu.names}
+    assert set(INT8_TOPS) <= {name for gpu in read_gpu_table() for name in gpu.names}
