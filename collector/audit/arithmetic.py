@@ -10,6 +10,7 @@ from bench.roofline import CACHE_TRANSFERS
 from collector.audit.devices import AuditedDevice
 from collector.audit.table import StatedPrecision, StatedReading, TableRow
 from collector.claims.plausibility import (
+    LARGER_TILE_SAVING,
     Algorithm,
     Limit,
     Rate,
@@ -124,7 +125,7 @@ def _make_work(row: TableRow, reading: StatedReading, cost: StepCost | None) -> 
     samples, size = _count_step_samples(row), reading.input_size
     label = reading.label or (f"size {size}" if size else "the stated work")
     if cost is not None:
-        return Work(label=label, flops=samples * cost.flops)
+        return Work(label=label, flops=samples * cost.flops, winograd_share=_find_winograd_share(cost))
     most = reading.most_flops_per_sample
     assert reading.flops_per_sample is not None
     return Work(
@@ -133,6 +134,14 @@ def _make_work(row: TableRow, reading: StatedReading, cost: StepCost | None) -> 
         most_flops=None if most is None else samples * most,
         winograd_share=1.0 if reading.winograd_share is None else reading.winograd_share,
     )
+
+
+def _find_winograd_share(cost: StepCost) -> float:
+    """Return what part of the work, all saved by F(4x4, 3x3), would leave the least operations of `cost`.
+
+    It is the part in 3x3 convolutions of stride 1, and more where FFT saves in larger kernels; at most 1.
+    """
+    return min(1.0, (1 - cost.least_flops / cost.flops) / (1 - 1 / LARGER_TILE_SAVING))
 
 
 def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, *, has_label: bool) -> str:

@@ -48,6 +48,25 @@ def test_work_without_3x3_convolutions_is_not_saved_by_winograd() -> None:
     assert audit_row(make_row(readings=(reading,), samples_per_second=101)).arithmetic.verdict == "impossible"
 
 
+@pytest.mark.parametrize(
+    ("model", "times_the_peak", "verdict"),
+    [
+        ("matmul", 1.01, "impossible"),
+        ("vit-b-16", 1.01, "impossible"),
+        ("vgg16", 3.8, "implausible"),  # all but 0.8 % of its work is in 3x3 convolutions: 3.91 times fewer
+        ("vgg16", 4.0, "impossible"),
+        ("resnet50", 1.3, "implausible"),  # 13 of 16 blocks have one of stride 1, 0.1156 of 4.089 GMAC each
+        ("resnet50", 1.6, "impossible"),
+    ],
+)
+def test_a_counted_model_is_saved_only_in_its_3x3_convolutions(model: str, times_the_peak: float, verdict: str) -> None:
+    slow = audit_row(make_row(model=model, flops_per_sample=None, samples_per_second=1)).arithmetic
+    assert slow.share_of_bound is not None
+    rate = times_the_peak / slow.share_of_bound
+    fast = audit_row(make_row(model=model, flops_per_sample=None, samples_per_second=rate)).arithmetic
+    assert fast.verdict == verdict
+
+
 @given(rate=positive, factor=st.floats(min_value=1, max_value=1e6))
 def test_a_faster_row_is_never_more_plausible(rate: float, factor: float) -> None:
     slow, fast = (audit_row(make_row(samples_per_second=value)).arithmetic for value in (rate, rate * factor))
