@@ -18,14 +18,15 @@ from collector.tables.table import ESSENTIAL, Column, Table, make_table
 from collector.units import PERCENT, Unit, choose_rate_unit, format_number
 
 READING = (
-    "By arithmetic, a figure is *possible* where the rate that it implies is within the device's peak in its "
-    "precision; *implausible without Winograd* where only convolutions with fewer multiplications reach it, which "
-    "libraries have, so it may well be true (F(4x4): only those of larger tiles do); *impossible* where these do not "
-    "reach it either, or the weights cannot be read so fast, under every reading of the work; *unknown* where no peak "
-    "is known. By measurement it is *reproduced* where it lies inside the 95 % interval of a measured cell of the same "
-    f"work on such a device, widened by {SPEEDUP_TOLERANCE / PERCENT.size:g} %; *not reproduced* where it lies outside "
-    "of all; *not tested* otherwise. The verdict is that by measurement where there is one; impossible stays "
-    "impossible. Possible means that arithmetic does not object, no more."
+    "By arithmetic, a figure is *possible* where the rate that it implies is within the bound of the device in its "
+    "precision: its peak, or what its clock may add to that; *implausible without Winograd* where only convolutions "
+    "with fewer multiplications reach it, which libraries have, so it may well be true (F(4x4): only those of larger "
+    "tiles do); *impossible* where these do not reach it either, or the weights cannot be read so fast, under every "
+    "reading of the work; *unknown* where no peak is known. By measurement it is *reproduced* where it lies inside the "
+    "95 % interval of a measured cell of the same work on such a device, widened by "
+    f"{SPEEDUP_TOLERANCE / PERCENT.size:g} %; *not reproduced* where it lies outside of all; *not tested* otherwise. "
+    "The verdict is that by measurement where there is one; impossible stays impossible. Possible means that "
+    "arithmetic does not object, no more."
 )
 
 
