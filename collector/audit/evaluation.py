@@ -9,12 +9,9 @@ from collector.audit.arithmetic import Arithmetic, describe_figure, judge_by_ari
 from collector.audit.devices import AuditedDevice, find_device
 from collector.audit.matching import Measured, judge_by_measurement
 from collector.audit.table import AuditTable, TableRow
-from collector.claims.plausibility import Algorithm
 
 AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "reproduced", "not reproduced"]
 
-# F(2x2, 3x3) is what float32 libraries ordinarily use.
-ALGORITHM_WORDS: dict[Algorithm | None, str] = {"F(2x2, 3x3)": "Winograd", "F(4x4, 3x3)": "Winograd F(4x4)"}
 CONTRADICTION = (
     "measured cells agree with it nevertheless: the stated peak or the counted operations are wrong, or the cells are"
 )
@@ -45,10 +42,13 @@ class AuditedRow:
 
     @property
     def arithmetic_in_words(self) -> str:
-        """The verdict by arithmetic for people. Implausible is a matter of the algorithm, so the words name it."""
-        if self.arithmetic.verdict != "implausible":
-            return self.arithmetic.verdict
-        return f"implausible without {ALGORITHM_WORDS[self.arithmetic.algorithm]}"
+        """The verdict by arithmetic for people, in the words of the claims.
+
+        What F(2x2, 3x3) reaches, which float32 libraries ordinarily use, is `implausible without Winograd`; what only
+        the larger tiles of F(4x4, 3x3) reach is `implausible`.
+        """
+        is_ordinary = self.arithmetic.algorithm == "F(2x2, 3x3)"
+        return f"{self.arithmetic.verdict} without Winograd" if is_ordinary else self.arithmetic.verdict
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pandas as pd
 from collector.audit.evaluation import AuditedRow
 from collector.audit.table import AuditTable
 from collector.claims.page import escape_markdown
+from collector.claims.plausibility import LARGER_TILE_SAVING, WINOGRAD_SAVING
 from collector.claims.speedup import SPEEDUP_TOLERANCE
 from collector.files import replace_text
 from collector.tables.columns import text_column
@@ -20,13 +21,13 @@ from collector.units import PERCENT, Unit, choose_rate_unit, format_number
 READING = (
     "By arithmetic, a figure is *possible* where the rate that it implies is within the bound of the device in its "
     "precision: its peak, or what its clock may add to that; *implausible without Winograd* where only convolutions "
-    "with fewer multiplications reach it, which libraries have, so it may well be true (F(4x4): only those of larger "
-    "tiles do); *impossible* where these do not reach it either, or the weights cannot be read so fast, under every "
-    "reading of the work; *unknown* where no peak is known. By measurement it is *reproduced* where it lies inside the "
-    "95 % interval of a measured cell of the same work on such a device, widened by "
-    f"{SPEEDUP_TOLERANCE / PERCENT.size:g} %; *not reproduced* where it lies outside of all; *not tested* otherwise. "
-    "The verdict is that by measurement where there is one; impossible stays impossible. Possible means that "
-    "arithmetic does not object, no more."
+    f"with {WINOGRAD_SAVING:g} times fewer multiplications reach it, which libraries ordinarily use, so it may well be "
+    f"true; *implausible* where only those of larger tiles do, with {LARGER_TILE_SAVING:g} times fewer; *impossible* "
+    "where these do not reach it either, or the weights cannot be read so fast, under every reading of the work; "
+    "*unknown* where no peak is known. By measurement it is *reproduced* where it lies inside the 95 % interval of a "
+    f"measured cell of the same work on such a device, widened by {SPEEDUP_TOLERANCE / PERCENT.size:g} %; *not "
+    "reproduced* where it lies outside of all; *not tested* otherwise. The verdict is that by measurement where there "
+    "is one; impossible stays impossible. Possible means that arithmetic does not object, no more."
 )
 
 

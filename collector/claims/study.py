@@ -1,6 +1,7 @@
 """The study whose claims are evaluated: its hardware, its work, its table and its claims, from claims.yaml."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,20 @@ STUDY_PATH = Path(__file__).parent / "claims.yaml"
 
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-ClaimKind = Literal["speedup", "latency", "fusion", "table", "memory", "energy", "judgement"]
+ClaimKind = Literal[
+    "speedup",
+    "lightness",
+    "phases",
+    "latency",
+    "fusion",
+    "table",
+    "memory",
+    "energy",
+    "text",
+    "product",
+    "peaks",
+    "judgement",
+]
 
 
 class StatedDevice(Document):
@@ -32,6 +46,10 @@ class StatedDevice(Document):
     """What no device of this description is taken to exceed: times are checked against it."""
     bound_reason: str
     power_watts: Positive
+
+    def is_named(self, name: str) -> bool:
+        """Return whether a device of this name is of this kind."""
+        return re.search(rf"\b{self.word}\b", name) is not None
 
     @property
     def limit(self) -> Limit:
@@ -94,31 +112,75 @@ class Entry(Document):
         return self.milliseconds / 1000
 
 
+class PeakRatio(Document):
+    """One way to read a figure as the ratio of two peak rates."""
+
+    label: str
+    faster_tflops: Positive
+    slower_tflops: Positive
+
+    @property
+    def ratio(self) -> float:
+        """How many times the one peak is the other."""
+        return self.faster_tflops / self.slower_tflops
+
+
+class NamedPeak(Document):
+    """A device and its peak at FP32."""
+
+    name: str
+    tflops: Positive
+
+
 class Claim(Document):
-    """One claim of the study; `figure`: a speedup, or a share that latency falls by."""
+    """One claim; what `figure` is, its kind says: a speedup, a ratio of times, a share that latency falls by."""
 
     id: str
     kind: ClaimKind
     statement: str
+    sources: tuple[str, ...]
+    """Keys of `Study.sources`: who reports what the claim is read in."""
+    quote: str = ""
+    """The sentence, word for word, as the first of `sources` has it; empty where the figure follows from the table."""
     model: str | None = None
+    phase: Phase = "train"
     figure: Positive | None = None
+    cpu_seconds: Positive | None = None
+    gpu_seconds: Positive | None = None
+    """Stated times of one piece of work that is not in the table."""
+    flops: Positive | None = None
+    """The FLOPs of that work, where they are known."""
+    slowest_gpu: NamedPeak | None = None
+    """Where the GPU is not stated: the slowest that it may have been."""
+    peak_ratios: tuple[PeakRatio, ...] = ()
     facts: tuple[str, ...] = ()
-    """What others measured."""
+    """What others measured, and what else is known."""
 
 
 class Study(Document):
-    """The study: its hardware, its work, its table and its claims."""
+    """The study: its hardware, its work, its table and its claims; and claims of other pages beside it."""
 
     title: str
     source: str
     protocol: str
-    table_name: str
-    """The table with who reported it, as in `the table as reported by ...`."""
+    provenance: str
+    """What of the study was read, and how."""
     gpu: StatedDevice
     cpu: StatedDevice
     workloads: dict[str, Workload]
     table: tuple[Entry, ...]
+    sources: dict[str, str]
+    """Who reports a claim, in words that follow "of"."""
     claims: tuple[Claim, ...]
+
+    @property
+    def table_name(self) -> str:
+        """The table with who reports it."""
+        return self.sources["table"]
+
+    def describe_provenance(self, claim: Claim) -> str:
+        """Return who reports what the claim is read in."""
+        return " and ".join(self.sources[source] for source in claim.sources)
 
     def find_device(self, device: Device) -> StatedDevice:
         """Return the GPU or the CPU."""

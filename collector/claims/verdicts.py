@@ -21,9 +21,10 @@ ClaimVerdict = Literal[
     "implausible without Winograd",
     "implausible on the stated hardware",
     "impossible on the stated hardware",
+    "peak rates only",
     "not tested here",
 ]
-FindingName = Literal["too slow to be a baseline"]
+FindingName = Literal["too slow to be a baseline", "its own table disagrees", "no kernel time"]
 ReasonedVerdict = tuple[ClaimVerdict, str]
 Interval = tuple[float, float]
 Place = Literal["inside", "outside", "across"]
@@ -35,6 +36,13 @@ class Finding:
 
     name: FindingName
     reason: str
+    scope: str = ""
+    """The reading that it holds under, as in `at 32 px`; empty where it holds under every one."""
+
+    @property
+    def title(self) -> str:
+        """The name with its scope."""
+        return f"{self.name} {self.scope}".strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +52,9 @@ class ClaimResult:
     statement: str
     verdict: ClaimVerdict
     reason: str
+    provenance: str = ""
+    """Who reports the claim, in words that follow "of": the verdict is of the claim as they report it."""
+    quote: str = ""
     findings: tuple[Finding, ...] = ()
     arithmetic: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()

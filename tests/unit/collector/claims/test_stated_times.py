@@ -113,8 +113,11 @@ def test_the_tables_times_give_the_claimed_speedups() -> None:
     for claim in study.claims:
         if claim.kind == "speedup":
             assert claim.model is not None
-            cpu, gpu = (study.find_entry(claim.model, "tensorflow", device, "train") for device in ("cpu", "gpu"))
+            cpu, gpu = (study.find_entry(claim.model, "tensorflow", device, claim.phase) for device in ("cpu", "gpu"))
             assert round(cpu.milliseconds / gpu.milliseconds) == claim.figure
+        if claim.kind == "phases":
+            train, infer = (study.find_entry("vgg16", "tensorflow", "cpu", phase) for phase in ("train", "infer"))
+            assert round(train.milliseconds / infer.milliseconds) == claim.figure
 
 
 def test_operations_that_a_run_counted_replace_those_of_the_cells_reading_alone() -> None:

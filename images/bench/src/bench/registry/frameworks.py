@@ -6,7 +6,7 @@ from typing import Literal
 # For pydantic and mypy, which read no dict: a test holds `Framework` to the keys of FRAMEWORKS.
 Framework = Literal["pytorch", "tensorflow", "jax"]
 Device = Literal["cpu", "gpu"]
-Mode = Literal["eager", "graph", "compiled"]
+Mode = Literal["eager", "graph", "unfused", "fused-norm", "compiled"]
 ModelDialect = Literal["torch", "keras"]
 
 
@@ -42,7 +42,7 @@ FRAMEWORKS: dict[Framework, FrameworkSpec] = {
         label="TensorFlow",
         package="tensorflow",
         dialect="keras",
-        modes=("eager", "graph", "compiled"),
+        modes=("eager", "graph", "unfused", "fused-norm", "compiled"),
         devices=("cpu", "gpu"),
         reference="pytorch",
     ),
