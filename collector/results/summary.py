@@ -41,6 +41,7 @@ SUMMARY_COLUMNS: Columns = {
     "num_counted": "int64",
     "faults": "str",
     "unchecked": "str",
+    "notes": "str",
     "num_steady": "int64",
     "num_steps_taken": "int64",
     "median_step_seconds": "float64",
@@ -169,6 +170,7 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         **first[[name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name != "hostname"]],
         "num_counted": len(group),
         "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
+        "notes": "; ".join(group["notes"].dropna().unique()) or None,
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
         **_estimate_center(steps, cell_id=first["cell_id"]),
@@ -208,6 +210,8 @@ def _note(row: Row) -> str:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
     if row["unchecked"]:
         notes.append(row["unchecked"])
+    if row["notes"]:
+        notes.append(row["notes"])
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
     if num_counted == 1:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from bench.attempt import Attempt, summarize_error
 from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
+from bench.probes.memory import read_peak_rss_bytes
 from bench.schema import Cell, Device, GpuUse, Result
 from factories import make_cell
 from fake_nvml import MIB, UUIDS, FakeNvml
@@ -58,9 +58,8 @@ class StubFramework:
 
 
 @pytest.fixture
-def attempt_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
+def attempt_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs an attempt in this process whose framework is a stub, or cannot be loaded."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, "")  # the attempt sets them for good
 
@@ -74,7 +73,8 @@ def attempt_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..
             return framework
 
         monkeypatch.setattr("bench.attempt.load_framework", load)
-        cell = make_cell(**fields)
+        # A stub's matrix products take no time, so that they go on for theirs: only where a test is about them.
+        cell = make_cell(**({"sampling_seconds": 0.0} if fields.get("device") != "gpu" else {}) | fields)
         order = Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", image="i@sha256:0", git_revision="g")
         return Attempt(order).run()
 
@@ -163,11 +163,51 @@ def test_a_sampling_pass_that_fails_costs_no_timing(
     assert isinstance(use, GpuUse)
 
 
-def test_a_matrix_product_that_fails_costs_no_timing(attempt_with: Callable[..., Result]) -> None:
-    result = attempt_with(StubFramework(late_error=RuntimeError("no product")), **TEN_STEPS)
-    assert (result.status, result.probe_failures) == ("ok", ("peak of the host: RuntimeError: no product",))
+def test_matrix_products_that_fail_cost_no_timing(attempt_with: Callable[..., Result]) -> None:
+    class NoProducts(StubFramework):
+        def build_workload(self, cell: Cell) -> StubFramework:
+            if cell.model == "matmul":
+                raise RuntimeError("no product")
+            return self
+
+    result = attempt_with(NoProducts(), sampling_seconds=1.0, **TEN_STEPS)
+    failures = [f"matrix product {when} the window: RuntimeError: no product" for when in ("before", "after")]
+    assert (result.status, list(result.probe_failures)) == ("ok", failures)
+    assert result.host_peak is not None
+    assert (result.host_peak.before_flops_per_second, result.host_peak.after_flops_per_second) == (None, None)
+
+
+def test_the_host_of_a_cpu_cell_is_measured_before_and_after_the_window(
+    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = iter([2e11, 3e11])
+    monkeypatch.setattr("bench.host_peak.measure_matrix_product", lambda cell, build: next(rates))
+    monkeypatch.setattr("bench.host_peak.is_short_of_cores", lambda use, needed: False)
+    framework = StubFramework()
+    result = attempt_with(framework, sampling_seconds=1.0, **TEN_STEPS)
+    assert result.host_peak is not None
     assert result.roofline is not None
-    assert (result.roofline.peak_source, result.roofline.share_of_peak) == ("the host's peak was not measured", None)
+    assert result.validity is not None
+    assert (result.host_peak.before_flops_per_second, result.host_peak.after_flops_per_second) == (2e11, 3e11)
+    assert result.roofline.peak_flops_per_second == result.host_peak.flops_per_second
+    assert [note for note in result.validity.notes if "+50%" in note]
+
+
+def test_the_matrix_product_before_the_window_enters_no_peak_of_memory(
+    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_memory(cell: Cell, build: object) -> float:
+        bytearray(2**29)[:: 2**12] = b"1" * 2**17  # touches every page of 512 MiB
+        return 1e11
+
+    monkeypatch.setattr("bench.host_peak.measure_matrix_product", fill_memory)
+    monkeypatch.setattr("bench.host_peak.is_short_of_cores", lambda use, needed: False)
+    before = read_peak_rss_bytes()
+    result = attempt_with(StubFramework(), sampling_seconds=1.0, **TEN_STEPS)
+    assert result.memory is not None
+    assert result.memory.peak_rss_bytes is not None
+    assert result.probe_failures == ()
+    assert before <= result.memory.peak_rss_bytes < before + 2**28
 
 
 def test_a_gpu_that_cannot_be_looked_at_is_noted(attempt_with: Callable[..., Result]) -> None:

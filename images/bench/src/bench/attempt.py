@@ -84,9 +84,11 @@ class Attempt:
         workload = framework.build_workload(cell)
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
         environment = self._environment = self._read_environment(framework)  # again: building decides on settings
+        self._observer.measure_host_before(framework)
         self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._recorder)
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
+        self._observer.look_for_neighbours()
         self._observer.sample_gpus(workload)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
@@ -99,6 +101,7 @@ class Attempt:
             cpu_use=cpu_use,
             gpu_use=self._observer.gpu_use,
             roofline=roofline,
+            host_peak=self._observer.host_peak,
         )
         return Measured(
             samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge_validity(inputs)
@@ -168,6 +171,7 @@ class Attempt:
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,
             roofline=measured.roofline if measured else None,
+            host_peak=self._observer.host_peak,
             validity=measured.validity if measured else None,
             probe_failures=tuple(self._observer.failures),
             environment=self._environment,

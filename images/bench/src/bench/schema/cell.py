@@ -51,7 +51,7 @@ class Cell(Document):
     """Length of the timed window, at the least: more steps than `num_steps` are taken until it is reached."""
     sampling_seconds: Seconds = 3.0
     """Length of the pass after the timed window, in which a GPU's clocks, power, energy and memory are sampled, at the
-    least. 0: no such pass. A CPU's counters need none."""
+    least. 0: no such pass, and on a CPU no matrix products before and after the window. A CPU's counters need none."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
 

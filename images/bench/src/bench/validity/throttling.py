@@ -1,5 +1,6 @@
 """Checks that nothing held the device or the threads back: throttled."""
 
+from collections.abc import Iterator
 from statistics import median
 
 from bench.probes.nvml import HARDWARE_POWER_BRAKE, HARDWARE_SLOWDOWN, HARDWARE_THERMAL, SOFTWARE_THERMAL
@@ -32,6 +33,13 @@ def check_clocks(inputs: ValidityInputs) -> Found:
             if gpu.throttle_reasons.get(name, 0.0) > MAX_FAULTY_SHARE:
                 seen = gpu.throttle_reasons[name]
                 yield "throttled", f"{gpu.uuid}: {name} in {seen:.0%} of samples, more than {MAX_FAULTY_SHARE:.0%}"
+
+
+def list_unchecked_clocks(inputs: ValidityInputs) -> Iterator[str]:
+    """Yield what could not be seen of the clocks."""
+    gpus = inputs.gpu_use
+    if inputs.cell.device == "gpu" and not (gpus and all(gpu.sm_clock_mhz and gpu.max_sm_clock_mhz for gpu in gpus)):
+        yield "clocks of the GPU not observed"
 
 
 def check_quota(inputs: ValidityInputs) -> Found:
