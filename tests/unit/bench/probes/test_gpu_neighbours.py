@@ -37,6 +37,7 @@ def test_who_is_not_of_this_process_is_a_neighbour(nvml: FakeNvml) -> None:
     assert use.processes_visible is True
     assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
     assert use.foreign_memory_after_bytes == 50 * MIB
+    assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
 
 
 def test_alone_on_the_gpu_there_is_nobody(nvml: FakeNvml) -> None:
@@ -48,6 +49,7 @@ def test_alone_on_the_gpu_there_is_nobody(nvml: FakeNvml) -> None:
 def test_who_does_not_see_itself_sees_nobody(nvml: FakeNvml, processes: list[tuple[int, int | None]]) -> None:
     use = look(nvml, processes)
     assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (False, None, None)
+    assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
     assert GpuUse.model_validate_json(use.to_json()) == use
 
 

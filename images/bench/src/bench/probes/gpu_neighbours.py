@@ -1,6 +1,7 @@
-"""Looks for other users of a cell's GPUs while the measured process still holds them."""
+"""Looks at a cell's GPUs while the measured process still holds them: who else uses them, and what is free."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from bench.probes.nvml import Device, find_visible_devices, open_nvml
 from bench.schema import ForeignProcess, GpuUse
@@ -20,15 +21,16 @@ def _look_at_device(use: GpuUse, device: Device, own_pids: Collection[int]) -> G
     """
     processes = device.read_compute_processes() or ()
     own = [process for process in processes if process.pid in own_pids]
+    free: dict[str, Any] = {"memory_free_after_bytes": device.read_memory_free_bytes()}
     if not own:
-        return use.model_copy(update={"processes_visible": False})
+        return use.model_copy(update={"processes_visible": False} | free)
     used = device.read_memory_used_bytes()
-    update = {
+    update: dict[str, Any] = {
         "processes_visible": True,
         "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
         "foreign_memory_after_bytes": None if used is None else _subtract_own(used, own),
     }
-    return use.model_copy(update=update)
+    return use.model_copy(update=update | free)
 
 
 def _subtract_own(used_bytes: int, own: Sequence[ForeignProcess]) -> int | None:

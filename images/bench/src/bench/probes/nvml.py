@@ -93,6 +93,11 @@ class Device:
         version = pynvml.nvmlMemory_v2
         return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).used))
 
+    def read_memory_free_bytes(self) -> int | None:
+        """Return the memory that can still be allocated; None before driver 510."""
+        version = pynvml.nvmlMemory_v2
+        return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).free))
+
     def read_compute_processes(self) -> tuple[ForeignProcess, ...] | None:
         """Return the processes that compute on the device; many containers hide them, and the list is empty."""
         processes = _ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle))

@@ -125,6 +125,8 @@ class GpuUse(Document):
     """Compute processes after the window, less this one and its descendants; None: not asked, or not visible."""
     foreign_memory_after_bytes: Bytes | None = None
     """Memory in use after the window less that of this process and its descendants; None: not asked or not visible."""
+    memory_free_after_bytes: Bytes | None = None
+    """Memory that was still free after the window, while this process held its own; None: not asked."""
     max_sm_clock_mhz: Number | None
     power_limit_watts: Amount | None
     window_seconds: PositiveSeconds | None
