@@ -132,6 +132,13 @@ def make_cpu_use(window_seconds: float = 0.3, **overrides: Any) -> CpuUse:
         "num_throttled_periods": 0,
         "throttled_seconds": 0.0,
         "energy_joules": None,
+        "num_affinity_cores": 2,
+        "num_affinity_physical_cores": 2,
+        "affinity_other_cores": 0.0,
+        "num_sibling_cores": 0,
+        "sibling_busy_cores": 0.0,
+        "pressure_share": 0.0,
+        "machine_pressure_share": 0.0,
     }
     return CpuUse(**(fields | overrides))
 
@@ -144,6 +151,9 @@ def make_gpu_use(**overrides: Any) -> GpuUse:
         "memory_used_before_bytes": 2**20,
         "memory_used_peak_bytes": 2**30,
         "foreign_processes": (),
+        "processes_visible": True,
+        "foreign_processes_after": (),
+        "foreign_memory_after_bytes": 2**20,
         "max_sm_clock_mhz": 1590,
         "power_limit_watts": 70.0,
         "default_power_limit_watts": 70.0,

@@ -98,6 +98,7 @@ class FakeNvml:
 
     def _nvmlDeviceGetMemoryInfo_v2(self, handle: Any, memory: Any) -> None:
         memory.total, memory.used, memory.reserved = 15_360 * MIB, self.memory_used_bytes, 450 * MIB
+        memory.free = memory.total - memory.used - memory.reserved
 
     def _nvmlDeviceGetMaxClockInfo(self, handle: Any, kind: Any, clock: Any) -> None:
         clock.value = {pynvml.NVML_CLOCK_SM: 1590}[kind.value]

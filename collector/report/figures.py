@@ -63,7 +63,8 @@ def _show_roofline(measured: pd.DataFrame) -> FigureGroup:
     return FigureGroup(
         question="How near does it come to what the device can do?",
         caption="Dot: achieved FLOP/s over the device's peak. Diamond: the shortest time that its arithmetic and its "
-        "memory allow over the median step. The colour says which of the two sets that time. Log scale.",
+        "memory allow over the median step. The colour says which of the two sets that time. Log scale. Operations are "
+        "counted as direct convolutions: Winograd's need fewer, so that more than 100 % can be right.",
         figures=tuple(_draw_roofline(rows.head(MAX_ROWS), title) for title, rows in panels),
         omitted=count_omitted(len(measured), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "cells"),
     )

@@ -5,7 +5,9 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.facts import count_things
 from collector.results.collection import Collection
+from collector.results.host_peaks import HostDrift
 from collector.tables.environments import describe_environment
+from collector.units import choose_rate_unit, format_number
 
 
 def list_warnings(analysis: Analysis) -> list[str]:
@@ -22,7 +24,19 @@ def list_warnings(analysis: Analysis) -> list[str]:
         (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
     ]
     counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]
-    return [*_list_mixed_cells(collection, measured), *counted]
+    return [*_list_mixed_cells(collection, measured), *map(_describe_drift, collection.host_drifts), *counted]
+
+
+def _describe_drift(drift: HostDrift) -> str:
+    """Say that the speed of a host changed while the run was measured."""
+    host, low, high = drift.host, drift.low_flops_per_second, drift.high_flops_per_second
+    unit = choose_rate_unit([high])
+    rates = f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label}"
+    return (
+        f"Matrix products of {drift.framework} on {host.hostname} ({host.precision}, {host.num_threads} threads) ran "
+        f"at {rates} in {drift.num_results} results, {high / low - 1:.0%} apart".replace("%", " %")
+        + ": shares refer to the host's highest figure of the run."
+    )
 
 
 def _list_mixed_cells(collection: Collection, measured: pd.DataFrame) -> list[str]:

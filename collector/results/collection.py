@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.schema import Environment, Run
+from collector.results.host_peaks import HostDrift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,3 +28,5 @@ class Collection:
     environments: dict[str, Environment]
     """`environment_id` to the first environment seen that has it."""
     skipped: tuple[SkippedDocument, ...]
+    host_drifts: tuple[HostDrift, ...] = ()
+    """The hosts whose matrix products differ between the results: the shares of CPU cells refer to the highest."""

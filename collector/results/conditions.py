@@ -15,6 +15,7 @@ Row = dict[str, Any]
 VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str", "notes": "str"}
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
+    "least_flops_per_step": "Int64",
     "min_bytes_per_step": "Int64",
     "peak_source": "str",
     "bound": "str",
@@ -23,6 +24,10 @@ CPU_COLUMNS = {
     "cpu_own_cores": "float64",
     "cpu_other_cores": "float64",
     "num_machine_cores": "Int64",
+    "cpu_affinity_cores": "Int64",
+    "cpu_affinity_other_cores": "float64",
+    "cpu_sibling_busy_cores": "float64",
+    "cpu_pressure_share": "float64",
     "cpu_throttled_share": "float64",
     "cpu_throttled_seconds": "float64",
     "cpu_energy_per_sample_joules": "float64",
@@ -86,6 +91,10 @@ def _describe_cpu(use: CpuUse, num_samples: int) -> Row:
         "cpu_own_cores": use.own_cores,
         "cpu_other_cores": use.other_cores,
         "num_machine_cores": use.num_machine_cores,
+        "cpu_affinity_cores": use.num_affinity_cores,
+        "cpu_affinity_other_cores": use.affinity_other_cores,
+        "cpu_sibling_busy_cores": use.sibling_busy_cores,
+        "cpu_pressure_share": use.pressure_share,
         "cpu_throttled_share": _divide(use.num_throttled_periods, use.num_periods),
         "cpu_throttled_seconds": use.throttled_seconds,
         "cpu_energy_per_sample_joules": _divide(use.energy_joules, num_samples),
@@ -110,7 +119,7 @@ def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
         "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
         "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
         "gpu_throttle_reasons": _describe_throttling(gpus) or None,
-        "num_foreign_processes": sum(len(gpu.foreign_processes) for gpu in gpus),
+        "num_foreign_processes": _count_foreign_processes(gpus),
     }
 
 
@@ -126,6 +135,17 @@ def _describe_profile(profile: DeviceProfile) -> Row:
         "profiled_step_seconds": median(profile.step_seconds[1:] or profile.step_seconds),
         "profiled_busy_share": profile.profiled_busy_share,
     }
+
+
+def _count_foreign_processes(gpus: Sequence[GpuUse]) -> int | None:
+    """Return the processes of others that were seen; None where there are none and they cannot be seen."""
+    pids = {
+        (gpu.uuid, process.pid)
+        for gpu in gpus
+        for process in (*(gpu.foreign_processes or ()), *(gpu.foreign_processes_after or ()))
+    }
+    hidden = any(gpu.foreign_processes is None or gpu.processes_visible is False for gpu in gpus)
+    return None if hidden and not pids else len(pids)
 
 
 def _describe_throttling(gpus: Sequence[GpuUse]) -> str:

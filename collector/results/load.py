@@ -11,6 +11,7 @@ from bench.schema import Environment, InvalidDocumentError, PlannedCell, Result,
 from bench.store import KeyMissing, ResultKey, Store, parse_result_key, results_prefix, run_key
 from collector.results.collection import Collection, SkippedDocument
 from collector.results.frames import tabulate_results, tabulate_samples
+from collector.results.host_peaks import HostPeaks
 from collector.results.identity import identify_environment
 
 __all__ = ["Collection", "SkippedDocument", "load_run", "load_runs"]
@@ -29,6 +30,8 @@ def load_run(store: Store, run_id: str) -> Collection:
         ]
         for planned in run.cells
     }
+    host_peaks = HostPeaks(attempts)
+    attempts = host_peaks.relate(attempts)
     counted = [found[0] for repeats in attempts.values() for found in repeats if found]
     return Collection(
         run=run,
@@ -36,6 +39,7 @@ def load_run(store: Store, run_id: str) -> Collection:
         samples=tabulate_samples(counted),
         environments=_collect_environments(counted),
         skipped=tuple(skipped),
+        host_drifts=host_peaks.list_drifts(),
     )
 
 

@@ -24,5 +24,8 @@ def make_roofline_table(analysis: Analysis) -> Table | None:
         text_column("peak from", "peak_source"),
     ]
     return make_table(
-        "Roofline: the arithmetic of a step, and how near it came to what the device can do", columns, rows
+        "Roofline: the arithmetic of a step, counted as direct convolutions, and how near it came to what the device "
+        "can do; with Winograd's more than 100 % can be right",
+        columns,
+        rows,
     )

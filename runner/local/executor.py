@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +43,8 @@ class LocalExecutor:
     observer: Observer
     memory_limit_bytes: int | None = None
     """Memory that each measuring process may take before it is killed; None for no limit."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of every measuring process, beside this process's and those of its order."""
 
     def measure_repeats(self, repeats: Sequence[Repeat]) -> None:
         """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted."""
@@ -66,7 +68,7 @@ class LocalExecutor:
         try:
             end: ProcessEnd | ProcessNotStarted = run_process(
                 [str(self.interpreters[order.cell.framework]), "-m", "bench"],
-                variables=_make_variables(order),
+                variables=_make_variables(order, self.variables),
                 timeout_seconds=repeat.planned.timeout_seconds,
                 on_tick=self.observer.tick,
                 keep_open=[self.lock],
@@ -129,8 +131,8 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=end.tail)
 
 
-def _make_variables(order: Order) -> dict[str, str]:
-    """Return the variables of the measuring process: this process's, the order, and `bench` first on the path."""
+def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a measuring process: this one's, those `added`, the order, `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = [str(ROOT / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     python = {
@@ -138,4 +140,4 @@ def _make_variables(order: Order) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
         "PYTHONUNBUFFERED": "1",
     }
-    return inherited | order.to_variables() | python
+    return inherited | dict(added) | order.to_variables() | python

@@ -1,13 +1,24 @@
-"""Search the largest batch size that fits: by doubling, then by bisection of the interval that is left."""
+"""Search the largest batch size that fits: around the prediction from smaller ones, then by bisection.
+
+Without a prediction, because the memory of a batch is not known or does not grow, by doubling.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isqrt
 from typing import Literal
 
 from bench.schema import Document
+from runner.probe.prediction import Footprint, predict_limit
 
 TrialOutcome = Literal["fits", "out-of-memory", "time-limit", "failure"]
 StopReason = Literal["found", "max-batch-size", "time-limit", "failure"]
+
+# The second batch, in units, from whose memory and the first's the line is drawn: two are too near for a slope.
+SECOND_UNITS = 4
+# A line that reaches further than this many times its largest batch is first made longer, by half of the way; where
+# that does not fit, by the middle of what is left in the logarithm.
+MAX_REACH = 16
 
 
 class Trial(Document):
@@ -20,6 +31,10 @@ class Trial(Document):
     """How long the trial took, starting the framework included."""
     peak_bytes: int | None = None
     """Peak memory where the batch fits: of the framework's allocator on a GPU, of the process on a CPU."""
+    needed_bytes: int | None = None
+    """The part of it that the batch needed: on a GPU without what the allocator kept unused."""
+    available_bytes: int | None = None
+    """What the batch could have taken at most: on a GPU what the process held and what was still free."""
     bytes_requested: int | None = None
     """The size of the allocation that failed, where the framework says it."""
     message: str = ""
@@ -47,33 +62,87 @@ def search_largest_batch(
     search, and so does `is_time_up`, which is called before each trial.
     """
     trials: list[Trial] = []
-    fitting, failing = 0, None  # in multiples
+    bracket = Bracket(bound=max_batch_size // multiple)
     stop_reason: StopReason | None = None
     while stop_reason is None:
-        chosen = _choose_next(fitting, failing, max_batch_size // multiple)
+        chosen = bracket.choose_next()
         if chosen is None:
-            stop_reason = "max-batch-size" if failing is None else "found"
+            stop_reason = "max-batch-size" if bracket.failing is None else "found"
         elif is_time_up():
             stop_reason = "time-limit"
         else:
             trials.append(try_batch(chosen * multiple))
             match trials[-1].outcome:
                 case "fits":
-                    fitting = chosen
+                    bracket.note_fit(chosen, trials[-1])
                 case "out-of-memory":
-                    failing = chosen
+                    bracket.failing = chosen
                 case "time-limit" | "failure" as outcome:
                     stop_reason = outcome
     return BatchSearch(
         trials=tuple(trials),
         stop_reason=stop_reason,
-        largest_batch_size=fitting * multiple or None,
-        smallest_failing_batch_size=None if failing is None else failing * multiple,
+        largest_batch_size=bracket.fitting * multiple or None,
+        smallest_failing_batch_size=None if bracket.failing is None else bracket.failing * multiple,
     )
 
 
-def _choose_next(fitting: int, failing: int | None, bound: int) -> int | None:
-    """Return the next number to try above `fitting` and below `failing`; None if there is none between them."""
-    if failing is None:
-        return None if fitting >= bound else min(max(1, 2 * fitting), bound)
-    return (fitting + failing) // 2 if failing - fitting > 1 else None
+@dataclass(kw_only=True)
+class Bracket:
+    """Where the limit lies, in multiples of the smallest batch, and where to look next."""
+
+    bound: int
+    """The largest that is tried."""
+    fitting: int = 0
+    failing: int | None = None
+    footprints: list[Footprint] = field(default_factory=list)
+    step: int = 0
+    """How far beyond what is known to look at the least; 1 after the first prediction, then doubled each time."""
+
+    def note_fit(self, chosen: int, trial: Trial) -> None:
+        """Take in that `chosen` fits."""
+        self.fitting = chosen
+        if trial.needed_bytes is not None and trial.available_bytes is not None:
+            footprint = Footprint(
+                num_units=chosen, needed_bytes=trial.needed_bytes, available_bytes=trial.available_bytes
+            )
+            self.footprints.append(footprint)
+
+    def choose_next(self) -> int | None:
+        """Return the next number to try, between what fits and what does not; None if there is none between them."""
+        predicted = predict_limit(self.footprints)
+        if self.failing is None:
+            return None if self.fitting >= self.bound else min(self._choose_above(predicted), self.bound)
+        if self.failing - self.fitting <= 1:
+            return None
+        return self._choose_between(predicted, self.failing)
+
+    def _choose_above(self, predicted: int | None) -> int:
+        """Return the next number where none failed yet."""
+        if self.fitting == 0:
+            return 1
+        if predicted is None:
+            return SECOND_UNITS if self.fitting == 1 and self.footprints else 2 * self.fitting
+        if min(predicted, self.bound) > MAX_REACH * self.fitting:
+            return min(predicted, self.bound) // 2
+        return max(predicted, self.fitting + self._take_step())
+
+    def _choose_between(self, predicted: int | None, failing: int) -> int:
+        """Return the next number below `failing`: near the prediction in steps that double, at last in the middle.
+
+        So the interval is left after at most about twice as many trials as a bisection takes.
+        """
+        is_wide = failing > MAX_REACH * self.fitting
+        if is_wide and (predicted is None or predicted >= failing):  # the line was too short
+            return max(self.fitting + 1, isqrt(self.fitting * failing))
+        step = self._take_step()
+        if predicted is None or 2 * step >= failing - self.fitting:
+            return (self.fitting + failing) // 2
+        if predicted >= failing:
+            return failing - step
+        return max(predicted, self.fitting + step)
+
+    def _take_step(self) -> int:
+        step = max(1, self.step)
+        self.step = max(1, 2 * self.step)
+        return step

@@ -40,7 +40,9 @@ def _describe_search(search: Probe) -> str:
     place = search.gpu_name or "the CPU"
     name = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
     bounds = f"up to batch {search.max_batch_size:,} and {search.time_limit_seconds:,.0f} s"
-    return f"probing {name} on {place}: {bounds}"
+    # TensorFlow has no cache that other processes can use.
+    is_kept = cell.mode == "compiled" and cell.framework != "tensorflow"
+    return f"probing {name} on {place}: {bounds}{', trials share a cache of compiled kernels' if is_kept else ''}"
 
 
 def describe_trial(trial: Trial) -> Text:
@@ -75,6 +77,12 @@ def describe_report(report: ProbeReport) -> str:
             return f"not even a batch of {failing:,} fits{within}"
         case "max-batch-size":
             return f"{known}; this is the upper bound, raise --max-batch-size to look further"
+        case "time-limit" if report.tries and report.tries[-1].outcome == "time-limit":
+            tried = f"{report.tries[-1].batch_size:,}"
+            return (
+                f"the time was up before batch {tried} had ended, which says nothing about its memory: {known}; raise "
+                "--time-limit to look further"
+            )
         case "time-limit":
             return f"the time is up: {known}; raise --time-limit to look further"
         case "failure":

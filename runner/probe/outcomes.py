@@ -35,3 +35,25 @@ def read_peak_bytes(result: Result) -> int | None:
         return memory.peak_rss_bytes
     reserved = memory.peak_memory_reserved_bytes
     return memory.peak_memory_allocated_bytes if reserved is None else reserved
+
+
+def read_needed_bytes(result: Result) -> int | None:
+    """Return the memory that the batch needed: on a GPU what was allocated, on a CPU what the process took."""
+    memory = result.memory
+    if memory is None:
+        return None
+    return memory.peak_rss_bytes if result.cell.device == "cpu" else memory.peak_memory_allocated_bytes
+
+
+def read_obtainable_bytes(result: Result, memory_limit_bytes: int | None) -> int | None:
+    """Return what the batch could have taken at most: on a CPU the limit, on a GPU what the process held and was free.
+
+    Of several GPUs the one with the least free memory counts.
+    """
+    if result.cell.device == "cpu":
+        return memory_limit_bytes
+    free = [use.memory_free_after_bytes for use in result.gpu_use]
+    held = read_peak_bytes(result)
+    if held is None or not free or None in free:
+        return None
+    return held + min(number for number in free if number is not None)

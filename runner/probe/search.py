@@ -1,5 +1,6 @@
 """Find the largest batch of a cell that fits into memory on this machine; each batch is tried in a fresh process."""
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -12,11 +13,24 @@ from runner.local.executor import LocalExecutor
 from runner.local.memory import read_available_bytes
 from runner.matrix.plan import Repeat
 from runner.probe.batch_search import BatchSearch, StopReason, Trial, search_largest_batch
-from runner.probe.outcomes import name_outcome, read_peak_bytes
+from runner.probe.outcomes import name_outcome, read_needed_bytes, read_obtainable_bytes, read_peak_bytes
 
 # The rest is for the libraries' code, which the limit does not count, for what a process takes between two checks, and
 # for other programs on the machine.
 CPU_MEMORY_SHARE = 0.9
+
+
+# Where PyTorch (TorchInductor and Triton) and JAX keep what they have compiled, for the processes that come after.
+COMPILATION_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+}
+
+
+def make_cache_variables(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of compilation caches in `folder` that all trials share; one that is `given` is left."""
+    return {name: str(folder / part) for name, part in COMPILATION_CACHES.items() if name not in given}
 
 
 class ProbeReport(Document):
@@ -74,6 +88,7 @@ class Probe:
                 lock=lock,
                 observer=_SilentObserver(),
                 memory_limit_bytes=limit_bytes,
+                variables=make_cache_variables(Path(folder), os.environ),
             )
             found = self._search_with(executor, on_start, on_finish)
         return ProbeReport(
@@ -135,6 +150,8 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
         outcome=outcome,
         seconds=time.monotonic() - start,
         peak_bytes=read_peak_bytes(result) if outcome == "fits" else None,
+        needed_bytes=read_needed_bytes(result) if outcome == "fits" else None,
+        available_bytes=read_obtainable_bytes(result, executor.memory_limit_bytes) if outcome == "fits" else None,
         bytes_requested=error.bytes_requested if error and outcome == "out-of-memory" else None,
         message=error.message if error else "",
     )

@@ -97,11 +97,13 @@ class Attempt:
         workload = self._build(framework)
         environment = self._environment
         assert environment is not None
+        self._observer.measure_host_before(framework)
         self._phases, samples, cpu_use = measure(
             workload, cell, self._phases, self._recorder, self._observer.watch_window
         )
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
+        self._observer.look_for_neighbours()
         self._observer.sample_gpus(workload)
         device_profile = self._observer.profile_steps(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
@@ -115,6 +117,7 @@ class Attempt:
             cpu_use=cpu_use,
             gpu_use=self._observer.gpu_use,
             roofline=roofline,
+            host_peak=self._observer.host_peak,
         )
         return Measured(
             samples=samples,
@@ -203,6 +206,7 @@ class Attempt:
             gpu_use=self._observer.gpu_use,
             device_profile=measured.device_profile if measured else None,
             roofline=measured.roofline if measured else None,
+            host_peak=self._observer.host_peak,
             validity=measured.validity if measured else None,
             probe_failures=tuple(self._observer.failures),
             environment=self._environment,

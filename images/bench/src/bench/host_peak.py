@@ -1,71 +1,71 @@
-"""Measures the peak rate of this host's CPUs with a framework's matrix product, once per boot.
+"""Finds the peak rate of this host's CPUs for a cell: calculated, and measured with the framework's matrix product.
 
-The figure is kept in a small file, so that every cell of a run is compared with the same one: the best of all
-frameworks on this host with as many threads in this precision. Bandwidth is not measured: a CPU's roofline is that of
-arithmetic alone.
+The product is measured in the cell's own process before and after its timed window. Which figure a run's shares refer
+to is for the collector to say, which sees all results of the host. Bandwidth is not measured: a CPU's roofline is that
+of arithmetic alone.
 """
 
-import json
-import os
-import tempfile
+import gc
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from time import perf_counter
 
 from bench.harness import Workload, run_steps
 from bench.peaks import Peaks
-from bench.probes.cpu import read_cpu_model
+from bench.probes.cpu_peak import calculate_peak
 from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell
+from bench.schema import Cell, HostPeak
 from bench.validity.neighbours import is_short_of_cores
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.
 SIZES = (512, 1024, 2048, 4096)
 # Products of each size: the fastest counts, and a busy machine leaves room for one now and then.
 SECONDS_PER_SIZE = 0.25
 MIN_PRODUCTS = 3
-# Measurements in a row while the cell remains faster than the peak, or others disturb them.
-MAX_MEASUREMENTS = 3
+# Measurements in a row while others disturb them.
+MAX_MEASUREMENTS = 2
 
 BuildWorkload = Callable[[Cell], Workload]
 
 
-def find_host_peaks(cell: Cell, num_threads: int, achieved_flops_per_second: float, build: BuildWorkload) -> Peaks:
-    """Return the peak of this host for `cell`; measures it where this framework has not, or where `cell` surpassed it.
+def make_host_peak(cell: Cell, num_threads: int, *, before: float | None, after: float | None) -> HostPeak:
+    """Return the figures that the peak for `cell` is the largest of; `before` and `after` the window in FLOP/s."""
+    theory = calculate_peak(cell.precision, num_threads)
+    return HostPeak(
+        framework=cell.framework,
+        num_threads=num_threads,
+        num_cores=theory.num_cores,
+        flops_per_cycle=theory.flops_per_cycle,
+        clock_hertz=theory.clock_hertz,
+        theoretical_flops_per_second=theory.flops_per_second,
+        before_flops_per_second=before,
+        after_flops_per_second=after,
+    )
 
-    A figure taken while others kept the threads from their cores is too low, and counts nowhere. Without any other the
-    peak is not known.
-    """
-    path = locate_cache()
-    host = "/".join((_read_boot_id(), read_cpu_model(), f"{num_threads} threads", cell.precision))
-    known = read_cache(path)
-    peaks = known.setdefault(host, {})
-    for _ in range(MAX_MEASUREMENTS):
-        if cell.framework in peaks and max(peaks.values()) >= achieved_flops_per_second:
-            break
-        rate = measure_undisturbed(cell, num_threads, build)
-        if rate is None:
-            continue
-        peaks[cell.framework] = max(peaks.get(cell.framework, 0.0), rate)
-        with suppress(OSError):  # nowhere to write, as in some containers: every cell measures for itself
-            write_cache(path, known)
-    if not peaks:
-        source = "not measured: other processes kept the cores busy"
-        return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source=source)
-    framework = max(peaks, key=peaks.__getitem__)
-    source = f"measured: the fastest matrix product on this host, {num_threads} threads, in {framework}"
-    return Peaks(flops_per_second=peaks[framework], bytes_per_second=None, cache_bytes=0, source=source)
+
+def find_host_peaks(host: HostPeak) -> Peaks:
+    """Return the largest of the figures as the peak, with its source in words."""
+    measured = max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
+    if host.flops_per_second is None:
+        source = "neither calculated nor measured"
+    elif host.flops_per_second == measured:
+        source = f"measured: the fastest matrix product in {host.framework}, {host.num_threads} threads"
+    else:
+        source = (
+            f"calculated: {host.num_cores} cores x {host.flops_per_cycle} operations x "
+            f"{(host.clock_hertz or 0) / 1e9:.2f} GHz"
+        )
+    return Peaks(flops_per_second=host.flops_per_second, bytes_per_second=None, cache_bytes=0, source=source)
 
 
 def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:
     """Return the rate of `measure_matrix_product`; None if other processes kept the threads from their cores."""
-    counters = read_cpu_counters()
-    rate = measure_matrix_product(cell, build)
-    use = compare_cpu_counters(counters, read_cpu_counters())
-    return None if is_short_of_cores(use, num_threads) else rate
+    for _ in range(MAX_MEASUREMENTS):
+        counters = read_cpu_counters()
+        rate = measure_matrix_product(cell, build)
+        if not is_short_of_cores(compare_cpu_counters(counters, read_cpu_counters()), num_threads):
+            return rate
+    return None
 
 
 def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
@@ -73,36 +73,11 @@ def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
     best = 0.0
     for size in SIZES:
         step_seconds = _time_product(build(_make_product_cell(cell, size)))
+        gc.collect()  # Keras's models are cycles, which keep their matrices
         best = max(best, 2 * size**3 / step_seconds)
         if 8 * step_seconds > SECONDS_PER_SIZE:  # what one product of the next size takes
             break
     return best
-
-
-def locate_cache() -> Path:
-    """Return the file of measured peaks: in the user's cache, or with the temporary files where there is no home."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    folder = Path(cache) if cache else Path(os.path.expanduser("~/.cache"))
-    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
-        folder = Path(tempfile.gettempdir())
-    return folder / "benchmatrix" / "host-peaks.json"
-
-
-def read_cache(path: Path) -> dict[str, dict[str, float]]:
-    """Return the kept peaks, by host and framework; none where the file is missing or damaged."""
-    try:
-        known = json.loads(path.read_text())
-        return {str(host): {str(name): float(rate) for name, rate in rates.items()} for host, rates in known.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}
-
-
-def write_cache(path: Path, known: dict[str, dict[str, float]]) -> None:
-    """Keep the peaks; a reader finds the old file or the new one, never half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        json.dump(known, file, indent=1)
-    Path(file.name).replace(path)
 
 
 def _make_product_cell(cell: Cell, size: int) -> Cell:
@@ -129,7 +104,3 @@ def _time_product(workload: Workload) -> float:
         times.append(end - start)
         start = end
     return min(times)
-
-
-def _read_boot_id() -> str:
-    return BOOT_ID.read_text().strip() if BOOT_ID.exists() else "unknown boot"

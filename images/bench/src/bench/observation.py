@@ -11,14 +11,15 @@ from typing import TypeVar
 from bench.device_profile import profile_steps
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
-from bench.host_peak import find_host_peaks
-from bench.models.flops import count_step_cost
+from bench.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
 from bench.peaks import Peaks, find_gpu_peaks
+from bench.probes.cpu_use import list_own_pids
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
+from bench.probes.gpu_neighbours import look_for_neighbours
 from bench.probes.gpu_window import WindowWatch
-from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes
+from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.roofline import make_roofline
-from bench.schema import Cell, DeviceProfile, Environment, GpuUse, Memory, Roofline, Samples
+from bench.schema import Cell, DeviceProfile, Environment, GpuUse, HostPeak, Memory, Roofline, Samples
 
 T = TypeVar("T")
 
@@ -30,6 +31,10 @@ class Observer:
         self._cell = cell
         self._num_threads = num_threads
         self._idle_watch: IdleWatch | None = None
+        self._host_rate_before: float | None = None
+        self._peak_rss_before_bytes = 0
+        self.host_peak: HostPeak | None = None
+        """Of a CPU cell, once its roofline was made."""
         self.gpu_use: tuple[GpuUse, ...] = ()
         self.failures: list[str] = []
         """One line for each probe that failed."""
@@ -47,6 +52,14 @@ class Observer:
         if watch is not None:
             self.gpu_use = self.try_probe("idle power", watch.end, self.gpu_use)
 
+    def measure_host_before(self, framework: Framework) -> None:
+        """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
+        if not self._measures_host:
+            return
+        self._peak_rss_before_bytes = read_peak_rss_bytes()
+        self._host_rate_before = self._measure_host(framework, "matrix product before the window")
+        self.try_probe("peak memory without the matrix product", reset_peak_rss, None)
+
     @contextmanager
     def watch_window(self) -> Iterator[None]:
         """Read the GPUs' clocks and counters before and after the body, which is the timed window."""
@@ -62,11 +75,19 @@ class Observer:
         unknown: tuple[int | None, int | None] = (None, None)
         allocated, reserved = self.try_probe("peak memory of the GPU", framework.read_peak_memory, unknown)
         return Memory(
-            peak_rss_bytes=read_peak_rss_bytes(),
+            peak_rss_bytes=max(self._peak_rss_before_bytes, read_peak_rss_bytes()),
             peak_cgroup_bytes=self.try_probe("peak memory of the cgroup", read_peak_cgroup_bytes, None),
             peak_memory_allocated_bytes=allocated,
             peak_memory_reserved_bytes=reserved,
         )
+
+    def look_for_neighbours(self) -> None:
+        """Look who else uses the cell's GPUs, after the window and while this process still holds them."""
+        baselines = self.gpu_use
+        if baselines:
+            self.gpu_use = self.try_probe(
+                "neighbours on the GPU", lambda: look_for_neighbours(baselines, list_own_pids()), baselines
+            )
 
     def sample_gpus(self, workload: Workload) -> None:
         """Run the sampling pass: steps as in the timed window, while the GPUs' counters are read."""
@@ -94,9 +115,9 @@ class Observer:
         )
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
-        """Return the roofline of the median step. On a CPU this may measure the host's peak: all else must be over."""
+        """Return the roofline of the median step. On a CPU this measures the host's peak: all else must be over."""
         step_seconds = median(samples.step_seconds)
-        peaks = self._find_peaks(framework, environment, step_seconds)
+        peaks = self._find_peaks(framework, environment)
         return self.try_probe("roofline", lambda: make_roofline(self._cell, step_seconds, peaks), None)
 
     def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:
@@ -108,17 +129,26 @@ class Observer:
             self.failures.append(f"{name}: {type(error).__name__}: {text[0]}"[:500])
             return fallback
 
-    def _find_peaks(self, framework: Framework, environment: Environment, step_seconds: float) -> Peaks:
+    def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:
         cell = self._cell
         if cell.device == "gpu":
             return find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
-        unknown = Peaks(
-            flops_per_second=None, bytes_per_second=None, cache_bytes=0, source="the host's peak was not measured"
-        )
-        return self.try_probe(
+        after = self._measure_host(framework, "matrix product after the window") if self._measures_host else None
+        self.host_peak = self.try_probe(
             "peak of the host",
-            lambda: find_host_peaks(
-                cell, self._num_threads, count_step_cost(cell).flops / step_seconds, framework.build_workload
-            ),
-            unknown,
+            lambda: make_host_peak(cell, self._num_threads, before=self._host_rate_before, after=after),
+            None,
+        )
+        if self.host_peak is None:
+            return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source="could not be read")
+        return find_host_peaks(self.host_peak)
+
+    @property
+    def _measures_host(self) -> bool:
+        """Whether the cell runs on a CPU and wants to be observed beyond its counters."""
+        return self._cell.device == "cpu" and self._cell.sampling_seconds > 0
+
+    def _measure_host(self, framework: Framework, name: str) -> float | None:
+        return self.try_probe(
+            name, lambda: measure_undisturbed(self._cell, self._num_threads, framework.build_workload), None
         )

@@ -13,7 +13,7 @@ from bench.validity.neighbours import MAX_FOREIGN_BYTES
 
 # What importing the largest framework and building a small model takes.
 MIN_MEMORY_BYTES = 1024**3
-# Caches of compiled kernels and of the host's peak.
+# Caches of compiled kernels.
 MIN_DISK_BYTES = 64 * 1024**2
 
 
@@ -60,7 +60,7 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str]]:
 
 def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:
     for gpu in gpus:
-        used, processes = gpu.memory_used_before_bytes or 0, len(gpu.foreign_processes)
+        used, processes = gpu.memory_used_before_bytes or 0, len(gpu.foreign_processes or ())
         if processes or used > MAX_FOREIGN_BYTES:
             raise DeviceInUseError(
                 f"{cell.slug} is not measured here: GPU {gpu.uuid} is in use by others, {processes} processes seen, "

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from bench.probes.core_use import CoreCounters
 from bench.probes.cpu import find_quota_group
 from bench.probes.cpu_use import (
     CpuCounters,
     PackageEnergy,
     QuotaCounters,
     compare_cpu_counters,
+    list_own_pids,
     read_cpu_counters,
     read_machine_seconds,
     read_own_seconds,
@@ -202,3 +204,55 @@ def test_a_counter_that_starts_anew_within_the_window_is_taken_on() -> None:
     after = replace(BEFORE, seconds=101.0, packages=make(2_000_000, 5_000_000))
     # 3 J of the first socket from 9 to 10 and on to 2, 4 J of the second.
     assert compare_cpu_counters(replace(BEFORE, packages=make(9_000_000, 1_000_000)), after).energy_joules == 7.0
+
+
+# The process's own cores
+
+
+def make_cores(busy: float, sibling_busy: float | None, affinity: tuple[int, ...] = (0, 1)) -> CoreCounters:
+    siblings = None if sibling_busy is None else frozenset({2, 3})
+    return CoreCounters(
+        affinity=frozenset(affinity),
+        busy_seconds=busy,
+        siblings=siblings,
+        num_physical_cores=None if siblings is None else 2,
+        sibling_busy_seconds=sibling_busy,
+    )
+
+
+def test_others_on_the_affinity_are_what_is_busy_there_less_the_process_itself() -> None:
+    before = replace(BEFORE, cores=make_cores(100.0, 50.0))
+    after = replace(BEFORE, seconds=104.0, own_seconds=16.0, busy_seconds=1024.0, cores=make_cores(108.0, 52.0))
+    use = compare_cpu_counters(before, after)
+    # 24 s of the machine, 8 s of the two CPUs, 6 s of them its own; 2 s of the hyperthreads beside.
+    assert (use.other_cores, use.affinity_other_cores, use.sibling_busy_cores) == (4.5, 0.5, 0.5)
+    assert (use.num_affinity_cores, use.num_affinity_physical_cores, use.num_sibling_cores) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("later", [None, make_cores(108.0, 52.0, affinity=(0, 1, 2))])
+def test_cores_that_changed_meanwhile_say_nothing(later: CoreCounters | None) -> None:
+    after = replace(BEFORE, seconds=104.0, cores=later)
+    use = compare_cpu_counters(replace(BEFORE, cores=make_cores(100.0, 50.0)), after)
+    assert (use.num_affinity_cores, use.affinity_other_cores, use.sibling_busy_cores) == (None, None, None)
+
+
+def test_hyperthreads_that_are_not_shown_are_not_known() -> None:
+    after = replace(BEFORE, seconds=104.0, cores=make_cores(104.0, None))
+    use = compare_cpu_counters(replace(BEFORE, cores=make_cores(100.0, None)), after)
+    assert (use.affinity_other_cores, use.num_sibling_cores, use.sibling_busy_cores) == (1.0, None, None)
+
+
+def test_the_pressure_of_the_window_is_a_share_of_it() -> None:
+    before = replace(BEFORE, pressure_seconds=1.0, machine_pressure_seconds=7.0)
+    after = replace(BEFORE, seconds=104.0, pressure_seconds=2.0, machine_pressure_seconds=9.0)
+    use = compare_cpu_counters(before, after)
+    assert (use.pressure_share, use.machine_pressure_share) == (0.25, 0.5)
+    assert compare_cpu_counters(before, replace(BEFORE, seconds=104.0)).pressure_share is None
+
+
+def test_this_process_and_its_children_are_its_own() -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with subprocess.Popen(command) as child:
+        assert {os.getpid(), child.pid} <= list_own_pids()
+        assert os.getppid() not in list_own_pids()
+        child.kill()

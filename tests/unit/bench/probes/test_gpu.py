@@ -121,7 +121,7 @@ def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
         use.max_sm_clock_mhz,
         use.memory_used_before_bytes,
         use.foreign_processes,
-    ) == (None, None, None, None, ())
+    ) == (None, None, None, None, None)
     assert (
         use.sm_clock_mhz,
         use.temperature_celsius,

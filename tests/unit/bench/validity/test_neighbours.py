@@ -15,9 +15,16 @@ def test_a_foreign_process_on_a_gpu_contaminates() -> None:
     assert validity.reasons[0].message.endswith("was computing for others before the start (process 17)")
 
 
+def test_a_foreign_process_that_came_later_contaminates() -> None:
+    foreign = make_gpu_use(foreign_processes_after=(ForeignProcess(pid=17, memory_bytes=None),))
+    (reason,) = judge_validity(make_gpu_inputs(gpu_use=(foreign,))).reasons
+    assert reason.message.endswith("was computing for others after the window (process 17)")
+
+
+@pytest.mark.parametrize("field", ["memory_used_before_bytes", "foreign_memory_after_bytes"])
 @pytest.mark.parametrize(("mebibytes", "expected"), [(100, []), (101, ["contaminated"])])
-def test_memory_in_use_before_the_start_contaminates(mebibytes: int, expected: list[Verdict]) -> None:
-    gpu = make_gpu_use(memory_used_before_bytes=mebibytes * 2**20)
+def test_memory_of_others_contaminates(field: str, mebibytes: int, expected: list[Verdict]) -> None:
+    gpu = make_gpu_use(**{field: mebibytes * 2**20})
     assert list_verdicts(make_gpu_inputs(gpu_use=(gpu,))) == expected
 
 
@@ -35,8 +42,45 @@ def test_memory_in_use_before_the_start_contaminates(mebibytes: int, expected: l
 def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
     num_threads: int, num_cores: int, other_cores: float, expected: list[Verdict]
 ) -> None:
-    use = make_cpu_use(1.0, num_machine_cores=num_cores, other_cores=other_cores)
-    assert list_verdicts(make_inputs(cpu_use=use, num_threads=num_threads)) == expected
+    for use in (
+        make_cpu_use(1.0, num_affinity_cores=num_cores, affinity_other_cores=other_cores),
+        make_cpu_use(1.0, affinity_other_cores=None, num_machine_cores=num_cores, other_cores=other_cores),
+    ):
+        assert list_verdicts(make_inputs(cpu_use=use, num_threads=num_threads)) == expected
+
+
+@pytest.mark.parametrize(
+    ("affinity_other_cores", "sibling_busy_cores", "expected"),
+    [
+        (0.0, 0.0, []),  # the neighbour keeps to the other 56 cores of 64
+        (4.0, 0.0, ["contaminated"]),  # it shares half of the cell's own: before, 8 + 4 of 64 cores looked like room
+        (0.0, 0.7, []),
+        (0.0, 0.9, ["contaminated"]),  # it is on the hyperthreads of the cell's cores
+    ],
+)
+def test_of_a_cell_with_cores_of_its_own_only_these_and_their_hyperthreads_count(
+    affinity_other_cores: float, sibling_busy_cores: float, expected: list[Verdict]
+) -> None:
+    use = make_cpu_use(
+        1.0,
+        own_cores=8.0,
+        num_machine_cores=64,
+        other_cores=56.0 if not affinity_other_cores + sibling_busy_cores else 4.0,
+        num_affinity_cores=8,
+        num_affinity_physical_cores=8,
+        affinity_other_cores=affinity_other_cores,
+        num_sibling_cores=8,
+        sibling_busy_cores=sibling_busy_cores,
+    )
+    assert list_verdicts(make_inputs(cpu_use=use, num_threads=8)) == expected
+
+
+def test_a_neighbour_on_the_hyperthreads_is_told_in_numbers() -> None:
+    use = make_cpu_use(1.0, num_sibling_cores=2, sibling_busy_cores=1.5)
+    (reason,) = judge_validity(make_inputs(cpu_use=use)).reasons
+    assert reason.message == (
+        "others kept 1.5 of the 2 hyperthreads busy that share the cell's cores, more than 10% of its 2 threads"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,11 +100,72 @@ def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
 def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
     num_cores: int, own_cores: float, other_cores: float, expected: list[Verdict]
 ) -> None:
-    use = make_cpu_use(1.0, own_cores=own_cores, num_machine_cores=num_cores, other_cores=other_cores)
+    use = make_cpu_use(1.0, own_cores=own_cores, num_affinity_cores=num_cores, affinity_other_cores=other_cores)
     assert list_verdicts(make_gpu_inputs(cpu_use=use, num_threads=num_cores)) == expected
 
 
 def test_a_neighbour_on_all_cores_of_a_gpu_cell_is_told_in_numbers() -> None:
-    use = make_cpu_use(1.0, own_cores=1.1, num_machine_cores=16, other_cores=14.8)
+    use = make_cpu_use(1.0, own_cores=1.1, num_affinity_cores=16, affinity_other_cores=14.8)
     (reason,) = judge_validity(make_gpu_inputs(cpu_use=use)).reasons
-    assert reason.message.startswith("others kept 14.8 of 16 cores busy: 1% of the machine were idle, less than 5%")
+    assert reason.message.startswith("others kept 14.8 of 16 cores busy: 1% of them were idle, less than 5%")
+
+
+# What could not be seen
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"processes_visible": False, "foreign_memory_after_bytes": None}, "processes of others on GPU-"),
+        ({"foreign_processes": None}, "processes of others on GPU-"),
+        ({"processes_visible": None}, "processes of others on GPU-"),  # not looked for after the window
+        ({"foreign_memory_after_bytes": None}, "memory of others on GPU-"),
+        ({"memory_used_before_bytes": None}, "memory in use on GPU-"),
+    ],
+)
+def test_who_cannot_be_seen_on_a_gpu_is_unchecked(fields: dict[str, object], expected: str) -> None:
+    validity = judge_validity(make_gpu_inputs(gpu_use=(make_gpu_use(sample_reasons=((),) * 3, **fields),)))
+    assert validity.verdict == "valid"
+    (unchecked,) = validity.unchecked
+    assert unchecked.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"other_cores": None, "affinity_other_cores": None, "pressure_share": 0.25},
+            "other processes on the cores not observed; in 25% of the window some thread waited for a core",
+        ),
+        (
+            {
+                "other_cores": None,
+                "affinity_other_cores": None,
+                "pressure_share": None,
+                "machine_pressure_share": None,
+            },
+            "other processes on the cores not observed",
+        ),
+        ({"sibling_busy_cores": None}, "use of the hyperthreads that share the cell's cores not observed"),
+        (
+            # 8 threads with a quota, on 32 cores with 64 hyperthreads of which others use 40: some must have shared.
+            {
+                "num_affinity_cores": 64,
+                "num_affinity_physical_cores": 32,
+                "affinity_other_cores": 40.0,
+            },
+            "whether the 40.0 cores of others shared a physical core with the cell: its 8 threads are not pinned, and "
+            "there are 32 physical cores",
+        ),
+    ],
+)
+def test_who_cannot_be_seen_on_the_cores_is_unchecked(fields: dict[str, float | None], expected: str) -> None:
+    given = {"num_affinity_cores": 8, "num_affinity_physical_cores": 8, "num_machine_cores": 64}
+    use = make_cpu_use(1.0, **(given | fields))
+    validity = judge_validity(make_inputs(cpu_use=use, num_threads=8))
+    assert (validity.verdict, validity.unchecked) == ("valid", (expected,))
+
+
+def test_others_who_leave_physical_cores_idle_shared_none() -> None:
+    use = make_cpu_use(1.0, num_affinity_cores=64, num_affinity_physical_cores=32, affinity_other_cores=20.0)
+    assert judge_validity(make_inputs(cpu_use=use, num_threads=8)).unchecked == ()

@@ -2,9 +2,13 @@
 
 import pytest
 
-from bench.schema import Verdict
+from bench.models.flops import count_step_cost
+from bench.peaks import find_gpu_peaks
+from bench.roofline import make_roofline as compute_roofline
+from bench.schema import Validity, Verdict
 from bench.validity import judge_validity
-from factories import make_gpu_use, make_roofline
+from factories import make_cell, make_gpu_use, make_roofline
+from host_figures import make_host_figures
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
 
 
@@ -37,9 +41,11 @@ def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: lis
 
 @pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
 def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: list[Verdict]) -> None:
-    roofline = make_roofline(bound="memory", share_of_peak=0.1, share_of_roofline=share)
-    assert list_verdicts(make_gpu_inputs(roofline=roofline)) == expected
-    assert list_verdicts(make_gpu_inputs(cell={"precision": "bf16"}, roofline=roofline)) == expected
+    """The steps take 0.1 s; also where their arithmetic, as counted, would take longer than their bytes."""
+    for bound in ("memory", "arithmetic"):
+        roofline = make_roofline(bound=bound, share_of_peak=0.1, min_memory_seconds=share * 0.1)
+        assert list_verdicts(make_gpu_inputs(roofline=roofline)) == expected
+        assert list_verdicts(make_gpu_inputs(cell={"precision": "bf16"}, roofline=roofline)) == expected
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.22, []), (1.24, ["over-peak"])])
@@ -55,3 +61,74 @@ def test_a_device_may_pass_a_figure_that_is_stated_below_its_highest_clock(
 def test_a_highest_clock_below_the_stated_one_makes_no_peak_smaller() -> None:
     roofline = make_roofline(share_of_peak=0.99, peak_clock_mhz=1700.0)
     assert list_verdicts(make_gpu_inputs(roofline=roofline)) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "share", "expected"),
+    [
+        ("vgg16", 1.3, []),  # 3x3 convolutions of stride 1, which Winograd does with up to 3.9 times fewer operations
+        ("vgg16", 4.0, ["over-peak"]),
+        ("resnet18", 1.3, []),
+        ("resnet18", 2.8, ["over-peak"]),  # its stem, shortcuts and convolutions of stride 2 have no such algorithm
+        ("vit-b-16", 1.01, ["over-peak"]),
+    ],
+)
+def test_an_honest_winograd_convolution_on_a_t4_is_not_over_peak(
+    model: str, share: float, expected: list[Verdict]
+) -> None:
+    cell = make_cell(model=model, device="gpu", phase="infer", input_size=224, num_classes=1000, batch_size=64)
+    peaks = find_gpu_peaks(["Tesla T4"], "fp32")
+    assert peaks.flops_per_second is not None
+    seconds = count_step_cost(cell).flops / (share * peaks.flops_per_second)
+    inputs = make_inputs(
+        (seconds,) * 50,
+        cell=cell,
+        device_kind="gpu",
+        gpu_use=(make_gpu_use(),),
+        roofline=compute_roofline(cell, seconds, peaks),
+    )
+    assert list_verdicts(inputs) == expected
+
+
+def test_both_shares_are_told() -> None:
+    roofline = make_roofline(share_of_peak=4.2, flops_per_step=4 * 10**9, least_flops_per_step=10**9)
+    (reason,) = judge_validity(make_gpu_inputs(roofline=roofline)).reasons
+    assert reason.message.startswith(
+        "105% of the device's peak by the fewest operations that known algorithms need (420% as counted), more than"
+    )
+
+
+def test_a_rate_without_a_peak_and_an_output_without_a_place_are_unchecked() -> None:
+    inputs = make_gpu_inputs(device_kind=None, roofline=make_roofline(peak_flops_per_second=None, share_of_peak=None))
+    expected = ("device of the output not known", "peak of the device not known")
+    assert judge_validity(inputs) == Validity(verdict="valid", reasons=(), unchecked=expected)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (1e11, 1.09e11, ()),
+        (
+            1e11,
+            1.2e11,
+            (
+                "the host's matrix product ran at 100 GFLOP/s before the window and at 120 after it (+20%): the host's "
+                "speed changed",
+            ),
+        ),
+        (
+            1e11,
+            8e10,
+            (
+                "the host's matrix product ran at 100 GFLOP/s before the window and at 80 after it (-20%): the host's "
+                "speed changed",
+            ),
+        ),
+        (None, 1e11, ()),
+    ],
+)
+def test_a_host_whose_speed_changed_during_a_measurement_is_noted(
+    before: float | None, after: float, expected: tuple[str, ...]
+) -> None:
+    validity = judge_validity(make_inputs(host_peak=make_host_figures(before=before, after=after)))
+    assert (validity.verdict, validity.notes) == ("valid", expected)

@@ -1,12 +1,18 @@
 """The results under docs/results/: every document counts, and the pages of claims follow from them."""
 
 from pathlib import Path
+from statistics import median
 
+import pandas as pd
 import pytest
 
-from bench.store import Store
+from bench.schema import read_result
+from bench.store import Store, result_key
 from collector.claims.page import write_claims_page
+from collector.results.collection import Collection
+from collector.results.frames import list_rows
 from collector.results.load import load_runs
+from collector.results.summary import summarize_cells
 from runner.matrix.expansion import load_matrix
 
 RESULTS = Path(__file__).parents[4] / "docs" / "results"
@@ -47,3 +53,31 @@ def test_the_page_of_claims_is_what_the_committed_results_say(
     collections = load_runs(Store.open((RESULTS / folder).as_uri()), run_ids)
     write_claims_page(collections, tmp_path / "claims.md")
     assert (tmp_path / "claims.md").read_text() == (RESULTS / folder / "claims.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("cell", "recorded", "expected"),
+    [
+        ("conv6-tensorflow-cpu-train-fp32-graph-b64-88769749", 0.99, 0.72),
+        ("conv6-pytorch-cpu-train-fp32-eager-b64-0ca1252c", 0.44, 0.31),
+        ("resnet18-tensorflow-cpu-train-fp32-graph-b64-4c404e36", 0.61, 0.45),
+    ],
+)
+def test_shares_of_the_xeon_have_one_denominator(cell: str, recorded: float, expected: float) -> None:
+    """The records hold the highest peak known at their time, which rose from 1.53 to 2.33 TFLOP/s within the run."""
+    (collection,) = load_runs(Store.open((RESULTS / H100).as_uri()), (H100_CPU,))
+    keys = [
+        result_key(H100_CPU, cell, int(row["repeat"]), str(row["attempt"]))
+        for row in list_rows(select_valid(collection, cell))
+    ]
+    rooflines = [read_result((RESULTS / H100 / key).read_bytes()).roofline for key in keys]
+    shares = [roofline.share_of_peak for roofline in rooflines if roofline is not None and roofline.share_of_peak]
+    assert round(median(shares), 2) == recorded
+    (row,) = summarize_cells(collection).query("cell_id == @cell").to_dict("records")
+    assert round(row["share_of_peak"], 2) == expected
+    assert collection.results["peak_flops_per_second"].nunique() == 1
+
+
+def select_valid(collection: Collection, cell_id: str) -> pd.DataFrame:
+    results = collection.results
+    return results[(results["cell_id"] == cell_id) & (results["verdict"] == "valid")]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bench.schema import ForeignProcess
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_roofline, make_validity
@@ -71,6 +72,32 @@ def test_kernels_and_copies_are_those_of_the_busiest_gpu_in_one_step() -> None:
     assert (row["kernels_per_step"], row["copies_per_step"]) == (100.0, 2.0)
     assert (row["kernel_seconds_per_step"], row["kernel_busy_share"]) == (0.02, 0.2)
     assert (row["profiled_step_seconds"], row["profiled_busy_share"]) == (0.125, 0.16)  # the first step left out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_visible", "expected"),
+    [
+        ((), (), True, 0),
+        ((7,), (), True, 1),
+        ((7,), (7, 8), True, 2),  # one that stayed counts once
+        ((), None, False, None),  # nobody was seen where nobody can be seen
+        (None, None, None, None),
+        ((7,), None, False, 1),
+    ],
+)
+def test_foreign_processes_that_cannot_be_seen_are_not_none(
+    before: tuple[int, ...] | None, after: tuple[int, ...] | None, is_visible: bool | None, expected: int | None
+) -> None:
+    def make_processes(pids: tuple[int, ...] | None) -> tuple[ForeignProcess, ...] | None:
+        return None if pids is None else tuple(ForeignProcess(pid=pid, memory_bytes=None) for pid in pids)
+
+    use = make_gpu_use(
+        foreign_processes=make_processes(before),
+        foreign_processes_after=make_processes(after),
+        processes_visible=is_visible,
+    )
+    row = describe_conditions(make_result(make_cell(device="gpu"), gpu_use=(use,)))
+    assert row["num_foreign_processes"] == expected
 
 
 def test_what_a_result_does_not_say_is_left_out() -> None:

@@ -32,13 +32,13 @@ def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: Cal
     assert (code, err) == (0, "")
     first, *trials, last = out.splitlines()
     assert first == "probing conv6, pytorch, train, fp32, eager on the CPU: up to batch 65,536 and 1,800 s"
-    assert [line.split()[1] for line in trials] == ["1", "2", "4", "8", "16", "12", "10", "11"]
-    outcomes = ["fits"] * 4 + ["out-of-memory"] * 2 + ["fits"] * 2
+    assert [line.split()[1] for line in trials] == ["1", "4", "8", "16", "12", "10", "11"]
+    outcomes = ["fits"] * 3 + ["out-of-memory"] * 2 + ["fits"] * 2
     assert [line.split()[2] for line in trials] == outcomes
     assert trials[0].endswith(" s  peak 1.00 GiB")
-    assert trials[4].endswith(" s  asked for 16.00 GiB")
+    assert trials[3].endswith(" s  asked for 16.00 GiB")
     assert re.fullmatch(r"largest batch that fits into \d+\.\d\d GiB, the memory available here: 11 \(12 .*\)", last)
-    assert len(read_log(workspace.log)) == 8  # each trial in a process of its own
+    assert len(read_log(workspace.log)) == 7  # each trial in a process of its own
 
 
 def test_nothing_is_left_but_what_was_printed(call_probe: CallProbe, workspace: Workspace, lock_folder: Path) -> None:
@@ -65,15 +65,15 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> 
         report.cell.input_size,
         report.cell.num_classes,
     ) == ("conv6", "infer", "bf16", 64, 10)
-    assert [trial.batch_size for trial in report.tries] == [1, 2, 4, 8, 16, 12, 10, 11]
+    assert [trial.batch_size for trial in report.tries] == [1, 4, 8, 16, 12, 10, 11]
     assert (report.tries[0].peak_bytes, report.tries[0].bytes_requested) == (GIB, None)
-    assert (report.tries[4].peak_bytes, report.tries[4].bytes_requested) == (None, 16 * GIB)
-    assert len(err.splitlines()) == 10
+    assert (report.tries[3].peak_bytes, report.tries[3].bytes_requested) == (None, 16 * GIB)
+    assert len(err.splitlines()) == 9
 
 
 def test_the_upper_bound_ends_the_search(call_probe: CallProbe) -> None:
     code, out, _ = call_probe("--max-batch-size", "5")
-    assert (code, [line.split()[1] for line in out.splitlines()[1:-1]]) == (0, ["1", "2", "4", "5"])
+    assert (code, [line.split()[1] for line in out.splitlines()[1:-1]]) == (0, ["1", "4", "5"])
     assert "batch 5 fits into" in out.splitlines()[-1]
     assert "this is the upper bound, raise --max-batch-size" in out.splitlines()[-1]
 
@@ -92,19 +92,21 @@ def test_another_failure_ends_the_search_with_its_message(call_probe: CallProbe,
     code, out, _ = call_probe()
 
     assert code == 1
-    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  ended with exit code 7 and left no result", out.splitlines()[3])
-    assert "the last trial failed for another reason than memory; batch 2 fits" in out.splitlines()[-1]
+    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  ended with exit code 7 and left no result", out.splitlines()[2])
+    assert "the last trial failed for another reason than memory; batch 1 fits" in out.splitlines()[-1]
 
 
 def test_a_trial_that_hangs_ends_with_the_time(call_probe: CallProbe, workspace: Workspace) -> None:
-    hangs = 'case "$BENCH_CELL" in *\'"batch_size":2,\'*) sleep 60;; esac'
+    hangs = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) sleep 60;; esac'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=hangs)
 
     code, out, _ = call_probe("--time-limit", "10")
 
     assert code == 1
     assert "time-limit" in out.splitlines()[-2]
-    assert out.splitlines()[-1].startswith("the time is up: batch 1 fits into")
+    assert out.splitlines()[-1].startswith(
+        "the time was up before batch 4 had ended, which says nothing about its memory: batch 1 fits into"
+    )
 
 
 def test_a_kill_by_the_kernel_for_memory_does_not_fit(
@@ -118,7 +120,7 @@ def test_a_kill_by_the_kernel_for_memory_does_not_fit(
 
     report = read_report(out)
     assert (code, report.largest_batch_size, report.smallest_failing_batch_size) == (0, 3, 4)
-    assert "killed by the kernel's OOM killer" in report.tries[2].message
+    assert "killed by the kernel's OOM killer" in report.tries[1].message
 
 
 def test_a_host_without_memory_ends_the_search_on_a_gpu_with_its_message(
@@ -144,6 +146,24 @@ def test_a_terminal_is_told_what_is_being_tried(workspace: Workspace) -> None:
         terminal.read_until(r"this is the upper bound")
 
     assert terminal.process.returncode == 0
+
+
+def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
+    call_probe: CallProbe, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(workspace.folder / "mine"))
+    note = 'echo "$TORCHINDUCTOR_CACHE_DIR $JAX_COMPILATION_CACHE_DIR $TRITON_CACHE_DIR" >> caches'
+    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=note)
+
+    _, out, _ = call_probe("--mode", "compiled", "--max-batch-size", "4")
+
+    lines = set((workspace.folder / "caches").read_text().splitlines())
+    assert len(lines) == 1
+    inductor, jax, triton = lines.pop().split()
+    assert Path(inductor).parent == Path(jax).parent
+    assert triton == str(workspace.folder / "mine")  # the user's own
+    assert not Path(inductor).parent.exists()
+    assert out.splitlines()[0].endswith("1,800 s, trials share a cache of compiled kernels")
 
 
 def test_while_a_run_measures_nothing_is_probed(call_probe: CallProbe, workspace: Workspace) -> None:

@@ -5,20 +5,26 @@ The counters of /proc tick in hundredths of a second (SC_CLK_TCK): over a window
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
+from bench.probes.core_use import (
+    PROC,
+    TICKS_PER_SECOND,
+    CoreCounters,
+    read_cgroup_pressure_seconds,
+    read_core_counters,
+    read_pressure_seconds,
+    sum_busy_seconds,
+)
 from bench.probes.cpu import find_quota_group
+from bench.probes.cpu_topology import read_affinity
 from bench.schema import CpuUse
 
-PROC = Path("/proc")
 POWERCAP = Path("/sys/class/powercap")
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Columns of the line `cpu` in /proc/stat (proc(5)) in which a core works or is kept from this machine: user, nice,
-# system, irq, softirq, steal. idle and iowait are neither; guest is counted in user already.
-BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +62,10 @@ class CpuCounters:
     num_machine_cores: int
     quota: QuotaCounters | None
     packages: tuple[PackageEnergy, ...] | None
+    cores: CoreCounters | None = None
+    pressure_seconds: float | None = None
+    """Of this process's cgroup."""
+    machine_pressure_seconds: float | None = None
 
 
 def read_cpu_counters() -> CpuCounters:
@@ -69,6 +79,9 @@ def read_cpu_counters() -> CpuCounters:
         num_machine_cores=num_cores,
         quota=None if group is None else read_quota_counters(group),
         packages=read_package_energy(),
+        cores=read_core_counters(read_affinity()),
+        pressure_seconds=read_cgroup_pressure_seconds(),
+        machine_pressure_seconds=read_pressure_seconds(PROC / "pressure" / "cpu"),
     )
 
 
@@ -81,6 +94,8 @@ def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
         # The two clocks tick apart: the difference of an idle machine can fall just below 0.
         other_cores = max(0.0, (after.busy_seconds - before.busy_seconds) / window_seconds - own_cores)
     quota = None if before.quota is None or after.quota is None else after.quota.subtract(before.quota)
+    pressure = _subtract(after.pressure_seconds, before.pressure_seconds)
+    machine_pressure = _subtract(after.machine_pressure_seconds, before.machine_pressure_seconds)
     return CpuUse(
         window_seconds=window_seconds,
         own_cores=own_cores,
@@ -90,7 +105,31 @@ def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
         num_throttled_periods=None if quota is None else quota.num_throttled_periods,
         throttled_seconds=None if quota is None else quota.throttled_seconds,
         energy_joules=_sum_energy(before.packages, after.packages),
+        pressure_share=None if pressure is None else pressure / window_seconds,
+        machine_pressure_share=None if machine_pressure is None else machine_pressure / window_seconds,
+        **_compare_cores(before.cores, after.cores, window_seconds, own_cores),
     )
+
+
+def _compare_cores(
+    before: CoreCounters | None, after: CoreCounters | None, window_seconds: float, own_cores: float
+) -> dict[str, Any]:
+    """Return what CpuUse says of the affinity and its siblings; nothing where the affinity changed meanwhile."""
+    if before is None or after is None or before.affinity != after.affinity:
+        return {}
+    busy_cores = (after.busy_seconds - before.busy_seconds) / window_seconds
+    sibling_seconds = _subtract(after.sibling_busy_seconds, before.sibling_busy_seconds)
+    return {
+        "num_affinity_cores": len(after.affinity),
+        "num_affinity_physical_cores": after.num_physical_cores,
+        "affinity_other_cores": max(0.0, busy_cores - own_cores),
+        "num_sibling_cores": None if after.siblings is None else len(after.siblings),
+        "sibling_busy_cores": None if sibling_seconds is None else sibling_seconds / window_seconds,
+    }
+
+
+def _subtract(later: float | None, earlier: float | None) -> float | None:
+    return None if later is None or earlier is None else max(0.0, later - earlier)
 
 
 def read_own_seconds(proc: Path = PROC) -> float:
@@ -105,8 +144,12 @@ def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]
     if not stat.exists():
         return None, os.cpu_count() or 1
     lines = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]
-    total = lines[0][1:]
-    return sum(int(total[column]) for column in BUSY_COLUMNS) / TICKS_PER_SECOND, len(lines) - 1
+    return sum_busy_seconds(lines[0]), len(lines) - 1
+
+
+def list_own_pids(proc: Path = PROC) -> frozenset[int]:
+    """Return this process and its living descendants."""
+    return frozenset({os.getpid()} | _find_descendants(_read_processes(proc)))
 
 
 def read_quota_counters(group: Path) -> QuotaCounters | None:
@@ -153,6 +196,12 @@ def _sum_energy(before: tuple[PackageEnergy, ...] | None, after: tuple[PackageEn
 
 def _read_descendant_ticks(proc: Path) -> Iterator[int]:
     """Yield the ticks of each living descendant of this process and of the children that it has waited for."""
+    processes = _read_processes(proc)
+    yield from (processes[pid][1] for pid in _find_descendants(processes))
+
+
+def _read_processes(proc: Path) -> dict[int, tuple[int, int]]:
+    """Return the parent of each process, and its ticks with those of the children that it has waited for."""
     processes = {}
     for stat in proc.glob("[0-9]*/stat"):
         try:
@@ -161,7 +210,13 @@ def _read_descendant_ticks(proc: Path) -> Iterator[int]:
             continue
         # From state on (proc(5)): the second is ppid, the 12th to 15th utime, stime, cutime and cstime.
         processes[int(stat.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    return processes
+
+
+def _find_descendants(processes: Mapping[int, tuple[int, int]]) -> set[int]:
+    found: set[int] = set()
     parents = {os.getpid()}
     while parents:
         parents = {pid for pid, (parent, _) in processes.items() if parent in parents}
-        yield from (processes[pid][1] for pid in parents)
+        found |= parents
+    return found

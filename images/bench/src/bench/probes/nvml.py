@@ -115,9 +115,16 @@ class Device:
         version = pynvml.nvmlMemory_v2
         return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).used))
 
-    def read_compute_processes(self) -> tuple[ForeignProcess, ...]:
-        """Return the processes that compute on the device; none where they cannot be read, as in many containers."""
-        processes = _ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)) or ()
+    def read_memory_free_bytes(self) -> int | None:
+        """Return the memory that can still be allocated; None before driver 510."""
+        version = pynvml.nvmlMemory_v2
+        return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).free))
+
+    def read_compute_processes(self) -> tuple[ForeignProcess, ...] | None:
+        """Return the processes that compute on the device; many containers hide them, and the list is empty."""
+        processes = _ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        if processes is None:
+            return None
         return tuple(ForeignProcess(pid=process.pid, memory_bytes=process.usedGpuMemory) for process in processes)
 
     def read_power_watts(self) -> float | None:

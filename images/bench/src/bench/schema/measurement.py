@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from bench.registry import Framework
 from bench.schema.document import Amount, Bytes, Count, Document, Number, PositiveAmount, PositiveSeconds, Seconds
 
 # From the gravest to none at all.
@@ -85,6 +86,21 @@ class CpuUse(Document):
     throttled_seconds: Seconds | None
     energy_joules: Amount | None
     """RAPL, packages summed: the whole sockets, other processes included."""
+    num_affinity_cores: Count | None = None
+    """CPUs that the process's threads may run on. None here and below: not recorded, or not readable."""
+    num_affinity_physical_cores: Count | None = None
+    """Physical cores behind these CPUs."""
+    affinity_other_cores: Amount | None = None
+    """Busy CPUs of the affinity less `own_cores`; stolen time included."""
+    num_sibling_cores: Number | None = None
+    """CPUs outside the affinity that are hyperthreads of its cores."""
+    sibling_busy_cores: Amount | None = None
+    """Busy ones of them."""
+    pressure_share: Amount | None = None
+    """Share of the window in which a thread of the process's cgroup was ready and had to wait for a core, its own
+    threads' competition included (PSI, `some` of cpu.pressure)."""
+    machine_pressure_share: Amount | None = None
+    """The same of all threads of the machine (/proc/pressure/cpu)."""
 
 
 class ForeignProcess(Document):
@@ -123,8 +139,17 @@ class GpuUse(Document):
     """Memory in use on the device before the framework started, the driver's own reserve not counted."""
     memory_used_peak_bytes: Bytes | None
     """The most seen in use on the device during the pass, whoever used it; `memory_used_before_bytes` included."""
-    foreign_processes: tuple[ForeignProcess, ...]
-    """Compute processes that were there before the framework started."""
+    foreign_processes: tuple[ForeignProcess, ...] | None
+    """Compute processes that were there before the framework started; None: NVML does not list any here. Where it hides
+    those of others, as `processes_visible` tells, an empty list says nothing."""
+    processes_visible: bool | None = None
+    """Whether NVML listed this process itself after the window, so that it lists others as well; None: not asked."""
+    foreign_processes_after: tuple[ForeignProcess, ...] | None = None
+    """Compute processes after the window, less this one and its descendants; None: not asked, or not visible."""
+    foreign_memory_after_bytes: Bytes | None = None
+    """Memory in use after the window less that of this process and its descendants; None: not asked or not visible."""
+    memory_free_after_bytes: Bytes | None = None
+    """Memory that was still free after the window, while this process held its own; None: not asked."""
     max_sm_clock_mhz: Number | None
     power_limit_watts: Amount | None
     """The limit in force."""
@@ -172,11 +197,43 @@ class GpuUse(Document):
         return self
 
 
+class HostPeak(Document):
+    """What the peak rate of a CPU is taken from: a calculation, and matrix products around the timed window.
+
+    None: not known, not measured, or measured while other processes kept the threads from their cores.
+    """
+
+    framework: Framework
+    """Whose matrix product was measured."""
+    num_threads: Count
+    num_cores: Count | None
+    """Physical cores that the threads can have at once, as far as the machine shows its hyperthreads."""
+    flops_per_cycle: Count | None
+    """Operations of one core in one cycle in the cell's precision: vector width, two units, two a multiply-add."""
+    clock_hertz: PositiveAmount | None
+    """The highest clock that cpufreq or /proc/cpuinfo show; many virtual machines show the base clock only."""
+    theoretical_flops_per_second: PositiveAmount | None
+    """The product of the three."""
+    before_flops_per_second: PositiveAmount | None
+    """The fastest matrix product between the build and the first step."""
+    after_flops_per_second: PositiveAmount | None
+    """The fastest matrix product after the timed window."""
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """The largest of the three figures; None without any."""
+        figures = (self.theoretical_flops_per_second, self.before_flops_per_second, self.after_flops_per_second)
+        return max((figure for figure in figures if figure is not None), default=None)
+
+
 class Roofline(Document):
     """The work of a step by analysis, and how near the device's bounds the median step came."""
 
     flops_per_step: Number
-    """Floating-point operations, a multiply-add counting as two, counted layer by layer (bench.models.flops)."""
+    """Floating-point operations, a multiply-add counting as two, counted layer by layer (bench.models.flops).
+    Convolutions are counted as direct ones: Winograd's do fewer, so that shares of more than 1 can be right."""
+    least_flops_per_step: Number | None = None
+    """The fewest operations that known algorithms need for the step; None: not counted."""
     min_bytes_per_step: Bytes
     """Bytes that have to cross the device's memory whatever the implementation: weights, optimiser state, input and
     output, once each."""
@@ -193,6 +250,8 @@ class Roofline(Document):
     min_step_seconds: PositiveSeconds | None
     """The longer of the time for the operations at peak and that for the bytes at peak, less the bytes that the last
     level of cache can keep from step to step: the roofline."""
+    min_memory_seconds: Seconds | None = None
+    """The latter of the two times; None: not recorded, or the bandwidth is not known."""
     bound: Literal["arithmetic", "memory"] | None
     """Which of the two is longer."""
     share_of_roofline: Amount | None

@@ -8,7 +8,7 @@ from bench.schema.cell import Cell
 from bench.schema.device_profile import DeviceProfile
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
 from bench.schema.environment import Environment
-from bench.schema.measurement import CpuUse, GpuUse, Memory, Phases, Roofline, Samples, Validity
+from bench.schema.measurement import CpuUse, GpuUse, HostPeak, Memory, Phases, Roofline, Samples, Validity
 
 Status = Literal["ok", "failed", "oom", "timeout", "preempted"]
 FailureKind = Literal[
@@ -67,6 +67,8 @@ class Result(Document):
     device_profile: DeviceProfile | None = None
     """None on a CPU, and where there was no such pass."""
     roofline: Roofline | None = None
+    host_peak: HostPeak | None = None
+    """Of a CPU cell: what `roofline.peak_flops_per_second` is the largest of."""
     validity: Validity | None = None
     probe_failures: tuple[str, ...] = ()
     """What could not be read of the machine around the timing, one line each; the timing stands without it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.schema import Cell, CpuUse, Device, GpuUse, Phases, Roofline, Samples, Verdict
+from bench.schema import Cell, CpuUse, Device, GpuUse, HostPeak, Phases, Roofline, Samples, Verdict
 
 Found = Iterator[tuple[Verdict, str]]
 """What a check yields: the verdict of each reason that it found, and the reason in one line."""
@@ -22,3 +22,5 @@ class ValidityInputs:
     cpu_use: CpuUse
     gpu_use: Sequence[GpuUse]
     roofline: Roofline | None
+    host_peak: HostPeak | None = None
+    """Of a CPU cell."""

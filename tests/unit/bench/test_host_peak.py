@@ -1,0 +1,139 @@
+"""The peak of a host: matrix products around the window beside a calculation, on a host with a clock of its own."""
+
+import pytest
+
+from bench.harness import DeviceTimer
+from bench.host_peak import SIZES, find_host_peaks, make_host_peak, measure_matrix_product, measure_undisturbed
+from bench.probes.cpu_peak import TheoreticalPeak
+from bench.probes.cpu_use import CpuCounters
+from bench.schema import Cell, Device, HostPeak
+from factories import make_cell
+from host_figures import make_host_figures
+
+
+class Product:
+    """A matrix product that takes what it would take at its host's rate, by the host's clock."""
+
+    device_timer: DeviceTimer | None = None
+
+    def __init__(self, cell: Cell, host: "Host") -> None:
+        self._seconds = 2 * cell.input_size**3 / host.flops_per_second
+
+    def run_step(self) -> None:
+        Host.now += self._seconds
+
+    def synchronize(self) -> None: ...
+
+    def reset_peak_memory(self) -> None: ...
+
+    def device_kind(self) -> Device:
+        return "cpu"
+
+
+class Host:
+    """Two cores that build products, remember the cells that were asked for, and have the clock that these move."""
+
+    now = 0.0
+    other_cores = 0.0
+    """What others use all the time."""
+
+    def __init__(self, flops_per_second: float) -> None:
+        self.flops_per_second = flops_per_second
+        self.cells: list[Cell] = []
+
+    @classmethod
+    def read_counters(cls) -> CpuCounters:
+        """Return what the kernel would report now."""
+        return CpuCounters(
+            seconds=cls.now,
+            own_seconds=0.0,
+            busy_seconds=cls.other_cores * cls.now,
+            num_machine_cores=2,
+            quota=None,
+            packages=None,
+        )
+
+    def build(self, cell: Cell) -> Product:
+        self.cells.append(cell)
+        return Product(cell, self)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make time pass by the host's products alone."""
+    for module in ("harness", "host_peak"):
+        monkeypatch.setattr(f"bench.{module}.perf_counter", lambda: Host.now)
+    monkeypatch.setattr("bench.host_peak.read_cpu_counters", Host.read_counters)
+    monkeypatch.setattr(Host, "other_cores", 0.0)
+
+
+def test_the_product_is_run_as_the_cell_is() -> None:
+    host = Host(1e11)
+    cell = make_cell(framework="jax", mode="compiled", precision="bf16", batch_size=64)
+    rate = measure_matrix_product(cell, host.build)
+    assert rate == pytest.approx(1e11)
+    product = Cell.model_validate(host.cells[0].model_dump())
+    assert (
+        product.model,
+        product.framework,
+        product.mode,
+        product.precision,
+        product.batch_size,
+    ) == ("matmul", "jax", "compiled", "bf16", 1)
+
+
+def test_products_grow_until_one_would_take_too_long() -> None:
+    slow, middling, fast = Host(5e9), Host(1e11), Host(1e13)
+    for host in (slow, middling, fast):
+        measure_matrix_product(make_cell(), host.build)
+    # 2 x 512^3 operations take 54 ms at 5e9, eight times that is more than 0.25 s; 2 x 2048^3 take 0.17 s at 1e11.
+    assert [cell.input_size for cell in slow.cells] == [512]
+    assert [cell.input_size for cell in middling.cells] == [512, 1024, 2048]
+    assert [cell.input_size for cell in fast.cells] == list(SIZES)
+
+
+@pytest.mark.parametrize(("other_cores", "expected"), [(0.19, 5e9), (0.21, None)])
+def test_a_product_beside_a_busy_neighbour_is_measured_again_and_then_not_known(
+    other_cores: float, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # More than a tenth of the two threads have no core from 0.2 on.
+    monkeypatch.setattr(Host, "other_cores", other_cores)
+    host = Host(5e9)
+    rate = measure_undisturbed(make_cell(), 2, host.build)
+    assert rate == (None if expected is None else pytest.approx(expected))
+    assert len(host.cells) == (2 if expected is None else 1)
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected", "source"),
+    [
+        ((3e11, 1e11, 2e11), 3e11, "calculated: 2 cores x 32 operations x 2.60 GHz"),
+        ((1e11, 3e11, 2e11), 3e11, "measured: the fastest matrix product in pytorch, 2 threads"),
+        ((1e11, None, 2e11), 2e11, "measured: the fastest matrix product in pytorch, 2 threads"),
+        ((None, None, 2e11), 2e11, "measured: the fastest matrix product in pytorch, 2 threads"),
+        ((1e11, None, None), 1e11, "calculated: 2 cores x 32 operations x 2.60 GHz"),
+        ((None, None, None), None, "neither calculated nor measured"),
+    ],
+)
+def test_the_peak_is_the_largest_of_what_is_known(
+    figures: tuple[float | None, float | None, float | None], expected: float | None, source: str
+) -> None:
+    peaks = find_host_peaks(make_host_figures(*figures))
+    assert (peaks.flops_per_second, peaks.source) == (expected, source)
+    assert (peaks.bytes_per_second, peaks.cache_bytes) == (None, 0)
+
+
+def test_the_record_holds_the_factors_of_the_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
+    theory = TheoreticalPeak(num_cores=2, flops_per_cycle=64, clock_hertz=2e9)
+    monkeypatch.setattr("bench.host_peak.calculate_peak", lambda precision, num_threads: theory)
+    found = make_host_peak(make_cell(framework="jax", mode="compiled"), 4, before=1e11, after=None)
+    assert found == HostPeak(
+        framework="jax",
+        num_threads=4,
+        num_cores=2,
+        flops_per_cycle=64,
+        clock_hertz=2e9,
+        theoretical_flops_per_second=2.56e11,
+        before_flops_per_second=1e11,
+        after_flops_per_second=None,
+    )

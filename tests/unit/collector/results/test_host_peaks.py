@@ -1,0 +1,169 @@
+"""One peak per host and run: the denominator of every share of a CPU cell, whatever its own process had measured."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.schema import Cell, Precision, Result
+from collector.analysis import analyze_run
+from collector.report.warnings import list_warnings
+from collector.results.collection import Collection
+from collector.results.summary import summarize_cells
+from factories import (
+    make_cell,
+    make_environment,
+    make_result,
+    make_roofline,
+    make_validity,
+)
+from host_figures import make_host_figures
+from measured_runs import Collect
+
+PYTORCH, TENSORFLOW = make_cell(), make_cell(framework="tensorflow", mode="graph")
+# Of a roofline of `make_roofline`: 1e9 operations in 0.1 s.
+ACHIEVED = 1e10
+
+
+def make_repeat(
+    repeat: int,
+    *figures: float | None,
+    cell: Cell = PYTORCH,
+    hostname: str = "bench-1",
+    num_threads: int = 2,
+    share: float = 0.2,
+    **fields: Any,
+) -> Result:
+    """Return a result whose process found these figures of its host: calculated, before and after the window."""
+    return make_result(
+        cell,
+        repeat=repeat,
+        host_peak=make_host_figures(*figures, framework=cell.framework),
+        roofline=make_roofline(share_of_peak=share),
+        environment=make_environment(hostname=hostname, num_threads=num_threads),
+        **fields,
+    )
+
+
+def select_measured(collection: Collection) -> pd.DataFrame:
+    """Return the rows without those of planned repeats that were not measured."""
+    return collection.results[collection.results["status"] == "ok"]
+
+
+def list_peaks(collection: Collection) -> list[float]:
+    return list(select_measured(collection)["peak_flops_per_second"])
+
+
+def test_all_results_of_a_host_are_compared_with_its_highest_figure(collect: Collect) -> None:
+    collection = collect(
+        make_repeat(1, 1.0e11, 1.5e11, 1.4e11),
+        make_repeat(2, 1.0e11, None, 2.0e11),  # the fastest
+        make_repeat(1, 1.0e11, None, None, cell=TENSORFLOW),
+    )
+    results = select_measured(collection)
+    assert list_peaks(collection) == [2e11, 2e11, 2e11]
+    assert list(results["share_of_peak"]) == [ACHIEVED / 2e11] * 3
+    assert list(results["min_step_seconds"]) == [1e9 / 2e11] * 3
+    assert list(results["share_of_roofline"]) == pytest.approx([1e9 / 2e11 / 0.1] * 3)
+    assert set(results["peak_source"]) == {"matrix product in pytorch; the highest of 3 results on this host"}
+    summary = summarize_cells(collection)
+    assert list(summary["share_of_peak"]) == [0.05, 0.05]
+
+
+def test_the_calculation_counts_where_it_is_the_highest(collect: Collect) -> None:
+    collection = collect(make_repeat(1, 3e11, 1e11, 1e11), make_repeat(2, 2e11, 1e11, 1e11))
+    assert list_peaks(collection) == [3e11, 3e11]
+    assert collection.results["peak_source"][0] == "cores x width x clock; the highest of 2 results on this host"
+
+
+def test_hosts_threads_and_precisions_have_peaks_of_their_own(collect: Collect) -> None:
+    half: Precision = "bf16"
+    collection = collect(
+        make_repeat(1, None, 1e11, None),
+        make_repeat(2, None, 2e11, None, hostname="bench-2"),
+        make_repeat(3, None, 3e11, None, num_threads=1),
+        make_repeat(1, None, 4e11, None, cell=make_cell(precision=half)),
+    )
+    assert list_peaks(collection) == [1e11, 2e11, 3e11, 4e11]
+
+
+def test_a_result_without_figures_gets_those_of_the_others(collect: Collect) -> None:
+    disturbed = make_repeat(1, None, None, None).model_copy(
+        update={"roofline": make_roofline(peak_flops_per_second=None, share_of_peak=None, min_step_seconds=None)}
+    )
+    collection = collect(disturbed, make_repeat(2, None, 1e11, None))
+    assert list(select_measured(collection)["share_of_peak"]) == [0.1, 0.1]
+
+
+def test_results_without_any_figure_stay_without_a_peak(collect: Collect) -> None:
+    nothing = make_roofline(peak_flops_per_second=None, share_of_peak=None)
+    result = make_repeat(1, None, None, None).model_copy(update={"roofline": nothing})
+    assert collect(result).results["share_of_peak"].isna().all()
+
+
+def test_the_peaks_that_earlier_versions_recorded_count(collect: Collect) -> None:
+    collection = collect(
+        *(
+            make_result(repeat=number, roofline=make_roofline(peak_flops_per_second=peak))
+            for number, peak in ((1, 5e10), (2, 8e10))
+        )
+    )
+    assert list_peaks(collection) == [8e10, 8e10]
+    assert (
+        collection.results["peak_source"][0]
+        == "matrix product in all frameworks; the highest of 2 results on this host"
+    )
+
+
+def test_a_gpus_peak_is_that_of_its_datasheet(collect: Collect) -> None:
+    gpu = make_cell(device="gpu")
+    rooflines = [make_roofline(peak_flops_per_second=peak) for peak in (8e12, 9e12)]
+    collection = collect(*(make_result(gpu, repeat=number, roofline=one) for number, one in enumerate(rooflines, 1)))
+    assert list_peaks(collection) == [8e12, 9e12]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "peak", "expected"),
+    [
+        ((), 1e11, None),
+        # The process found its host slow; the run knows better, and the reader is told.
+        (
+            ("over-peak",),
+            1e11,
+            "10% of the host's peak of this run, by the fewest operations that known algorithms need",
+        ),
+        # Nobody could judge it before: its process had no figure.
+        ((), 5e9, "200% of the host's peak of this run, by the fewest operations that known algorithms need"),
+    ],
+)
+def test_the_share_of_the_runs_peak_is_noted_where_the_process_doubted_it(
+    verdicts: tuple[str, ...], peak: float, expected: str | None, collect: Collect
+) -> None:
+    result = make_repeat(1, None, peak, None, validity=make_validity(*verdicts))  # type: ignore[arg-type]
+    row = collect(result).results.iloc[0]
+    assert row["verdict"] == (verdicts[0] if verdicts else "valid")
+    assert (row["notes"] if expected else None) == expected
+
+
+def test_winograds_share_of_more_than_all_is_no_doubt(collect: Collect) -> None:
+    roofline = make_roofline(least_flops_per_step=25 * 10**7)
+    result = make_repeat(1, None, 5e9, None).model_copy(update={"roofline": roofline})
+    row = collect(result).results.iloc[0]
+    assert row["share_of_peak"] == 2.0
+    assert row["notes"] is None or row["notes"] != row["notes"]
+
+
+@pytest.mark.parametrize(("high", "expected"), [(1.09e11, 0), (1.2e11, 1)])
+def test_a_host_whose_speed_changed_between_results_is_named(high: float, expected: int, collect: Collect) -> None:
+    collection = collect(
+        make_repeat(1, 5e11, 1e11, 0.8e11),
+        make_repeat(2, 5e11, high, None),
+        make_repeat(1, 5e11, 3e11, None, cell=TENSORFLOW),  # another framework's product is another program
+    )
+    drifts = [line for line in list_warnings(analyze_run(collection)) if line.startswith("Matrix products")]
+    assert len(collection.host_drifts) == len(drifts) == expected
+    if drifts:
+        assert drifts == [
+            "Matrix products of pytorch on bench-1 (fp32, 2 threads) ran at 100 to 120 GFLOP/s in 2 results, "
+            "20 % apart: shares refer to the host's highest figure of the run."
+        ]
