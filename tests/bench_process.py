@@ -40,7 +40,6 @@ def run_bench(
     order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "TZ": "America/New_York"}
-    path["XDG_CACHE_HOME"] = str(folder / "cache")  # where the host's measured peak is kept
     started_at, start = datetime.now(UTC), time.perf_counter()
     process = subprocess.run(
         [str(python), "-m", "bench"],

@@ -7,7 +7,7 @@ from collector.facts import count_things
 from collector.results.collection import Collection
 from collector.results.host_peaks import HostDrift
 from collector.tables.environments import describe_environment
-from collector.units import choose_rate_unit, format_number
+from collector.units import PERCENT, choose_rate_unit, format_number
 
 
 def list_warnings(analysis: Analysis) -> list[str]:
@@ -34,8 +34,8 @@ def _describe_drift(drift: HostDrift) -> str:
     rates = f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label}"
     return (
         f"Matrix products of {drift.framework} on {host.hostname} ({host.precision}, {host.num_threads} threads) ran "
-        f"at {rates} in {drift.num_results} results, {high / low - 1:.0%} apart".replace("%", " %")
-        + ": shares refer to the host's highest figure of the run."
+        f"at {rates} in {drift.num_results} results, {format_number(high / low - 1, PERCENT)} % apart: shares refer to "
+        "the host's highest figure of the run."
     )
 
 

@@ -31,7 +31,7 @@ def start_bench(
         store_url=f"file://{folder}/store",
         timeout_seconds=timeout_seconds,
     )
-    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "XDG_CACHE_HOME": str(folder)}
+    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     return subprocess.Popen(
         [str(python), "-m", "bench"],

@@ -29,6 +29,7 @@ from factories import (
     make_roofline,
     make_run,
 )
+from host_figures import make_host_figures
 from measured_runs import make_repeats
 
 # The study's own work, so that its claims are judged from it too.
@@ -40,7 +41,8 @@ BASE = make_result(
     memory=make_memory(peak_cgroup_bytes=2**31, peak_memory_allocated_bytes=2**28, peak_memory_reserved_bytes=2**29),
     cpu_use=make_cpu_use(energy_joules=30.0),
     gpu_use=(make_gpu_use(foreign_processes=({"pid": 7, "memory_bytes": 5},), throttle_reasons={"power cap": 0.5}),),
-    roofline=make_roofline(peak_bytes_per_second=1e11),
+    roofline=make_roofline(peak_bytes_per_second=1e11, least_flops_per_step=10**8, min_memory_seconds=0.01),
+    host_peak=make_host_figures(),
     environment=make_environment(
         memory_limit_bytes=2**33, gpus=(make_gpu(),), settings={"inter_op_threads": 2, "benchmark": False}
     ),

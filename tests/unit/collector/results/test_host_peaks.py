@@ -165,5 +165,11 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
     if drifts:
         assert drifts == [
             "Matrix products of pytorch on bench-1 (fp32, 2 threads) ran at 100 to 120 GFLOP/s in 2 results, "
-            "20 % apart: shares refer to the host's highest figure of the run."
+            "20.0 % apart: shares refer to the host's highest figure of the run."
         ]
+
+
+def test_figures_of_any_size_are_carried(collect: Collect) -> None:
+    collection = collect(make_repeat(1, None, 1e-30, None), make_repeat(2, None, 1e30, None))
+    assert list_peaks(collection) == [1e30, 1e30]
+    assert len(list_warnings(analyze_run(collection))) >= 1
