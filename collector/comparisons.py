@@ -19,7 +19,15 @@ from collector.results.summary import read_estimate
 from collector.statistics import Estimate, estimate_ratio, scale_estimate
 from collector.units import format_significant
 
-PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds", "sampling_seconds")
+PROTOCOL_FIELDS = (
+    "num_warmup_steps",
+    "max_warmup_seconds",
+    "num_steps",
+    "min_seconds",
+    "sampling_seconds",
+    "pipelined_seconds",
+    "sustain_seconds",
+)
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDES = ("subject", "reference")
 SIDE_COLUMNS: Columns = {

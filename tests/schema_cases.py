@@ -36,6 +36,8 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         num_steps=draw(st.integers(1, 10**9)),
         min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        pipelined_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        sustain_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
 

@@ -12,7 +12,7 @@ from bench.schema import CpuUse, GpuUse, Result, Roofline
 
 Row = dict[str, Any]
 
-VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str"}
+VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str", "notes": "str"}
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
     "min_bytes_per_step": "Int64",
@@ -55,6 +55,7 @@ def describe_conditions(result: Result) -> Row:
             "verdict": result.validity.verdict,
             "verdict_reasons": messages or None,
             "unchecked": unchecked or None,
+            "notes": "; ".join(result.validity.notes) or None,
         }
     if result.roofline is not None:
         row |= result.roofline.model_dump()

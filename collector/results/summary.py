@@ -1,10 +1,12 @@
 """Summarise the repeats of a run: one row per cell, per invalid repeat, per failure. Base units only.
 
-Only repeats with status ok enter a figure, and of these the valid ones only, where there are any. Repeats are grouped
-by cell and environment: a cell that ran in two environments has two rows, never one.
+Only repeats with status ok enter a figure. Those whose conditions were at fault are left out where there are others;
+noisy and not steady ones are not, since that would choose repeats by their outcome. Repeats are grouped by cell and
+environment: a cell that ran in two environments has two rows, never one.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from collector.results.frames import (
     DURATION_COLUMNS,
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,
+    PACE_COLUMNS,
     Columns,
     Row,
     list_rows,
@@ -27,8 +30,12 @@ from collector.statistics import SEED, Estimate, FloatArray, compute_percentile,
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
 MEDIANS = (
     *DURATION_COLUMNS,
+    *PACE_COLUMNS,
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
 )
+# Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
+# Leaving such repeats out would keep those in which the same cell happened to come out evenly.
+OUTCOME_VERDICTS = ("not-steady", "noisy")
 SUMMARY_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -41,6 +48,7 @@ SUMMARY_COLUMNS: Columns = {
     "num_counted": "int64",
     "faults": "str",
     "unchecked": "str",
+    "notes": "str",
     "num_steady": "int64",
     "num_steps_taken": "int64",
     "median_step_seconds": "float64",
@@ -54,6 +62,7 @@ SUMMARY_COLUMNS: Columns = {
     "p95_step_seconds": "float64",
     "p99_step_seconds": "float64",
     "throughput_samples_per_s": "float64",
+    **PACE_COLUMNS,
     **MEMORY_COLUMNS,
     **DURATION_COLUMNS,
     **CONDITION_COLUMNS,
@@ -84,10 +93,10 @@ FAILURE_COLUMNS: Columns = {
 def summarize_cells(collection: Collection) -> pd.DataFrame:
     """Return one row per cell and environment with the columns SUMMARY_COLUMNS, in the order of the plan.
 
-    The `num_counted` repeats that figures come from are the valid ones, or all ok ones where none is valid; `faults`
-    says how many of the ok repeats have which verdict but `valid`. Times, throughput, durations and conditions are
-    medians over them, quartiles and percentiles are those of all their timed steps pooled, memory and temperature are
-    the largest. A cell without any ok repeat has one row without figures.
+    The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
+    there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. Times, throughput,
+    durations and conditions are medians over them, quartiles and percentiles are those of all their timed steps pooled,
+    memory and temperature are the largest. A cell without any ok repeat has one row without figures.
     """
     timed = _group_timed_steps(collection.samples)
     rows = []
@@ -148,8 +157,8 @@ def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArra
 
 
 def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
-    valid = ok[ok["verdict"] == "valid"]
-    return ok if valid.empty else valid
+    sound = ok[ok["verdict"].isin(("valid", *OUTCOME_VERDICTS))]
+    return ok if sound.empty else sound
 
 
 def _count_verdicts(ok: pd.DataFrame) -> Row:
@@ -169,9 +178,10 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         **first[[name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name != "hostname"]],
         "num_counted": len(group),
         "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
+        "notes": "; ".join(group["notes"].dropna().unique()) or None,
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
-        **_estimate_center(steps, cell_id=first["cell_id"]),
+        **_estimate_center(steps, group["center_step_seconds"].to_list(), cell_id=first["cell_id"]),
         "q1_step_seconds": quartiles[0],
         "q3_step_seconds": quartiles[1],
         "p95_step_seconds": compute_percentile(steps, 95),
@@ -182,9 +192,11 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
     }
 
 
-def _estimate_center(steps: list[FloatArray], *, cell_id: str) -> Row:
+def _estimate_center(steps: list[FloatArray], centers: list[float], *, cell_id: str) -> Row:
     # Seeded by the cell: its interval does not depend on which other cells are in the run.
     estimate = estimate_median(steps, seed=(SEED, int(cell_id[-8:], 16)))
+    # A repeat whose steps jump between two levels is stood for by their mean; the relative uncertainty stays.
+    estimate = replace(estimate, center=float(np.median(centers)))
     low, high = estimate.interval or (None, None)
     return {
         "median_step_seconds": estimate.center,
@@ -200,14 +212,14 @@ def _note(row: Row) -> str:
     """Return what a reader must know beside the figures and counts of one row."""
     notes = []
     num_counted, num_ok = row["num_counted"], row["num_ok"]
-    if not row["num_valid"]:
+    if num_counted < num_ok:
+        valid = "" if row["num_valid"] else "no valid repeat: "
+        notes.append(f"{valid}figures from {num_counted} of {num_ok} ok, those with sound conditions")
+    elif not row["num_valid"]:
         notes.append(f"no valid repeat: figures from {'the' if num_ok == 1 else 'all'} {num_ok} ok")
-    elif num_counted < num_ok:
-        notes.append(f"figures from {num_counted} valid of {num_ok} ok")
     if row["num_steady"] < num_counted:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
-    if row["unchecked"]:
-        notes.append(row["unchecked"])
+    notes += [row[name] for name in ("notes", "unchecked") if row[name]]
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
     if num_counted == 1:

@@ -24,6 +24,7 @@ class StubFramework:
     cuda_version = None
     cudnn_version = None
     device_timer = None
+    feed = None
 
     def __init__(self, error: Exception | None = None, *, late_error: Exception | None = None) -> None:
         self._error = error
@@ -35,6 +36,9 @@ class StubFramework:
         if self._error is not None:
             raise self._error
         return self
+
+    def spin_up(self) -> None:
+        pass
 
     def run_step(self) -> None:
         if self._late_error is not None and self.num_steps == 10:
@@ -128,7 +132,13 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 
 
 # Six steps of warm-up at the least, the first step before them, and three timed ones.
-TEN_STEPS = {"num_steps": 3, "max_warmup_seconds": 1e-9, "num_warmup_steps": 6, "min_seconds": 0.0}
+TEN_STEPS = {
+    "num_steps": 3,
+    "max_warmup_seconds": 1e-9,
+    "num_warmup_steps": 6,
+    "min_seconds": 0.0,
+    "pipelined_seconds": 0.0,
+}
 
 
 def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:

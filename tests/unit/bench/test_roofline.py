@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.harness import DeviceTimer
+from bench.harness import DeviceTimer, Feed
 from bench.host_peak import SIZES, find_host_peaks, locate_cache, measure_matrix_product, read_cache
 from bench.peaks import GPUS, Peaks, find_gpu_peaks
 from bench.probes.cpu_use import CpuCounters
@@ -135,6 +135,7 @@ class Product:
     """A matrix product that takes what it would take at its host's rate, by the host's clock."""
 
     device_timer: DeviceTimer | None = None
+    feed: Feed | None = None
 
     def __init__(self, cell: Cell, host: "Host") -> None:
         self._seconds = 2 * cell.input_size**3 / host.flops_per_second
@@ -142,8 +143,8 @@ class Product:
     def run_step(self) -> None:
         Host.now += self._seconds
 
+    def spin_up(self) -> None: ...
     def synchronize(self) -> None: ...
-
     def reset_peak_memory(self) -> None: ...
 
     def device_kind(self) -> Device:

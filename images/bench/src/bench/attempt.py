@@ -16,7 +16,20 @@ from bench.out_of_memory import parse_requested_bytes
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
-from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
+from bench.schema import (
+    CpuUse,
+    Environment,
+    Failure,
+    Memory,
+    Phases,
+    PipelinedWindow,
+    Result,
+    Roofline,
+    Samples,
+    Status,
+    SustainedRun,
+    Validity,
+)
 from bench.validity import ValidityInputs, judge_validity
 
 TRACEBACK_CHARACTERS = 8_000
@@ -30,6 +43,8 @@ class Measured:
     """The parts of a Result that only a complete measurement has."""
 
     samples: Samples
+    pipelined: PipelinedWindow | None
+    sustained: SustainedRun | None
     memory: Memory
     cpu_use: CpuUse
     roofline: Roofline | None
@@ -87,7 +102,9 @@ class Attempt:
         self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._recorder)
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
+        pipelined = self._observer.run_pipelined(workload, samples)
         self._observer.sample_gpus(workload)
+        sustained = self._observer.run_sustained(workload)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
         inputs = ValidityInputs(
@@ -101,7 +118,13 @@ class Attempt:
             roofline=roofline,
         )
         return Measured(
-            samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge_validity(inputs)
+            samples=samples,
+            pipelined=pipelined,
+            sustained=sustained,
+            memory=memory,
+            cpu_use=cpu_use,
+            roofline=roofline,
+            validity=judge_validity(inputs),
         )
 
     def _set_variables(self) -> None:
@@ -164,6 +187,8 @@ class Attempt:
             finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
             samples=measured.samples if measured else samples,
+            pipelined=measured.pipelined if measured else None,
+            sustained=measured.sustained if measured else None,
             memory=measured.memory if measured else cut_short,
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,

@@ -4,7 +4,6 @@ Nothing here happens inside the timed window. A probe that fails is noted in `fa
 """
 
 from collections.abc import Callable
-from statistics import median
 from typing import TypeVar
 
 from bench.frameworks.interface import Framework
@@ -12,10 +11,12 @@ from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks
 from bench.models.flops import count_step_cost
 from bench.peaks import Peaks, find_gpu_peaks
+from bench.pipelined import run_pipelined
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes
 from bench.roofline import make_roofline
-from bench.schema import Cell, Environment, GpuUse, Memory, Roofline, Samples
+from bench.schema import Cell, Environment, GpuUse, Memory, PipelinedWindow, Roofline, Samples, SustainedRun
+from bench.sustained import run_sustained
 
 T = TypeVar("T")
 
@@ -55,6 +56,22 @@ class Observer:
             peak_memory_reserved_bytes=reserved,
         )
 
+    def run_pipelined(self, workload: Workload, samples: Samples) -> PipelinedWindow | None:
+        """Run the window without a synchronisation per step, on a GPU; None where none was asked for, or it failed."""
+        seconds = self._cell.pipelined_seconds
+        if self._cell.device == "cpu" or not seconds:
+            return None
+        return self.try_probe(
+            "pipelined window", lambda: run_pipelined(workload, seconds, samples.center_step_seconds), None
+        )
+
+    def run_sustained(self, workload: Workload) -> SustainedRun | None:
+        """Run steps on until their speed is flat; None where that was not asked for, or failed."""
+        seconds = self._cell.sustain_seconds
+        if not seconds:
+            return None
+        return self.try_probe("sustained run", lambda: run_sustained(workload, seconds), None)
+
     def sample_gpus(self, workload: Workload) -> None:
         """Run the sampling pass: steps as in the timed window, while the GPUs' counters are read."""
         baselines, seconds = self.gpu_use, self._cell.sampling_seconds
@@ -64,8 +81,8 @@ class Observer:
             )
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
-        """Return the roofline of the median step. On a CPU this may measure the host's peak: all else must be over."""
-        step_seconds = median(samples.step_seconds)
+        """Return the roofline of a step. On a CPU this may measure the host's peak: all else must be over."""
+        step_seconds = samples.center_step_seconds
         peaks = self._find_peaks(framework, environment, step_seconds)
         return self.try_probe("roofline", lambda: make_roofline(self._cell, step_seconds, peaks), None)
 

@@ -36,15 +36,20 @@ OTHER_VALUES = {
     "num_steps": 2,
     "min_seconds": 0.5,
     "sampling_seconds": 0.0,
+    "pipelined_seconds": 0.0,
+    "sustain_seconds": 60.0,
     "seed": 1,
 }
+# Fields that came after the first cells were measured: at these values they are not part of the id.
+LATER = {"pipelined_seconds": 1.0, "sustain_seconds": 0.0}
 # What a field's other value is possible with, where it is not with the cell of `make_cell`.
 NEEDED = {"mode": {"framework": "tensorflow"}, "num_gpus": {"device": "gpu"}}
 
 
 def compute_cell_id(fields: dict[str, Any]) -> str:
     """The rule of ids, written down a second time: slug and SHA-256 of JSON with sorted keys and no spaces."""
-    members = (f"{json.dumps(key)}:{json.dumps(fields[key])}" for key in sorted(fields))
+    named = [key for key in sorted(fields) if key not in LATER or fields[key] != LATER[key]]
+    members = (f"{json.dumps(key)}:{json.dumps(fields[key])}" for key in named)
     digest = hashlib.sha256(("{" + ",".join(members) + "}").encode("ascii")).hexdigest()
     device = fields["device"] if fields["num_gpus"] == 1 else f"{fields['num_gpus']}gpu"
     names = [fields["model"], fields["framework"], device, *(fields[key] for key in ("phase", "precision", "mode"))]

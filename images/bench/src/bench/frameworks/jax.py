@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -15,8 +15,10 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
+from bench.data.feed import BatchFeed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
+from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402
 from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
@@ -95,6 +97,7 @@ class JaxWorkload:
     device_timer = None
 
     def __init__(self, cell: Cell, devices: Sequence[jax.Device], num_threads: int) -> None:
+        self._devices = devices
         self._replicated, self._split = make_shardings(devices)
         # Every initial value is a program of its own: hundreds, which XLA compiles faster for a CPU than for a GPU.
         with jax.default_device(jax.devices("cpu")[0]):
@@ -106,8 +109,8 @@ class JaxWorkload:
         self._variables = list_variables(self._task)
         self._variables += [variable for optimizer in self._optimizers for variable in optimizer.variables]
         self._state: tuple[Any, ...] | None = None
-        self._batches = open_batches(cell, num_threads)
-        self.inputs: tuple[Any, ...] = () if self._batches is not None else self._place(prepare_inputs(cell))
+        self.feed = open_batches(cell, num_threads)
+        self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
         if self._is_training:
@@ -137,11 +140,28 @@ class JaxWorkload:
         """The losses of the last training step, one per part."""
         return self._outputs if self._is_training else ()
 
+    def spin_up(self) -> None:
+        """Keep every GPU busy until its clock is up."""
+        gpus = [device for device in self._devices if device.platform == "gpu"]
+        values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
+
+        def apply_sines(array: Any) -> Any:
+            return jax.lax.fori_loop(0, OPERATIONS_PER_BURST, lambda _, value: jax.numpy.sin(value), array)
+
+        program = jax.jit(apply_sines, donate_argnums=0)
+
+        def run_burst() -> None:
+            values[:] = map(program, values)
+            jax.block_until_ready(values)
+
+        if gpus:
+            spin_up(run_burst)
+
     def run_step(self) -> None:
         """Start one step. The data are arguments: a program could fold what it captures into constants."""
         self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
-        if self._batches is not None:
-            self.inputs = self._place(next(self._batches))
+        if self.feed is not None:
+            self.inputs = self._place(next(self.feed))
         state = self._state or self._read_state()
         if self._is_training:
             self._state, self._outputs = self._step(state, *self.inputs)
@@ -229,7 +249,7 @@ def make_shardings(devices: Sequence[jax.Device]) -> tuple[Sharding, Sharding]:
     return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
 
 
-def open_batches(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]] | None:
+def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
     """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
     if cell.data_dir is None:
         return None

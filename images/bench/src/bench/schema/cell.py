@@ -11,6 +11,9 @@ from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSecon
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
 
 MAX_INPUT_SIZE = 65_536
+# Fields added since version 2 was first published. `canonical_json` leaves them out at their default, so that the ids
+# of the cells that were measured before stay as they are (docs/decisions/0008).
+LATER_FIELDS = ("pipelined_seconds", "sustain_seconds")
 
 
 class Cell(Document):
@@ -52,6 +55,11 @@ class Cell(Document):
     sampling_seconds: Seconds = 3.0
     """Length of the pass after the timed window, in which a GPU's clocks, power, energy and memory are sampled, at the
     least. 0: no such pass. A CPU's counters need none."""
+    pipelined_seconds: Seconds = 1.0
+    """Length of a second window, on a GPU, in which steps are not synchronised one by one; its number of steps is set
+    beforehand from the timed window. 0: none. On a CPU there is none."""
+    sustain_seconds: Seconds = 0.0
+    """How long the steps run on after everything else, at the most, until their speed is flat. 0: not at all."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
 
@@ -90,8 +98,10 @@ class Cell(Document):
 
     @property
     def canonical_json(self) -> str:
-        """The text that `cell_id` is computed from: every field, keys sorted, no spaces."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """The text that `cell_id` is computed from: keys sorted, no spaces, LATER_FIELDS only where not at default."""
+        fields = type(self).model_fields
+        at_default = {name for name in LATER_FIELDS if getattr(self, name) == fields[name].default}
+        return json.dumps(self.model_dump(mode="json", exclude=at_default), sort_keys=True, separators=(",", ":"))
 
     @property
     def slug(self) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import get_args
 
 from bench.schema import Reason, Validity, Verdict
+from bench.validity.input_pipeline import check_input
 from bench.validity.inputs import ValidityInputs
 from bench.validity.neighbours import check_cpu_neighbours, check_gpu_neighbours
-from bench.validity.series import check_drift, check_length, check_spread
+from bench.validity.series import check_drift, check_length, check_spread, note_levels
 from bench.validity.throttling import check_clocks, check_quota
 from bench.validity.work import check_device, check_roofline
 
@@ -18,6 +19,7 @@ CHECKS = (
     check_cpu_neighbours,
     check_clocks,
     check_quota,
+    check_input,
     check_length,
     check_drift,
     check_spread,
@@ -29,7 +31,9 @@ def judge_validity(inputs: ValidityInputs) -> Validity:
     found = [Reason(verdict=verdict, message=text) for check in CHECKS for verdict, text in check(inputs)]
     reasons = tuple(sorted(found, key=lambda reason: GRAVITY.index(reason.verdict)))
     verdict = reasons[0].verdict if reasons else "valid"
-    return Validity(verdict=verdict, reasons=reasons, unchecked=tuple(_list_unchecked(inputs)))
+    return Validity(
+        verdict=verdict, reasons=reasons, unchecked=tuple(_list_unchecked(inputs)), notes=tuple(note_levels(inputs))
+    )
 
 
 def _list_unchecked(inputs: ValidityInputs) -> Iterator[str]:
