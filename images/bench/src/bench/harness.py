@@ -185,41 +185,41 @@ class TimedWindow:
 
     def _run_part(self, num_steps: int, min_seconds: float) -> float:
         """Time at least so many steps for at least so long; return the seconds that they took together."""
-        workload = self._workload
-        time_step = self._time_step if workload.device_timer is None else self._time_step_with_events
-        feed, append, append_wait = workload.feed, self._recorder.steps.append, self._recorder.data_waits.append
-        num_left = num_steps
-        workload.synchronize()
-        window_start = perf_counter()
+        workload, timer, feed, steps = (
+            self._workload,
+            self._workload.device_timer,
+            self._workload.feed,
+            self._recorder.steps,
+        )
+        # Looked up once: a step of a small model takes a tenth of a millisecond.
+        run_step, synchronize, clock = workload.run_step, workload.synchronize, perf_counter
+        append_wait, record = self._recorder.data_waits.append, timer.record if timer else None
+        num_expected = len(steps) + num_steps
+        synchronize()
+        window_start = clock()
         while True:
-            start, end = time_step()
-            append(end - start)
+            if record is None:
+                start = clock()
+                run_step()
+            else:
+                before, after = self._find_events(len(steps))
+                record(before)
+                start = clock()
+                run_step()
+                record(after)
+            synchronize()
+            end = clock()
+            steps.append(end - start)
             if feed is not None:
                 append_wait(feed.wait_seconds)
-            num_left -= 1
-            if num_left <= 0 and end - window_start >= min_seconds:
+            if len(steps) >= num_expected and end - window_start >= min_seconds:
                 return end - window_start
 
-    def _time_step(self) -> tuple[float, float]:
-        run_step, synchronize = self._workload.run_step, self._workload.synchronize
-        start = perf_counter()
-        run_step()
-        synchronize()
-        return start, perf_counter()
-
-    def _time_step_with_events(self) -> tuple[float, float]:
-        workload, num_done = self._workload, len(self._recorder.steps)
-        if num_done == len(self._events):  # the steps got faster
-            self.prepare_events(min(num_done, MAX_EXPECTED_STEPS))
-        before, after = self._events[num_done]
-        assert workload.device_timer is not None
-        record, run_step, synchronize = workload.device_timer.record, workload.run_step, workload.synchronize
-        record(before)
-        start = perf_counter()
-        run_step()
-        record(after)
-        synchronize()
-        return start, perf_counter()
+    def _find_events(self, index: int) -> tuple[Any, Any]:
+        """Return the events of a step; where the steps got faster than expected, more are made first."""
+        if index == len(self._events):
+            self.prepare_events(min(index, MAX_EXPECTED_STEPS))
+        return self._events[index]
 
 
 def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:

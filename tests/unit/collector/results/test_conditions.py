@@ -58,7 +58,7 @@ def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_
 
 def test_what_a_result_does_not_say_is_left_out() -> None:
     row = describe_conditions(make_result(roofline=None, cpu_use=None))
-    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None}
+    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None, "notes": None}
 
 
 def test_the_roofline_is_taken_as_it_is() -> None:

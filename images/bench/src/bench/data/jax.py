@@ -23,8 +23,9 @@ from bench.registry import MODELS
 from bench.schema import Cell
 
 # Beside its queue a worker holds one batch that waits for room in it. In this process Grain has a thread for each
-# worker, which holds one more, and a queue for one (grain 0.2, process_prefetch.py and interleave.py).
-EXTRA_BATCHES_PER_WORKER = 3
+# worker, which holds one more, a queue for one, and one ahead of them (grain 0.2, process_prefetch.py, interleave.py;
+# counted by tests/unit/bench/test_slow_loader.py).
+EXTRA_BATCHES_PER_WORKER = 4
 
 Pixels = NDArray[np.uint8]
 Floats = NDArray[np.float32]
