@@ -27,6 +27,7 @@ PROTOCOL_FIELDS = (
     "sampling_seconds",
     "pipelined_seconds",
     "sustain_seconds",
+    "num_profiled_steps",
 )
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDES = ("subject", "reference")
@@ -96,7 +97,13 @@ DEVICES = Comparison(name="devices", field="device", pairs=(("gpu", "cpu"),), me
 MODES = Comparison(
     name="modes",
     field="mode",
-    pairs=(("compiled", "eager"), ("compiled", "graph"), ("graph", "eager")),
+    pairs=(
+        ("compiled", "eager"),
+        ("compiled", "graph"),
+        ("graph", "eager"),
+        ("graph", "unfused"),
+        ("fused-norm", "graph"),
+    ),
     measure="speedup",
 )
 PRECISIONS = Comparison(

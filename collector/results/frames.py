@@ -33,6 +33,7 @@ CELL_COLUMNS: Columns = {
     "sampling_seconds": "float64",
     "pipelined_seconds": "float64",
     "sustain_seconds": "float64",
+    "num_profiled_steps": "int64",
     "seed": "int64",
 }
 DURATION_COLUMNS: Columns = dict.fromkeys(Phases.model_fields, "float64")

@@ -24,6 +24,7 @@ from collector.results.frames import (
     list_rows,
     make_frame,
 )
+from collector.results.notes import merge_notes
 from collector.statistics import SEED, Estimate, FloatArray, compute_percentile, compute_quartiles, estimate_median
 
 # Of the repeats that count, the largest; of the other numbers, the median.
@@ -36,6 +37,9 @@ MEDIANS = (
 # Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
 # Leaving such repeats out would keep those in which the same cell happened to come out evenly.
 OUTCOME_VERDICTS = ("not-steady", "noisy")
+# Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
+# what is worth reporting (bench.validity.clocks).
+MAX_CLOCK_SPREAD = 0.05
 SUMMARY_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -49,6 +53,7 @@ SUMMARY_COLUMNS: Columns = {
     "faults": "str",
     "unchecked": "str",
     "notes": "str",
+    "gpu_sm_clock_spread": "float64",
     "num_steady": "int64",
     "num_steps_taken": "int64",
     "median_step_seconds": "float64",
@@ -178,7 +183,8 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         **first[[name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name != "hostname"]],
         "num_counted": len(group),
         "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
-        "notes": "; ".join(group["notes"].dropna().unique()) or None,
+        "notes": merge_notes(note for text in group["notes"].dropna() for note in text.split("; ")),
+        "gpu_sm_clock_spread": _measure_clock_spread(group),
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
         **_estimate_center(steps, group["center_step_seconds"].to_list(), cell_id=first["cell_id"]),
@@ -190,6 +196,12 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         **{name: group[name].max() for name in LARGEST},
         **group[list(MEDIANS)].median(),
     }
+
+
+def _measure_clock_spread(group: pd.DataFrame) -> float | None:
+    """Return by how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it."""
+    clocks = group["gpu_sm_clock_mhz"].dropna()
+    return None if clocks.empty else float(1 - clocks.min() / clocks.max())
 
 
 def _estimate_center(steps: list[FloatArray], centers: list[float], *, cell_id: str) -> Row:
@@ -219,7 +231,10 @@ def _note(row: Row) -> str:
         notes.append(f"no valid repeat: figures from {'the' if num_ok == 1 else 'all'} {num_ok} ok")
     if row["num_steady"] < num_counted:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
-    notes += [row[name] for name in ("notes", "unchecked") if row[name]]
+    notes += [row[name] for name in ("unchecked", "notes") if row[name]]
+    spread = row["gpu_sm_clock_spread"]
+    if spread is not None and spread > MAX_CLOCK_SPREAD:
+        notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
     if num_counted == 1:

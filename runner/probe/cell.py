@@ -18,6 +18,7 @@ SHORT_PROTOCOL = {
     "min_seconds": 0.0,
     "sampling_seconds": 0.0,
     "pipelined_seconds": 0.0,
+    "num_profiled_steps": 0,
 }
 
 
