@@ -1,7 +1,8 @@
 """Measures what the harness costs: hand-written PyTorch steps and the harness's take turns in one process.
 
 Prints a line per cell: medians of the step times of both sides, and harness over hand-written; the target is at most
-1.01 where a step takes 1 ms or more. Run it with the image's interpreter (--help lists the axes):
+1.01 where a step takes 1 ms or more, and 1.02 where it takes 0.1 ms or more. Run it with the image's interpreter
+(--help lists the axes):
 PYTHONPATH=images/bench/src .environments/pytorch-cpu/bin/python benchmarks/harness_overhead.py --models conv6
 """
 
@@ -24,8 +25,8 @@ from bench.probes.cpu import count_threads
 from bench.registry import MODELS
 from bench.schema import Cell, Phases, Precision
 
-TARGET = 1.01
-TARGET_FROM_SECONDS = 1e-3
+# The ratio aimed at, from steps of so many seconds on.
+TARGETS = ((1e-3, 1.01), (1e-4, 1.02))
 NUM_UNTIMED_STEPS = 2  # at the start of each turn, as the harness's first step and its one step of warm-up
 HEADER = (
     f"{'cell':44} {'by hand, ms':>12} {'harness, ms':>12} {'on device':>10} {'ratio':>7}  {'ratios by turn':16} target"
@@ -50,7 +51,8 @@ class Comparison:
         hand, harness = (median(itertools.chain(*side)) for side in (self.by_hand, self.by_harness))
         ratios = [median(ours) / median(theirs) for ours, theirs in zip(self.by_harness, self.by_hand, strict=True)]
         device = f"{median(self.device_seconds) * 1e3:10.3f}" if self.device_seconds else f"{'-':>10}"
-        outcome = "below 1 ms" if hand < TARGET_FROM_SECONDS else "met" if self.ratio <= TARGET else "MISSED"
+        target = next((ratio for from_seconds, ratio in TARGETS if hand >= from_seconds), None)
+        outcome = "below 0.1 ms" if target is None else "met" if self.ratio <= target else "MISSED"
         spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
         return f"{hand * 1e3:12.3f} {harness * 1e3:12.3f} {device} {self.ratio:7.3f}  {spread:16} {outcome}"
 
@@ -73,6 +75,8 @@ def compare(cell: Cell, num_turns: int) -> Comparison:
     set_switches(cell, count_threads())
     take_hand_turn = write_loop(write_step(cell), cell)
     workload = PyTorch(cell, count_threads()).build_workload(cell)
+    workload.spin_up()
+    workload.spin_up = lambda: None  # type: ignore[method-assign]  # once: every harness's turn would begin with it
     comparison = Comparison(by_hand=[], by_harness=[], device_seconds=[])
 
     def take_harness_turn() -> list[float]:

@@ -25,6 +25,8 @@ PROTOCOL_FIELDS = (
     "num_steps",
     "min_seconds",
     "sampling_seconds",
+    "pipelined_seconds",
+    "sustain_seconds",
     "num_profiled_steps",
 )
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}

@@ -26,6 +26,8 @@ OPTIONAL_FIELDS = {
     "num_steps": "{} steps",
     "min_seconds": "{:g} s window",
     "sampling_seconds": "{:g} s sampled",
+    "pipelined_seconds": "{:g} s pipelined",
+    "sustain_seconds": "{:g} s sustained",
     "num_profiled_steps": "{} steps profiled",
 }
 ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}

@@ -38,6 +38,8 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         num_profiled_steps=draw(st.integers(0, 100)),
+        pipelined_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        sustain_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
 

@@ -12,6 +12,7 @@ TEN_STEPS = {
     "num_warmup_steps": 6,
     "min_seconds": 0.0,
     "num_profiled_steps": 0,
+    "pipelined_seconds": 0.0,
 }
 
 
@@ -23,6 +24,7 @@ class StubFramework:
     cuda_version = None
     cudnn_version = None
     device_timer = None
+    feed = None
 
     def __init__(self, error: Exception | None = None, *, late_error: Exception | None = None) -> None:
         self._error = error
@@ -34,6 +36,9 @@ class StubFramework:
         if self._error is not None:
             raise self._error
         return self
+
+    def spin_up(self) -> None:
+        pass
 
     def run_step(self) -> None:
         if self._late_error is not None and self.num_steps == 10:

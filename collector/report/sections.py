@@ -30,6 +30,7 @@ from collector.tables.memory import make_memory_table
 from collector.tables.roofline import make_roofline_table
 from collector.tables.skipped import make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
+from collector.tables.sustained import make_sustained_table
 from collector.tables.table import Table, shorten_rows
 
 MakeTable = Callable[[Analysis], Table | None]
@@ -112,7 +113,11 @@ def _collect_method(analysis: Analysis) -> Content:
 
 
 SECTIONS = (
-    Section(anchor="step-times", title="Step times", tables=(make_training_table, make_inference_table)),
+    Section(
+        anchor="step-times",
+        title="Step times",
+        tables=(make_training_table, make_inference_table, make_sustained_table),
+    ),
     Section(anchor="plots", title="Plots", template="plots.html.j2", collect_content=_collect_plots),
     Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
     Section(

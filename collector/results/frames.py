@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.registry import FRAMEWORKS
-from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result
+from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from collector.results.identity import identify_environment, identify_hardware
 
@@ -31,6 +31,8 @@ CELL_COLUMNS: Columns = {
     "num_steps": "int64",
     "min_seconds": "float64",
     "sampling_seconds": "float64",
+    "pipelined_seconds": "float64",
+    "sustain_seconds": "float64",
     "num_profiled_steps": "int64",
     "seed": "int64",
 }
@@ -48,6 +50,16 @@ ENVIRONMENT_COLUMNS: Columns = {
     "framework_version": "str",
     "cuda_graph": "boolean",
 }
+# What was measured beside the timed window's steps: throughput as people train, speed that lasts, waits for data.
+PACE_COLUMNS: Columns = {
+    "pipelined_step_seconds": "float64",
+    "pipelined_samples_per_s": "float64",
+    "first_sustained_step_seconds": "float64",
+    "settled_step_seconds": "float64",
+    "flat_after_seconds": "float64",
+    "sustained_seconds": "float64",
+    "data_wait_share": "float64",
+}
 RESULT_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -64,7 +76,10 @@ RESULT_COLUMNS: Columns = {
     "num_steps_taken": "Int64",
     "reached_steady": "boolean",
     "median_step_seconds": "float64",
+    "center_step_seconds": "float64",
+    "summarized_by": "str",
     "throughput_samples_per_s": "float64",
+    **PACE_COLUMNS,
     **MEMORY_COLUMNS,
     **VERDICT_COLUMNS,
     **CONDITION_COLUMNS,
@@ -141,13 +156,34 @@ def _describe_result(result: Result) -> Row:
             "num_steps_taken": len(result.samples.step_seconds),
             "reached_steady": result.samples.reached_steady,
             "median_step_seconds": float(np.median(result.samples.step_seconds)),
+            "center_step_seconds": result.samples.center_step_seconds,
+            "summarized_by": result.samples.summarized_by,
         }
+        row |= _describe_pace(result, result.samples)
     if result.memory is not None:
         row |= result.memory.model_dump()
     if result.environment is not None:
         row |= _describe_environment(result.environment, result.cell.framework)
     if result.error is not None:
         row |= _describe_error(result.error)
+    return row
+
+
+def _describe_pace(result: Result, samples: Samples) -> Row:
+    """Return PACE_COLUMNS, as far as they were measured."""
+    row: Row = {}
+    if result.pipelined is not None:
+        row["pipelined_step_seconds"] = result.pipelined.step_seconds
+        row["pipelined_samples_per_s"] = result.cell.batch_size / result.pipelined.step_seconds
+    if result.sustained is not None:
+        row |= {
+            "first_sustained_step_seconds": result.sustained.window_step_seconds[0],
+            "settled_step_seconds": result.sustained.window_step_seconds[-1],
+            "flat_after_seconds": result.sustained.flat_after_seconds,
+            "sustained_seconds": result.sustained.seconds,
+        }
+    if samples.data_wait_seconds:
+        row["data_wait_share"] = sum(samples.data_wait_seconds) / sum(samples.step_seconds)
     return row
 
 

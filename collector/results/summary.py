@@ -1,10 +1,12 @@
 """Summarise the repeats of a run: one row per cell, per invalid repeat, per failure. Base units only.
 
-Only repeats with status ok enter a figure, and of these the valid ones only, where there are any. Repeats are grouped
-by cell and environment: a cell that ran in two environments has two rows, never one.
+Only repeats with status ok enter a figure. Those whose conditions were at fault are left out where there are others;
+noisy and not steady ones are not, since that would choose repeats by their outcome. Repeats are grouped by cell and
+environment: a cell that ran in two environments has two rows, never one.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from collector.results.frames import (
     DURATION_COLUMNS,
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,
+    PACE_COLUMNS,
     Columns,
     Row,
     list_rows,
@@ -28,8 +31,12 @@ from collector.statistics import SEED, Estimate, FloatArray, compute_percentile,
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
 MEDIANS = (
     *DURATION_COLUMNS,
+    *PACE_COLUMNS,
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
 )
+# Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
+# Leaving such repeats out would keep those in which the same cell happened to come out evenly.
+OUTCOME_VERDICTS = ("not-steady", "noisy")
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
 # what is worth reporting (bench.validity.clocks).
 MAX_CLOCK_SPREAD = 0.05
@@ -60,6 +67,7 @@ SUMMARY_COLUMNS: Columns = {
     "p95_step_seconds": "float64",
     "p99_step_seconds": "float64",
     "throughput_samples_per_s": "float64",
+    **PACE_COLUMNS,
     **MEMORY_COLUMNS,
     **DURATION_COLUMNS,
     **CONDITION_COLUMNS,
@@ -90,10 +98,10 @@ FAILURE_COLUMNS: Columns = {
 def summarize_cells(collection: Collection) -> pd.DataFrame:
     """Return one row per cell and environment with the columns SUMMARY_COLUMNS, in the order of the plan.
 
-    The `num_counted` repeats that figures come from are the valid ones, or all ok ones where none is valid; `faults`
-    says how many of the ok repeats have which verdict but `valid`. Times, throughput, durations and conditions are
-    medians over them, quartiles and percentiles are those of all their timed steps pooled, memory and temperature are
-    the largest. A cell without any ok repeat has one row without figures.
+    The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
+    there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. Times, throughput,
+    durations and conditions are medians over them, quartiles and percentiles are those of all their timed steps pooled,
+    memory and temperature are the largest. A cell without any ok repeat has one row without figures.
     """
     timed = _group_timed_steps(collection.samples)
     rows = []
@@ -154,8 +162,8 @@ def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArra
 
 
 def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
-    valid = ok[ok["verdict"] == "valid"]
-    return ok if valid.empty else valid
+    sound = ok[ok["verdict"].isin(("valid", *OUTCOME_VERDICTS))]
+    return ok if sound.empty else sound
 
 
 def _count_verdicts(ok: pd.DataFrame) -> Row:
@@ -179,7 +187,7 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         "gpu_sm_clock_spread": _measure_clock_spread(group),
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
-        **_estimate_center(steps, cell_id=first["cell_id"]),
+        **_estimate_center(steps, group["center_step_seconds"].to_list(), cell_id=first["cell_id"]),
         "q1_step_seconds": quartiles[0],
         "q3_step_seconds": quartiles[1],
         "p95_step_seconds": compute_percentile(steps, 95),
@@ -196,9 +204,11 @@ def _measure_clock_spread(group: pd.DataFrame) -> float | None:
     return None if clocks.empty else float(1 - clocks.min() / clocks.max())
 
 
-def _estimate_center(steps: list[FloatArray], *, cell_id: str) -> Row:
+def _estimate_center(steps: list[FloatArray], centers: list[float], *, cell_id: str) -> Row:
     # Seeded by the cell: its interval does not depend on which other cells are in the run.
     estimate = estimate_median(steps, seed=(SEED, int(cell_id[-8:], 16)))
+    # A repeat whose steps jump between two levels is stood for by their mean; the relative uncertainty stays.
+    estimate = replace(estimate, center=float(np.median(centers)))
     low, high = estimate.interval or (None, None)
     return {
         "median_step_seconds": estimate.center,
@@ -214,10 +224,11 @@ def _note(row: Row) -> str:
     """Return what a reader must know beside the figures and counts of one row."""
     notes = []
     num_counted, num_ok = row["num_counted"], row["num_ok"]
-    if not row["num_valid"]:
+    if num_counted < num_ok:
+        valid = "" if row["num_valid"] else "no valid repeat: "
+        notes.append(f"{valid}figures from {num_counted} of {num_ok} ok, those with sound conditions")
+    elif not row["num_valid"]:
         notes.append(f"no valid repeat: figures from {'the' if num_ok == 1 else 'all'} {num_ok} ok")
-    elif num_counted < num_ok:
-        notes.append(f"figures from {num_counted} valid of {num_ok} ok")
     if row["num_steady"] < num_counted:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
     notes += [row[name] for name in ("unchecked", "notes") if row[name]]

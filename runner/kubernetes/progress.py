@@ -3,7 +3,6 @@
 import json
 import time
 from collections import Counter
-from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -64,7 +63,7 @@ class ClusterProgress:
         line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), tracked.repeat.planned.cell.slug)
         line.append(f"  repeat {result.repeat}/{tracked.repeat.planned.repeats}")
         if result.samples:
-            line.append(f"  step {median(result.samples.step_seconds) * 1e3:.3g} ms")
+            line.append(f"  step {result.samples.center_step_seconds * 1e3:.3g} ms")
         if tracked.disrupted_pod_uids:
             line.append(f"  after {len(tracked.disrupted_pod_uids)} preempted")
         if result.error:

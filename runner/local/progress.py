@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from statistics import fmean, median
+from statistics import fmean
 from types import TracebackType
 from typing import Self
 
@@ -87,7 +87,7 @@ class Progress(AbstractContextManager["Progress"]):
         line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), repeat.planned.cell.slug)
         line.append(f"  repeat {repeat.number}/{repeat.planned.repeats}  {seconds:.1f} s")
         if result.samples:
-            line.append(f"  step {median(result.samples.step_seconds) * 1e3:.3g} ms")
+            line.append(f"  step {result.samples.center_step_seconds * 1e3:.3g} ms")
         if result.error:
             line.append(f"  {join_printable(result.error.message)}")
         if not self._live:

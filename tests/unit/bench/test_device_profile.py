@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.device_profile import DeviceActivity, measure_union, profile_steps, summarize_activities
-from bench.harness import DeviceTimer
+from bench.harness import DeviceTimer, Feed
 from bench.observation import Observer
 from bench.schema import Device, Samples
 from factories import make_cell
@@ -26,12 +26,15 @@ class ProfiledWorkload:
     """Counts steps; its profiler sees a kernel of 10 us and a copy of 2 us in each, on every one of `gpus`."""
 
     device_timer: DeviceTimer | None = None
+    feed: Feed | None = None
     profiler_name = "torch.profiler"
 
     def __init__(self, *gpus: int, error: Exception | None = None) -> None:
         self._gpus = gpus
         self._error = error
         self.calls: list[str] = []
+
+    def spin_up(self) -> None: ...
 
     def run_step(self) -> None:
         self.calls.append("step")

@@ -1,97 +1,16 @@
 """The measuring loop against workloads whose steps take scripted times on a clock that only they move."""
 
-from collections.abc import Iterator
 from itertools import chain, repeat
 
 import pytest
 
-from bench.harness import DeviceTimer, is_steady, measure, run_steps
+from bench.harness import is_steady, measure, run_steps
 from bench.probes.cpu_use import CpuCounters, read_cpu_counters
-from bench.schema import Cell, Device, Phases, Samples
+from bench.schema import Cell, Phases, Samples
 from factories import make_cell
+from scripted_workload import Clock, ScriptedTimer, ScriptedWorkload
 
 BUILT = Phases(import_seconds=3.0, build_seconds=2.0)
-
-
-class Clock:
-    """Seconds that pass only when `advance` says so; every reading is noted in `log`."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.log: list[str] = []
-
-    def read(self) -> float:
-        self.log.append("clock")
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
-
-
-class ScriptedWorkload:
-    """Steps that take the scripted durations, either in `run_step` or, as on a GPU, while `synchronize` waits."""
-
-    def __init__(
-        self,
-        clock: Clock,
-        durations: Iterator[float],
-        *,
-        is_asynchronous: bool = False,
-        launch_seconds: float = 0.0,
-        device_timer: "ScriptedTimer | None" = None,
-    ) -> None:
-        self._clock = clock
-        self._durations = durations
-        self._is_asynchronous = is_asynchronous
-        self._launch_seconds = launch_seconds
-        self._timer = device_timer
-        self._pending = 0.0
-        self.device_timer: DeviceTimer | None = device_timer
-
-    def run_step(self) -> None:
-        self._clock.log.append("step")
-        self._clock.advance(self._launch_seconds)
-        self._pending += next(self._durations)
-        if self._timer is not None:
-            self._timer.queue(self._pending)
-        if not self._is_asynchronous:
-            self._finish()
-
-    def synchronize(self) -> None:
-        self._clock.log.append("synchronize")
-        self._finish()
-
-    def reset_peak_memory(self) -> None:
-        self._clock.log.append("reset")
-
-    def device_kind(self) -> Device:
-        return "cpu"
-
-    def _finish(self) -> None:
-        self._clock.advance(self._pending)
-        self._pending = 0.0
-
-
-class ScriptedTimer:
-    """Events numbered in the order in which they were recorded, on a device whose clock counts queued work only."""
-
-    def __init__(self) -> None:
-        self._device_seconds = 0.0
-        self.events: list[tuple[int, float]] = []
-
-    def queue(self, seconds: float) -> None:
-        self._device_seconds += seconds
-
-    def make_event(self) -> list[float]:
-        return []
-
-    def record(self, event: list[float]) -> None:
-        self.events.append((len(self.events), self._device_seconds))
-        event[:] = self.events[-1]
-
-    def read_seconds(self, start: list[float], end: list[float]) -> float:
-        assert end[0] == start[0] + 1  # a pair, not across steps
-        return end[1] - start[1]
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.harness import DeviceTimer
+from bench.harness import DeviceTimer, Feed
 from bench.host_peak import SIZES, find_host_peaks, make_host_peak, measure_matrix_product, measure_undisturbed
 from bench.probes.cpu_peak import TheoreticalPeak
 from bench.probes.cpu_use import CpuCounters
@@ -15,6 +15,7 @@ class Product:
     """A matrix product that takes what it would take at its host's rate, by the host's clock."""
 
     device_timer: DeviceTimer | None = None
+    feed: Feed | None = None
 
     def __init__(self, cell: Cell, host: "Host") -> None:
         self._seconds = 2 * cell.input_size**3 / host.flops_per_second
@@ -22,6 +23,7 @@ class Product:
     def run_step(self) -> None:
         Host.now += self._seconds
 
+    def spin_up(self) -> None: ...
     def synchronize(self) -> None: ...
 
     def reset_peak_memory(self) -> None: ...

@@ -24,10 +24,12 @@ from bench.schema import (
     Failure,
     Memory,
     Phases,
+    PipelinedWindow,
     Result,
     Roofline,
     Samples,
     Status,
+    SustainedRun,
     Validity,
 )
 from bench.validity import ValidityInputs, judge_validity
@@ -43,6 +45,8 @@ class Measured:
     """The parts of a Result that only a complete measurement has."""
 
     samples: Samples
+    pipelined: PipelinedWindow | None
+    sustained: SustainedRun | None
     memory: Memory
     cpu_use: CpuUse
     device_profile: DeviceProfile | None
@@ -104,7 +108,10 @@ class Attempt:
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
         self._observer.look_for_neighbours()
+        pipelined = self._observer.run_pipelined(workload, samples)
         self._observer.sample_gpus(workload)
+        sustained = self._observer.run_sustained(workload)
+        # Last: a profiler stays attached to the driver.
         device_profile = self._observer.profile_steps(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
@@ -121,6 +128,8 @@ class Attempt:
         )
         return Measured(
             samples=samples,
+            pipelined=pipelined,
+            sustained=sustained,
             memory=memory,
             cpu_use=cpu_use,
             device_profile=device_profile,
@@ -201,6 +210,8 @@ class Attempt:
             finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
             samples=measured.samples if measured else samples,
+            pipelined=measured.pipelined if measured else None,
+            sustained=measured.sustained if measured else None,
             memory=measured.memory if measured else cut_short,
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,

@@ -5,12 +5,14 @@ the framework has events on the device, the time between two of them is kept bes
 """
 
 import gc
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
 
+from bench.levels import find_levels
 from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
 
@@ -22,6 +24,16 @@ STEADY_TOLERANCE = 0.05
 STEADY_LONG_STEP_SECONDS = 1.0
 # Nor before this time: a GPU raises its clocks for some tenths of a second, and six of its steps can take 3 ms.
 STEADY_MIN_SECONDS = 0.5
+# Nor before so many times the batches that an input pipeline can hold ready: they were prepared while the model
+# compiled. Once they are used up the pipeline delivers at its own pace; the second time gives it room to settle there.
+STEADY_NUM_QUEUES = 2
+# Steps that jump between two levels make the window this many times as long at the most. They stay on a level for some
+# seconds: four windows of two seconds see several jumps, and more time is better spent on another repeat.
+MAX_LENGTHENING = 4
+# Events are made before the window, for a fifth more steps than it is going to have by the steps of the warm-up.
+EVENTS_PER_EXPECTED_STEP = 1.2
+# No more than these at once: a fifth of a second to make, some tens of megabytes. More are made when they are used up.
+MAX_EXPECTED_STEPS = 50_000
 
 
 class DeviceTimer(Protocol):
@@ -37,10 +49,24 @@ class DeviceTimer(Protocol):
         """Return the seconds between two events that have happened."""
 
 
+class Feed(Protocol):
+    """An input pipeline, as far as it concerns the timing."""
+
+    max_queued_batches: int
+    """The most batches that it can hold ready."""
+    wait_seconds: float
+    """How long the last step waited for its batch."""
+
+
 class Workload(Protocol):
     """A model with its data, ready on its device to be stepped."""
 
     device_timer: DeviceTimer | None
+    feed: Feed | None
+    """The input pipeline; None: synthetic data."""
+
+    def spin_up(self) -> None:
+        """Keep the cell's GPUs busy until their clocks are up (bench.spin_up)."""
 
     def run_step(self) -> None:
         """Start one step; may return before the device has finished it."""
@@ -61,6 +87,7 @@ class StepRecorder:
     def __init__(self) -> None:
         self.warmup_steps: list[float] = []
         self.steps: list[float] = []
+        self.data_waits: list[float] = []
 
 
 def measure(
@@ -78,21 +105,20 @@ def measure(
     times are wall seconds of `time.perf_counter`.
     """
     recorder = recorder or StepRecorder()
+    spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
+    window = TimedWindow(workload, recorder)
+    window.prepare_events(_count_expected_steps(cell, recorder.warmup_steps))
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
     with watch_window():
         counters = read_cpu_counters()
-        events, steady_seconds = _run_window(workload, cell, recorder.steps)
+        steady_seconds = window.run(cell)
         cpu_use = compare_cpu_counters(counters, read_cpu_counters())
-    samples = Samples(
-        warmup_step_seconds=tuple(recorder.warmup_steps),
-        step_seconds=tuple(recorder.steps),
-        device_step_seconds=_read_events(workload.device_timer, events),
-        reached_steady=reached_steady,
-    )
+    samples = _make_samples(workload, recorder, window, reached_steady=reached_steady)
     done = {
+        "spin_up_seconds": spin_up_seconds,
         "first_step_seconds": first_step_seconds,
         "warmup_seconds": warmup_seconds,
         "steady_seconds": steady_seconds,
@@ -125,6 +151,98 @@ def is_steady(step_seconds: list[float]) -> bool:
     return abs(last - before) <= STEADY_TOLERANCE * before
 
 
+class TimedWindow:
+    """The timed window of one workload, run in one part or, where its steps have two levels, in several."""
+
+    def __init__(self, workload: Workload, recorder: StepRecorder) -> None:
+        self._workload = workload
+        self._recorder = recorder
+        self._events: list[tuple[Any, Any]] = []
+
+    def prepare_events(self, num_steps: int) -> None:
+        """Have events ready for so many more steps: making them between steps would leave work in their queue."""
+        timer = self._workload.device_timer
+        if timer is not None:
+            self._events += [(timer.make_event(), timer.make_event()) for _ in range(num_steps)]
+            self._workload.synchronize()
+
+    def run(self, cell: Cell) -> float:
+        """Time steps for as long as the cell asks for, longer where they have two levels; return the seconds."""
+        num_steps, min_seconds = cell.num_steps, cell.min_seconds
+        seconds = self._run_part(num_steps, min_seconds)
+        length = 1
+        while length < MAX_LENGTHENING and find_levels(self._recorder.steps):
+            seconds += self._run_part(num_steps=length * num_steps, min_seconds=length * min_seconds)
+            length *= 2
+        return seconds
+
+    def read_events(self) -> tuple[float, ...] | None:
+        """Return the seconds between the two events of each step; None without events."""
+        timer = self._workload.device_timer
+        if timer is None:
+            return None
+        return tuple(timer.read_seconds(start, end) for start, end in self._events[: len(self._recorder.steps)])
+
+    def _run_part(self, num_steps: int, min_seconds: float) -> float:
+        """Time at least so many steps for at least so long; return the seconds that they took together."""
+        workload, timer, feed, steps = (
+            self._workload,
+            self._workload.device_timer,
+            self._workload.feed,
+            self._recorder.steps,
+        )
+        # Looked up once: a step of a small model takes a tenth of a millisecond.
+        run_step, synchronize, clock = workload.run_step, workload.synchronize, perf_counter
+        append_wait, record = self._recorder.data_waits.append, timer.record if timer else None
+        num_expected = len(steps) + num_steps
+        synchronize()
+        window_start = clock()
+        while True:
+            if record is None:
+                start = clock()
+                run_step()
+            else:
+                before, after = self._find_events(len(steps))
+                record(before)
+                start = clock()
+                run_step()
+                record(after)
+            synchronize()
+            end = clock()
+            steps.append(end - start)
+            if feed is not None:
+                append_wait(feed.wait_seconds)
+            if len(steps) >= num_expected and end - window_start >= min_seconds:
+                return end - window_start
+
+    def _find_events(self, index: int) -> tuple[Any, Any]:
+        """Return the events of a step; where the steps got faster than expected, more are made first."""
+        if index == len(self._events):
+            self.prepare_events(min(index, MAX_EXPECTED_STEPS))
+        return self._events[index]
+
+
+def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:
+    """Return for how many steps of the timed window events are needed, by the last steps of the warm-up."""
+    step_seconds = median(warmup_steps[-STEADY_NUM_STEPS:])
+    expected = EVENTS_PER_EXPECTED_STEP * max(cell.num_steps, cell.min_seconds / step_seconds)
+    return math.ceil(min(expected, MAX_EXPECTED_STEPS))
+
+
+def _make_samples(
+    workload: Workload, recorder: StepRecorder, window: "TimedWindow", *, reached_steady: bool
+) -> Samples:
+    return Samples(
+        warmup_step_seconds=tuple(recorder.warmup_steps),
+        step_seconds=tuple(recorder.steps),
+        device_step_seconds=window.read_events(),
+        reached_steady=reached_steady,
+        data_wait_seconds=tuple(recorder.data_waits) if workload.feed else None,
+        max_queued_batches=workload.feed.max_queued_batches if workload.feed else None,
+        summarized_by="mean" if find_levels(recorder.steps) else "median",
+    )
+
+
 def _time_call(call: Callable[[], None]) -> float:
     start = perf_counter()
     call()
@@ -139,43 +257,14 @@ def _run_synchronized(workload: Workload) -> None:
 def _warm_up(workload: Workload, cell: Cell, steps: list[float]) -> tuple[bool, float]:
     """Append the step times; return whether they became steady, and the seconds that the whole warm-up took."""
     min_seconds = min(STEADY_MIN_SECONDS, cell.max_warmup_seconds)
+    min_steps = STEADY_NUM_QUEUES * workload.feed.max_queued_batches if workload.feed else 0
     start = perf_counter()
     while True:
         steps.append(_time_call(lambda: _run_synchronized(workload)))
         seconds = perf_counter() - start
         if len(steps) < cell.num_warmup_steps:
             continue
-        if seconds >= min_seconds and is_steady(steps):
+        if len(steps) >= min_steps and seconds >= min_seconds and is_steady(steps):
             return True, seconds
         if seconds >= cell.max_warmup_seconds:
             return False, seconds
-
-
-def _run_window(workload: Workload, cell: Cell, steps: list[float]) -> tuple[list[tuple[Any, Any]], float]:
-    """Append the wall seconds of the timed steps; return their event pairs, and the seconds of the window."""
-    events: list[tuple[Any, Any]] = []
-    timer = workload.device_timer
-    workload.synchronize()
-    window_start = perf_counter()
-    while True:
-        if timer is None:
-            start = perf_counter()
-            workload.run_step()
-        else:  # the clock stands still while events are made: a step of a small model is launched in a millisecond
-            before, after = timer.make_event(), timer.make_event()
-            timer.record(before)
-            start = perf_counter()
-            workload.run_step()
-            timer.record(after)
-            events.append((before, after))
-        workload.synchronize()
-        end = perf_counter()
-        steps.append(end - start)
-        if len(steps) >= cell.num_steps and end - window_start >= cell.min_seconds:
-            return events, end - window_start
-
-
-def _read_events(timer: DeviceTimer | None, events: list[tuple[Any, Any]]) -> tuple[float, ...] | None:
-    if timer is None:
-        return None
-    return tuple(timer.read_seconds(start, end) for start, end in events)

@@ -5,7 +5,6 @@ Nothing here happens inside the timed window. A probe that fails is noted in `fa
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import median
 from typing import TypeVar
 
 from bench.device_profile import profile_steps
@@ -13,13 +12,26 @@ from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
 from bench.peaks import Peaks, find_gpu_peaks
+from bench.pipelined import run_pipelined
 from bench.probes.cpu_use import list_own_pids
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
 from bench.probes.gpu_neighbours import look_for_neighbours
 from bench.probes.gpu_window import WindowWatch
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.roofline import make_roofline
-from bench.schema import Cell, DeviceProfile, Environment, GpuUse, HostPeak, Memory, Roofline, Samples
+from bench.schema import (
+    Cell,
+    DeviceProfile,
+    Environment,
+    GpuUse,
+    HostPeak,
+    Memory,
+    PipelinedWindow,
+    Roofline,
+    Samples,
+    SustainedRun,
+)
+from bench.sustained import run_sustained
 
 T = TypeVar("T")
 
@@ -89,6 +101,22 @@ class Observer:
                 "neighbours on the GPU", lambda: look_for_neighbours(baselines, list_own_pids()), baselines
             )
 
+    def run_pipelined(self, workload: Workload, samples: Samples) -> PipelinedWindow | None:
+        """Run the window without a synchronisation per step, on a GPU; None where none was asked for, or it failed."""
+        seconds = self._cell.pipelined_seconds
+        if self._cell.device == "cpu" or not seconds:
+            return None
+        return self.try_probe(
+            "pipelined window", lambda: run_pipelined(workload, seconds, samples.center_step_seconds), None
+        )
+
+    def run_sustained(self, workload: Workload) -> SustainedRun | None:
+        """Run steps on until their speed is flat; None where that was not asked for, or failed."""
+        seconds = self._cell.sustain_seconds
+        if not seconds:
+            return None
+        return self.try_probe("sustained run", lambda: run_sustained(workload, seconds), None)
+
     def sample_gpus(self, workload: Workload) -> None:
         """Run the sampling pass: steps as in the timed window, while the GPUs' counters are read."""
         baselines, seconds = self.gpu_use, self._cell.sampling_seconds
@@ -109,14 +137,14 @@ class Observer:
                 framework.record_activities,
                 source=framework.profiler_name,
                 num_steps=cell.num_profiled_steps,
-                median_step_seconds=median(samples.step_seconds),
+                median_step_seconds=samples.center_step_seconds,
             ),
             None,
         )
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
-        """Return the roofline of the median step. On a CPU this measures the host's peak: all else must be over."""
-        step_seconds = median(samples.step_seconds)
+        """Return the roofline of a step. On a CPU this measures the host's peak: all else must be over."""
+        step_seconds = samples.center_step_seconds
         peaks = self._find_peaks(framework, environment)
         return self.try_probe("roofline", lambda: make_roofline(self._cell, step_seconds, peaks), None)
 

@@ -86,15 +86,23 @@ def check_parts() -> dict[str, int]:
 
 
 def compare_replicas() -> dict[str, Any]:
-    """Train on one batch in one process, and with half of it in each of two; return the weights' largest difference."""
+    """Train on one batch in one process, and with half of it in each of two; return the weights' largest difference.
+
+    Some steps are synchronised one by one, as in the timed window, some run back to back.
+    """
     whole = make_cell(batch_size=8)
     alone = PyTorchWorkload(whole, 1)
     together = ReplicatedWorkload(whole.model_copy(update={"num_gpus": 2}), 1)
     start = copy_weights(together)["model"]
+    together.spin_up()
     for _ in range(NUM_STEPS):
         for workload in (alone, together):
             workload.run_step()
             workload.synchronize()
+    for workload in (alone, together):
+        for _ in range(NUM_STEPS):
+            workload.run_step()
+        workload.synchronize()
     one, other = copy_weights(alone)["model"], copy_weights(together)["model"]
     return {
         "difference": float((one - other).norm() / (one - start).norm()),

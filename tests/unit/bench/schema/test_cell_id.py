@@ -38,10 +38,12 @@ OTHER_VALUES = {
     "min_seconds": 0.5,
     "sampling_seconds": 0.0,
     "num_profiled_steps": 0,
+    "pipelined_seconds": 0.0,
+    "sustain_seconds": 60.0,
     "seed": 1,
 }
 # Fields that are younger than version 2, and the value at which a cell is the one that it was without the field.
-LATER = {"num_profiled_steps": 5}
+LATER = {"num_profiled_steps": 5, "pipelined_seconds": 1.0, "sustain_seconds": 0.0}
 # What a field's other value is possible with, where it is not with the cell of `make_cell`.
 NEEDED = {"mode": {"framework": "tensorflow"}, "num_gpus": {"device": "gpu"}}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.schema import Verdict
+from bench.schema import PipelinedWindow, Samples, SustainedRun, Validity, Verdict
 from collector.results.identity import identify_environment
 from collector.results.summary import list_failures, list_invalid, summarize_cells
 from factories import (
@@ -111,23 +111,81 @@ def test_failures_list_every_repeat_that_is_not_ok(collect: Collect) -> None:
     ]
 
 
-def test_figures_come_from_the_valid_repeats_where_there_are_any(collect: Collect) -> None:
+@pytest.mark.parametrize("verdict", ["contaminated", "throttled", "input-bound", "too-short"])
+def test_repeats_whose_conditions_were_at_fault_are_left_out(collect: Collect, verdict: Verdict) -> None:
     results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
-    results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity("noisy"))[2]
+    results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity(verdict, "noisy"))[2]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["median_step_seconds"] == 2.0
-    assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 2, "1 noisy")
-    assert row["note"] == "figures from 2 valid of 3 ok"
+    assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 2, f"1 {verdict}")
+    assert row["note"] == "figures from 2 of 3 ok, those with sound conditions"
+
+
+@pytest.mark.parametrize("verdict", ["noisy", "not-steady"])
+def test_no_repeat_is_left_out_for_its_outcome(collect: Collect, verdict: Verdict) -> None:
+    results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
+    results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity(verdict))[2]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert row["median_step_seconds"] == 3.0
+    assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 3, f"1 {verdict}")
+    assert row["note"] == ""
+
+
+def test_a_noisy_repeat_is_preferred_to_one_under_faulty_conditions(collect: Collect) -> None:
+    cell = make_cell()
+    results = [
+        make_result(cell, repeat=1, step_seconds=(1.0,) * 3, validity=make_validity("noisy")),
+        make_result(cell, repeat=2, step_seconds=(9.0,) * 3, validity=make_validity("contaminated")),
+    ]
+    (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
+    assert (row["median_step_seconds"], row["num_valid"], row["num_counted"]) == (1.0, 0, 1)
+    assert row["note"].startswith("no valid repeat: figures from 1 of 2 ok, those with sound conditions")
+
+
+def test_the_mean_stands_for_a_repeat_whose_steps_have_two_levels(collect: Collect) -> None:
+    samples = Samples(
+        warmup_step_seconds=(0.2, 0.1),
+        step_seconds=(1.0, 1.0, 2.5),
+        device_step_seconds=None,
+        reached_steady=True,
+        summarized_by="mean",
+    )
+    validity = Validity(verdict="valid", reasons=(), notes=("two levels of steps",))
+    phases = make_phases((1.0, 1.0, 2.5), (0.2, 0.1))
+    result = make_result(samples=samples, phases=phases, validity=validity)
+    collection = collect(result, repeats=1)
+    (row,) = summarize_cells(collection).to_dict("records")
+    assert (row["median_step_seconds"], row["notes"]) == (1.5, "two levels of steps")
+    assert row["note"] == "two levels of steps; one repeat: no interval"
+    (repeat,) = collection.results.to_dict("records")
+    assert (repeat["median_step_seconds"], repeat["center_step_seconds"], repeat["summarized_by"]) == (1.0, 1.5, "mean")
+
+
+def test_pipelined_and_sustained_steps_and_waits_are_medians_of_the_repeats(collect: Collect) -> None:
+    results = [
+        make_result(
+            make_cell(batch_size=10),
+            repeat=number,
+            pipelined=PipelinedWindow(num_steps=10, seconds=seconds),
+            sustained=SustainedRun(window_step_seconds=(0.1, seconds), seconds=10.0, flat_after_seconds=None),
+        )
+        for number, seconds in enumerate((1.0, 4.0, 2.0), start=1)
+    ]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert (row["pipelined_step_seconds"], row["pipelined_samples_per_s"]) == (0.2, 50.0)
+    assert (row["first_sustained_step_seconds"], row["settled_step_seconds"]) == (0.1, 2.0)
+    assert pd.isna(row["flat_after_seconds"])
+    assert pd.isna(row["data_wait_share"])
 
 
 def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_so(collect: Collect) -> None:
-    verdicts: tuple[Verdict, ...] = ("throttled", "noisy", "noisy")
+    verdicts: tuple[Verdict, ...] = ("throttled", "too-short", "too-short")
     results = [
         make_result(repeat=number, step_seconds=(seconds,) * 3, validity=make_validity(verdict))
         for number, seconds, verdict in zip((1, 2, 3), (1.0, 3.0, 9.0), verdicts, strict=True)
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert (row["median_step_seconds"], row["num_valid"], row["faults"]) == (3.0, 0, "1 throttled, 2 noisy")
+    assert (row["median_step_seconds"], row["num_valid"], row["faults"]) == (3.0, 0, "1 throttled, 2 too-short")
     assert row["note"] == "no valid repeat: figures from all 3 ok"
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench.schema import PipelinedWindow
 from collector.analysis import analyze_run
 from collector.tables.step_times import describe_validity, make_inference_table, make_training_table
 from factories import make_cell, make_result
@@ -36,3 +37,20 @@ def test_a_run_that_does_not_infer_has_no_table_of_latencies(collect: Collect) -
 )
 def test_the_verdict_of_a_row_counts_its_valid_repeats(num_ok: int, num_valid: int, verdicts: str, text: str) -> None:
     assert describe_validity(num_ok, num_valid, verdicts) == text
+
+
+def test_pipelined_steps_are_shown_where_they_differ_by_more_than_two_percent(collect: Collect) -> None:
+    # Steps of 100 ms, 64 samples each.
+    alike, faster = (
+        analyze_run(collect(make_result(attempt=name, pipelined=PipelinedWindow(num_steps=100, seconds=s)), repeats=1))
+        for name, s in (("a1", 9.81), ("a0", 8.0))
+    )
+    table, other = make_training_table(faster), make_training_table(alike)
+    assert table is not None
+    assert other is not None
+    shown = dict(zip(table.headings, table.format_rows()[0], strict=True))
+    assert (shown["step time, ms"], shown["pipelined step, ms"]) == ("100", "80.0")
+    assert (shown["samples/s"], shown["pipelined, samples/s"]) == ("640", "800")
+    assert "one synchronisation at the end" in table.remark
+    assert not any("pipelined" in heading for heading in other.headings)
+    assert other.remark == ""

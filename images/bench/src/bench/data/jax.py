@@ -3,7 +3,7 @@
 JAX has no loader of its own; Grain is the one that its authors make. Grain decodes no images: Pillow does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,22 @@ from PIL import Image
 
 from bench.data import preprocessing
 from bench.data.cifar10 import Cifar10Records
+from bench.data.feed import BatchFeed
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
 from bench.data.workers import end_with_parent, leave_if_orphaned
 from bench.registry import MODELS
 from bench.schema import Cell
 
+# Beside its queue a worker holds one batch that waits for room in it. In this process Grain has a thread for each
+# worker, which holds one more, a queue for one, and one ahead of them (grain 0.2, process_prefetch.py, interleave.py;
+# counted by tests/unit/bench/test_slow_loader.py).
+EXTRA_BATCHES_PER_WORKER = 4
+
 Pixels = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
 
-def open_pipeline(cell: Cell, num_threads: int) -> Iterator[tuple[NDArray[Any], ...]]:
+def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` worker processes.
 
     CIFAR-10: images (batch, size, size, 3) float32 and labels (batch,) int32, JAX's default integer. Image folders:
@@ -40,7 +46,8 @@ def open_pipeline(cell: Cell, num_threads: int) -> Iterator[tuple[NDArray[Any], 
         num_workers=num_threads, per_worker_buffer_size=preprocessing.NUM_BATCHES_PER_WORKER
     )
     batches = dataset.batch(cell.batch_size, drop_remainder=True).to_iter_dataset(in_turn)
-    return iter(batches.mp_prefetch(workers, worker_init_fn=end_with_parent))
+    pipeline = iter(batches.mp_prefetch(workers, worker_init_fn=end_with_parent))
+    return BatchFeed(pipeline, (preprocessing.NUM_BATCHES_PER_WORKER + EXTRA_BATCHES_PER_WORKER) * num_threads)
 
 
 def read_cifar10(cell: Cell) -> Any:

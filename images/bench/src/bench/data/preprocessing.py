@@ -19,7 +19,7 @@ LOAD_SIZE_RATIO = 286 / 256
 TRANSLATION_MEAN = 0.5
 TRANSLATION_STD = 0.5
 
-# Batches that each worker process holds ready; PyTorch's own default.
+# Batches that each worker process, or thread of tf.data, holds ready; PyTorch's own default.
 NUM_BATCHES_PER_WORKER = 2
 
 

@@ -13,6 +13,7 @@ from torchvision.transforms import v2
 
 from bench.data import preprocessing
 from bench.data.cifar10 import Cifar10Records
+from bench.data.feed import BatchFeed
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
 from bench.data.workers import end_with_parent, leave_if_orphaned
 from bench.errors import UserError
@@ -22,7 +23,7 @@ from bench.schema import Cell
 Batch = tuple[Tensor, ...]
 
 
-def open_pipeline(cell: Cell, num_threads: int) -> Iterator[Batch]:
+def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` worker processes.
 
     CIFAR-10: images (batch, 3, size, size) float32 and labels (batch,) int64. Image folders: images of both domains.
@@ -43,8 +44,9 @@ def open_pipeline(cell: Cell, num_threads: int) -> Iterator[Batch]:
         persistent_workers=True,
         generator=torch.Generator().manual_seed(cell.seed),
     )
-    # Starts the workers now: they belong to building, not to the first step.
-    return _raise_errors(iter(loader))
+    # Starts the workers now: they belong to building, not to the first step. A batch that is handed out is asked for
+    # anew: there are never more under way or ready, pinned ones included.
+    return BatchFeed(_raise_errors(iter(loader)), preprocessing.NUM_BATCHES_PER_WORKER * num_threads)
 
 
 class EndlessSampler(Sampler[tuple[int, ...]]):

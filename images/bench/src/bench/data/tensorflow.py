@@ -1,5 +1,6 @@
 """Yields endless batches of real data for TensorFlow through tf.data."""
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bench.data import preprocessing
+from bench.data.feed import BatchFeed
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
 from bench.registry import MODELS
 from bench.schema import Cell
@@ -15,7 +17,7 @@ from bench.schema import Cell
 Transform = Callable[[Any, Any], Any]
 
 
-def open_pipeline(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]]:
+def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` threads of tf.data.
 
     CIFAR-10: images (batch, size, size, 3) float32 and labels (batch,) int64. Image folders: images of both domains.
@@ -25,21 +27,24 @@ def open_pipeline(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]]:
     paths: tuple[Path, ...] = ()
     with tf.device("CPU:0"):
         if MODELS[cell.model].data == "cifar10":
-            dataset = read_cifar10(cell)
+            dataset = read_cifar10(cell, num_threads)
         else:
             domains = find_image_files(cell)
             paths = domains[0] + domains[1]
-            images = (read_domain(cell, domain, stream=stream) for stream, domain in enumerate(domains))
+            images = (read_domain(cell, domain, num_threads, stream=stream) for stream, domain in enumerate(domains))
             dataset = tf.data.Dataset.zip(tuple(images))
-        dataset = dataset.batch(cell.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+        # Not AUTOTUNE: what is queued must be known, and as much as in the other frameworks.
+        num_prefetched = preprocessing.NUM_BATCHES_PER_WORKER * num_threads
+        dataset = dataset.batch(cell.batch_size, drop_remainder=True).prefetch(num_prefetched)
         options = tf.data.Options()
         options.threading.private_threadpool_size = num_threads
-        options.autotune.cpu_budget = num_threads
-        return _name_damaged_image(iter(dataset.with_options(options)), paths)
+        batches = _name_damaged_image(iter(dataset.with_options(options)), paths)
+    # Beside them: the batch that waits for room, and an image for each call under way, which the next ones are made of.
+    return BatchFeed(batches, num_prefetched + 1 + math.ceil(num_threads / cell.batch_size))
 
 
-def read_cifar10(cell: Cell) -> Any:
-    """Return an endless dataset of preprocessed images and their labels."""
+def read_cifar10(cell: Cell, num_threads: int) -> Any:
+    """Return an endless dataset of preprocessed images and their labels, `num_threads` prepared at a time."""
     paths = find_cifar10_files(cell)
     num_images = sum(path.stat().st_size for path in paths) // preprocessing.CIFAR_RECORD_BYTES
     records = tf.data.FixedLengthRecordDataset([str(path) for path in paths], preprocessing.CIFAR_RECORD_BYTES)
@@ -50,18 +55,21 @@ def read_cifar10(cell: Cell) -> Any:
         planes = tf.reshape(values[1:], (3, preprocessing.CIFAR_SIDE, preprocessing.CIFAR_SIDE))
         return transform(tf.transpose(planes, (1, 2, 0)), seed), tf.cast(values[0], tf.int64)
 
-    return repeat_with_seeds(cell, records, num_images, stream=0).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+    return repeat_with_seeds(cell, records, num_images, stream=0).map(parse, num_parallel_calls=num_threads)
 
 
-def read_domain(cell: Cell, paths: tuple[Path, ...], *, stream: int) -> Any:
-    """Return an endless dataset of one domain's preprocessed images; `stream` keeps the domains' randomness apart."""
+def read_domain(cell: Cell, paths: tuple[Path, ...], num_threads: int, *, stream: int) -> Any:
+    """Return an endless dataset of one domain's preprocessed images, `num_threads` prepared at a time.
+
+    `stream` keeps the domains' randomness apart.
+    """
     names = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
     transform = make_translation_transform(cell)
 
     def load(name: Any, seed: Any) -> Any:
         return transform(decode(name), seed)
 
-    return repeat_with_seeds(cell, names, len(paths), stream=stream).map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    return repeat_with_seeds(cell, names, len(paths), stream=stream).map(load, num_parallel_calls=num_threads)
 
 
 def repeat_with_seeds(cell: Cell, dataset: Any, num_images: int, *, stream: int) -> Any:

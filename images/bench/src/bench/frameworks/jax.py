@@ -1,10 +1,9 @@
 """Builds and steps workloads in JAX with Keras 3."""
 
 import os
-import re
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Any, Literal
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -14,11 +13,17 @@ os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 import jax  # noqa: E402  after the switches that it reads when imported
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
-from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
+from bench.data.feed import BatchFeed  # noqa: E402
 from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
-from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.frameworks.jax_devices import (  # noqa: E402
+    find_devices,
+    make_shardings,
+    read_cuda_version,
+    read_cudnn_version,
+)
 from bench.schema import Cell  # noqa: E402
+from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402
 from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
@@ -42,21 +47,6 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     jax.config.update("jax_platforms", "cpu" if cell.device == "cpu" else "cuda,cpu")
     settings = {"matmul_precision": matmul_precision, "num_threads": num_threads, "xla": True, **set_precision(cell)}
     return Jax(num_threads, settings)
-
-
-def find_devices(cell: Cell) -> list[jax.Device]:
-    """Return the devices of the cell, `num_gpus` of its kind; DeviceMissingError where there are fewer.
-
-    The first call starts JAX's clients, which make a context on every GPU that they see.
-    """
-    try:
-        devices = [device for device in jax.devices() if device.platform == cell.device]
-    except RuntimeError as error:  # of the plugin for CUDA, which is missing or finds no GPU
-        reason = str(error).splitlines()[0]
-        raise DeviceMissingError(f"JAX {jax.__version__} sees no GPU: {reason}") from error
-    if len(devices) < cell.num_gpus:
-        raise DeviceMissingError(f"JAX {jax.__version__} sees {len(devices)} GPUs, the cell asks for {cell.num_gpus}")
-    return devices[: cell.num_gpus]
 
 
 class Jax:
@@ -117,6 +107,7 @@ class JaxWorkload:
     device_timer = None
 
     def __init__(self, cell: Cell, devices: Sequence[jax.Device], num_threads: int) -> None:
+        self._devices = devices
         self._replicated, self._split = make_shardings(devices)
         # Every initial value is a program of its own: hundreds, which XLA compiles faster for a CPU than for a GPU.
         with jax.default_device(jax.devices("cpu")[0]):
@@ -128,8 +119,8 @@ class JaxWorkload:
         self._variables = list_variables(self._task)
         self._variables += [variable for optimizer in self._optimizers for variable in optimizer.variables]
         self._state: tuple[Any, ...] | None = None
-        self._batches = open_batches(cell, num_threads)
-        self.inputs: tuple[Any, ...] = () if self._batches is not None else self._place(prepare_inputs(cell))
+        self.feed = open_batches(cell, num_threads)
+        self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
         if self._is_training:
@@ -159,11 +150,28 @@ class JaxWorkload:
         """The losses of the last training step, one per part."""
         return self._outputs if self._is_training else ()
 
+    def spin_up(self) -> None:
+        """Keep every GPU busy until its clock is up."""
+        gpus = [device for device in self._devices if device.platform == "gpu"]
+        values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
+
+        def apply_sines(array: Any) -> Any:
+            return jax.lax.fori_loop(0, OPERATIONS_PER_BURST, lambda _, value: jax.numpy.sin(value), array)
+
+        program = jax.jit(apply_sines, donate_argnums=0)
+
+        def run_burst() -> None:
+            values[:] = map(program, values)
+            jax.block_until_ready(values)
+
+        if gpus:
+            spin_up(run_burst)
+
     def run_step(self) -> None:
         """Start one step. The data are arguments: a program could fold what it captures into constants."""
         self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
-        if self._batches is not None:
-            self.inputs = self._place(next(self._batches))
+        if self.feed is not None:
+            self.inputs = self._place(next(self.feed))
         state = self._state or self._read_state()
         if self._is_training:
             self._state, self._outputs = self._step(state, *self.inputs)
@@ -257,35 +265,10 @@ class JaxWorkload:
         return loss, handed_on
 
 
-def make_shardings(devices: Sequence[jax.Device]) -> tuple[Sharding, Sharding]:
-    """Return where variables go, a copy on each device, and where batches go, a share on each."""
-    if len(devices) == 1:
-        sharding = SingleDeviceSharding(devices[0])
-        return sharding, sharding
-    mesh = Mesh(np.array(devices), ("batch",))
-    return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
-
-
-def open_batches(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]] | None:
+def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
     """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
     if cell.data_dir is None:
         return None
     from bench.data.jax import open_pipeline
 
     return open_pipeline(cell, num_threads)
-
-
-def read_cuda_version(platform_version: str) -> str | None:
-    """Return the CUDA version that XLA's client states ("... cuda 12090" is 12.9); None for a CPU."""
-    match = re.search(r"cuda (\d+)", platform_version)
-    return f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}" if match else None
-
-
-def read_cudnn_version() -> str | None:
-    """Return the version of the installed cuDNN, whichever CUDA it is for; None where it came without a package."""
-    for package in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
-        try:
-            return version(package)
-        except PackageNotFoundError:
-            continue
-    return None

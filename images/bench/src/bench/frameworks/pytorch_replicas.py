@@ -1,7 +1,7 @@
 """Steps a cell on several GPUs in PyTorch, one process per GPU (DistributedDataParallel).
 
-This process steps the first GPU and is the one that is timed. A step starts with one byte to every other process and
-ends when each has answered: it lasts as long as the slowest.
+This process steps the first GPU and is the one that is timed. A step starts with one byte to every other process. To
+synchronise, each is asked to, and answers when its GPU has finished: a timed step lasts as long as the slowest.
 """
 
 import os
@@ -22,6 +22,8 @@ from bench.schema import Cell
 from bench.tasks.torch import Part
 
 STEP = b"s"
+SPIN_UP = b"u"
+SYNCHRONIZE = b"y"
 DONE = b"d"
 
 
@@ -48,24 +50,36 @@ class ReplicatedWorkload(ReplicaWorkload):
     def __init__(self, cell: Cell, num_threads: int) -> None:
         rendezvous = Path(tempfile.mkdtemp(prefix="benchmatrix-")) / "rendezvous"
         self._connections = [_start_replica(cell, num_threads, rank, rendezvous) for rank in range(1, cell.num_gpus)]
-        self._owes_answers = True  # every process answers once when it is built
+        self._is_running = True  # the others are being built; the first synchronisation waits for them
         _join_group(cell, 0, rendezvous)
         super().__init__(cell, num_threads)
 
+    def spin_up(self) -> None:
+        """Keep every GPU busy until its clock is up."""
+        self._send(SPIN_UP)
+        super().spin_up()
+        self.synchronize()
+
     def run_step(self) -> None:
         """Start a step on every GPU."""
-        for connection in self._connections:
-            connection.send_bytes(STEP)
-        self._owes_answers = True
+        self._send(STEP)
         super().run_step()
 
     def synchronize(self) -> None:
-        """Wait for every GPU: the step, where one was started, is over."""
+        """Wait for every GPU: the steps that were started are over."""
+        is_running = self._is_running
+        if is_running:
+            self._send(SYNCHRONIZE)
         super().synchronize()
-        if self._owes_answers:
+        if is_running:
             for connection in self._connections:
                 _read_answer(connection)
-            self._owes_answers = False
+            self._is_running = False
+
+    def _send(self, message: bytes) -> None:
+        for connection in self._connections:
+            connection.send_bytes(message)
+        self._is_running = True
 
 
 def _start_replica(cell: Cell, num_threads: int, rank: int, rendezvous: Path) -> Connection:
@@ -80,20 +94,23 @@ def _start_replica(cell: Cell, num_threads: int, rank: int, rendezvous: Path) ->
 def serve_replica(
     cell: Cell, num_threads: int, rank: int, rendezvous: Path, connection: Connection, parent_pid: int
 ) -> None:
-    """Build one GPU's share and step it for every byte received, until the connection closes."""
+    """Build one GPU's share and do with it what each byte received says, until the connection closes."""
     die_with_parent(parent_pid)
     set_switches(cell, num_threads)
     _join_group(cell, rank, rendezvous)
     workload = ReplicaWorkload(cell, num_threads, rank=rank)
-    connection.send_bytes(DONE)
     while True:
         try:
-            connection.recv_bytes()
+            message = connection.recv_bytes()
         except EOFError:
             return
-        workload.run_step()
-        workload.synchronize()
-        connection.send_bytes(DONE)
+        if message == STEP:
+            workload.run_step()
+        elif message == SPIN_UP:
+            workload.spin_up()
+        else:
+            workload.synchronize()
+            connection.send_bytes(DONE)
 
 
 def _join_group(cell: Cell, rank: int, rendezvous: Path) -> None:

@@ -1,13 +1,13 @@
 """Builds and steps a cell's PyTorch model on one device, op by op or compiled."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
+from bench.data.feed import BatchFeed
 from bench.frameworks.pytorch_steps import GraphedStep, InferenceStep, Step, TrainingStep
 from bench.registry import MODELS
 from bench.schema import Cell
+from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.tasks.inputs import make_inputs
 from bench.tasks.torch import Part, build_task
 
@@ -34,7 +34,7 @@ class PyTorchWorkload:
         self.task = build_task(cell)
         self.networks = self.task.networks
         self.inputs = self._share_out(tuple(torch.from_numpy(array) for array in make_inputs(cell)), rank)
-        self._pipeline = open_share(cell, num_threads, rank)
+        self.feed = open_share(cell, num_threads, rank)
         self.optimizers: list[torch.optim.Optimizer] = []
         self._step = self._prepare_training() if cell.phase == "train" else self._prepare_inference()
         self.synchronize()
@@ -61,10 +61,20 @@ class PyTorchWorkload:
         """Peak of the allocator while the CUDA graph was captured; 0 without one."""
         return self._step.captured_peak_bytes if isinstance(self._step, GraphedStep) else 0
 
+    def spin_up(self) -> None:
+        """Keep the GPU busy until its clock is up."""
+        if self._is_on_gpu:
+            keep_busy(self._device)
+            torch.cuda.empty_cache()  # the workload's peaks shall be those of the workload
+
     def run_step(self) -> None:
-        """Start one step on the resident inputs, or on the next batch of the pipeline."""
-        if self._pipeline is not None:
-            for tensor, new in zip(self.inputs, next(self._pipeline), strict=True):
+        """Start one step on the resident inputs, or on the next batch of the pipeline.
+
+        A copy waits in the stream for the step before it, which reads the same memory, and PyTorch gives pinned memory
+        to no other batch before the copies from it are done: steps may be queued without synchronising.
+        """
+        if self.feed is not None:
+            for tensor, new in zip(self.inputs, next(self.feed), strict=True):
                 tensor.copy_(new, non_blocking=True)
         self._step.run(self.inputs)
 
@@ -135,7 +145,7 @@ class PyTorchWorkload:
         return GraphedStep(step) if self._is_compiled and self._is_on_gpu else step
 
 
-def open_share(cell: Cell, num_threads: int, rank: int) -> Iterator[tuple[Tensor, ...]] | None:
+def open_share(cell: Cell, num_threads: int, rank: int) -> BatchFeed | None:
     """Return one GPU's batches of the cell's real data, drawn from its own seed; None where the data are synthetic."""
     if cell.data_dir is None:
         return None
@@ -143,6 +153,18 @@ def open_share(cell: Cell, num_threads: int, rank: int) -> Iterator[tuple[Tensor
 
     share = {"batch_size": cell.batch_size // cell.num_gpus, "num_gpus": 1, "seed": (cell.seed + rank) % 2**32}
     return open_pipeline(cell.model_copy(update=share), max(1, num_threads // cell.num_gpus))
+
+
+def keep_busy(device: torch.device) -> None:
+    """Spin up one GPU with operations that leave no workspace of a library behind."""
+    values = torch.ones(NUM_ELEMENTS, device=device)
+
+    def run_burst() -> None:
+        for _ in range(OPERATIONS_PER_BURST):
+            values.sin_()
+        torch.cuda.synchronize()
+
+    spin_up(run_burst)
 
 
 def choose_memory_format(cell: Cell) -> torch.memory_format:

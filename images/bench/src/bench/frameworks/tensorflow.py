@@ -1,7 +1,7 @@
 """Builds and steps workloads in TensorFlow with Keras 3."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Literal
@@ -13,9 +13,11 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 
+from bench.data.feed import BatchFeed  # noqa: E402
 from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
+from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable  # noqa: E402
 from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
@@ -108,9 +110,9 @@ class TensorFlowWorkload:
             if cell.phase == "train":
                 self.optimizers = [build_optimizer(cell, list_trainable(part)) for part in self._task.parts]
         self._step = self._make_step(cell)
-        self._batches = open_batches(cell, num_threads)
+        self.feed = open_batches(cell, num_threads)
         self.inputs: tuple[Any, ...] = ()
-        if self._batches is None:
+        if self.feed is None:
             self.inputs = self._place(prepare_inputs(cell))
         self._is_training = cell.phase == "train"
         self._outputs: tuple[Any, ...] = ()
@@ -126,11 +128,28 @@ class TensorFlowWorkload:
         mean = tf.distribute.ReduceOp.MEAN
         return tuple(self._strategy.reduce(mean, loss, axis=None) for loss in self._outputs)
 
+    def spin_up(self) -> None:
+        """Keep every GPU busy until its clock is up."""
+        values = {}
+        for device in filter(is_gpu, self._devices):
+            with tf.device(device):
+                values[device] = tf.ones(NUM_ELEMENTS)
+
+        def run_burst() -> None:
+            for device in values:
+                with tf.device(device):
+                    for _ in range(OPERATIONS_PER_BURST):
+                        values[device] = tf.sin(values[device])
+            self.synchronize()
+
+        if values:
+            spin_up(run_burst)
+
     def run_step(self) -> None:
         """Start one step. The data are arguments: a graph could fold what it captures into constants."""
         self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
-        if self._batches is not None:
-            self.inputs = self._place(next(self._batches))
+        if self.feed is not None:
+            self.inputs = self._place(next(self.feed))
         self._outputs = self._step(*self.inputs)
 
     def synchronize(self) -> None:
@@ -263,7 +282,7 @@ def spread_nan(gradients: Sequence[Any]) -> list[Any]:
     return [gradients[0] + tf.cast(spread, gradients[0].dtype), *gradients[1:]]
 
 
-def open_batches(cell: Cell, num_threads: int) -> Iterator[tuple[Any, ...]] | None:
+def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
     """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
     if cell.data_dir is None:
         return None

@@ -12,8 +12,8 @@ Precision = Literal["fp32", "tf32", "fp16", "bf16"]
 
 MAX_INPUT_SIZE = 65_536
 # Fields that cells got after version 2 was first published. At its default such a field is no part of the canonical
-# JSON: cells that were planned before have the id that they had.
-LATER_FIELDS = ("num_profiled_steps",)
+# JSON: cells that were planned before have the id that they had (docs/decisions/0008).
+LATER_FIELDS = ("num_profiled_steps", "pipelined_seconds", "sustain_seconds")
 
 
 class Cell(Document):
@@ -62,6 +62,11 @@ class Cell(Document):
     """Steps of the pass after that one, under the framework's profiler, which shows how long kernels keep a GPU busy.
     0: no such pass. A CPU has none. Five: equal steps have equal kernels, and a training step can have ten thousand,
     each an event to be kept and read."""
+    pipelined_seconds: Seconds = 1.0
+    """Length of a second window, on a GPU, in which steps are not synchronised one by one; its number of steps is set
+    beforehand from the timed window. 0: none. On a CPU there is none."""
+    sustain_seconds: Seconds = 0.0
+    """How long the steps run on after everything else, at the most, until their speed is flat. 0: not at all."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
 

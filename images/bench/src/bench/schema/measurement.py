@@ -1,5 +1,6 @@
 """What one repeat yields: the times of its parts and steps, memory, use of CPU and GPU, roofline and verdict."""
 
+from statistics import fmean, median
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,7 +9,17 @@ from bench.registry import Framework
 from bench.schema.document import Amount, Bytes, Count, Document, Number, PositiveAmount, PositiveSeconds, Seconds
 
 # From the gravest to none at all.
-Verdict = Literal["wrong-device", "over-peak", "contaminated", "throttled", "too-short", "not-steady", "noisy", "valid"]
+Verdict = Literal[
+    "wrong-device",
+    "over-peak",
+    "contaminated",
+    "throttled",
+    "input-bound",
+    "too-short",
+    "not-steady",
+    "noisy",
+    "valid",
+]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -20,17 +31,21 @@ class Phases(Document):
     """Importing the framework; no framework has a context on a GPU yet."""
     build_seconds: Seconds | None = None
     """Building model, optimiser and data on the device, its context included."""
+    spin_up_seconds: Seconds | None = None
+    """Keeping a GPU busy before the first step, so that algorithms are not chosen at idle clocks; None also on a CPU
+    and in results of versions without it."""
     first_step_seconds: PositiveSeconds | None = None
     """The first step: lazy initialisation, tracing, compilation, autotuning."""
     warmup_seconds: Seconds | None = None
     """The warm-up steps after the first one."""
     steady_seconds: PositiveSeconds | None = None
-    """The timed window, from the start of its first step to the end of its last."""
+    """The timed window, from the start of its first step to the end of its last; where it was lengthened, the sum of
+    its parts."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether every part was finished."""
-        return None not in self.model_dump().values()
+        """Whether every part that each repeat has was finished."""
+        return None not in self.model_dump(exclude={"spin_up_seconds"}).values()
 
 
 class Samples(Document):
@@ -46,12 +61,53 @@ class Samples(Document):
     framework has no such events. Of several GPUs the first one's, whereas `step_seconds` ends with the slowest."""
     reached_steady: bool
     """Whether the warm-up ended because the series was steady (False: because `max_warmup_seconds` had passed)."""
+    data_wait_seconds: tuple[Seconds, ...] | None = None
+    """What each timed step waited for its batch of the input pipeline, a part of its `step_seconds`; of several GPUs
+    the first one's pipeline. None: synthetic data, or not recorded."""
+    max_queued_batches: Count | None = None
+    """The most batches that the input pipeline can hold ready. None: synthetic data, or not recorded."""
+    summarized_by: Literal["median", "mean"] = "median"
+    """The statistic of `step_seconds` that stands for the repeat: the mean where the steps jump between two levels,
+    since their median is that of whichever level had more steps."""
 
     @model_validator(mode="after")
     def _check_counts(self) -> Self:
-        if self.device_step_seconds is not None and len(self.device_step_seconds) != len(self.step_seconds):
-            raise ValueError("device_step_seconds and step_seconds differ in length")
+        for name in ("device_step_seconds", "data_wait_seconds"):
+            series = getattr(self, name)
+            if series is not None and len(series) != len(self.step_seconds):
+                raise ValueError(f"{name} and step_seconds differ in length")
         return self
+
+    @property
+    def center_step_seconds(self) -> float:
+        """The one step time that stands for the repeat, as `summarized_by` says; 0 without timed steps."""
+        if not self.step_seconds:
+            return 0.0
+        return fmean(self.step_seconds) if self.summarized_by == "mean" else median(self.step_seconds)
+
+
+class PipelinedWindow(Document):
+    """Steps run back to back with one synchronisation at the end, as people train."""
+
+    num_steps: Count
+    seconds: PositiveSeconds
+    """From the start of the first step until the device has finished the last."""
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of the window over its steps."""
+        return self.seconds / self.num_steps
+
+
+class SustainedRun(Document):
+    """Steps that ran on until their speed was flat, each synchronised as in the timed window."""
+
+    window_step_seconds: Annotated[tuple[PositiveSeconds, ...], Field(min_length=1)]
+    """Seconds per step of each window, one after the other (bench.sustained.WINDOW_SECONDS each, at the least)."""
+    seconds: PositiveSeconds
+    """How long the steps ran on."""
+    flat_after_seconds: Seconds | None
+    """From when on the speed was flat, to the end; None: it was not when `sustain_seconds` had passed."""
 
 
 class Memory(Document):

@@ -8,7 +8,18 @@ from bench.schema.cell import Cell
 from bench.schema.device_profile import DeviceProfile
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
 from bench.schema.environment import Environment
-from bench.schema.measurement import CpuUse, GpuUse, HostPeak, Memory, Phases, Roofline, Samples, Validity
+from bench.schema.measurement import (
+    CpuUse,
+    GpuUse,
+    HostPeak,
+    Memory,
+    Phases,
+    PipelinedWindow,
+    Roofline,
+    Samples,
+    SustainedRun,
+    Validity,
+)
 
 Status = Literal["ok", "failed", "oom", "timeout", "preempted"]
 FailureKind = Literal[
@@ -60,6 +71,10 @@ class Result(Document):
     finished_at: Time
     phases: Phases = Phases()
     samples: Samples | None = None
+    pipelined: PipelinedWindow | None = None
+    """None: not asked for, or on a CPU, where the steps of PyTorch compute before their call returns."""
+    sustained: SustainedRun | None = None
+    """None: not asked for."""
     memory: Memory | None = None
     cpu_use: CpuUse | None = None
     gpu_use: tuple[GpuUse, ...] = ()

@@ -4,9 +4,10 @@ from typing import get_args
 
 from bench.schema import Reason, Validity, Verdict
 from bench.validity.clocks import check_clocks, list_unchecked_clocks, note_clocks
+from bench.validity.input_pipeline import check_input
 from bench.validity.inputs import ValidityInputs
 from bench.validity.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
-from bench.validity.series import check_drift, check_length, check_spread
+from bench.validity.series import check_drift, check_length, check_spread, note_levels
 from bench.validity.throttling import check_quota
 from bench.validity.work import check_device, check_roofline, list_unchecked_work, note_host_drift
 
@@ -18,6 +19,7 @@ CHECKS = (
     check_cpu_neighbours,
     check_clocks,
     check_quota,
+    check_input,
     check_length,
     check_drift,
     check_spread,
@@ -26,7 +28,7 @@ CHECKS = (
 
 UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks)
 """What each kind of check could not check."""
-NOTES = (note_host_drift, note_clocks)
+NOTES = (note_host_drift, note_clocks, note_levels)
 """What a reader should know that counts for nothing in the verdict."""
 
 
