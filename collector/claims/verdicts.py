@@ -24,7 +24,9 @@ ClaimVerdict = Literal[
     "peak rates only",
     "not tested here",
 ]
-FindingName = Literal["too slow to be a baseline", "its own table disagrees", "no kernel time"]
+FindingName = Literal[
+    "too slow to be a baseline", "its own table disagrees", "no kernel time", "misses if fitted up to 2022"
+]
 ReasonedVerdict = tuple[ClaimVerdict, str]
 Interval = tuple[float, float]
 Place = Literal["inside", "outside", "across"]
