@@ -16,11 +16,23 @@ RUN python -m venv /opt/bench && sh /build/install_requirements.sh /opt/bench /b
 COPY images/bench /build/bench
 RUN /build/tools/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/wheels /build/bench \
     && /opt/bench/bin/pip install --no-cache-dir --no-deps --no-index /build/wheels/*.whl \
-    && /opt/bench/bin/pip uninstall -q -y pip setuptools \
+    && /opt/bench/bin/pip uninstall -q -y pip $(grep -q '^setuptools==' /build/requirements-${FLAVOUR}.txt || echo setuptools) \
     && find /opt/bench -name '*.a' -delete
 
 FROM ${BASE}
 ARG FRAMEWORK
+ARG FLAVOUR=cpu
+# torch.compile makes a CPU's kernels with g++, and the launchers of GPU kernels with gcc (decision 0017: why not TinyCC);
+# both include Python.h, which Debian's own Python lacks. XLA, in TensorFlow and JAX, has its compiler in it.
+RUN set -eu; case "${FRAMEWORK}-${FLAVOUR}" in \
+        pytorch-cpu) packages=g++ ;; \
+        pytorch-cuda) packages="gcc libc6-dev" ;; \
+        *) exit 0 ;; \
+    esac; \
+    headers=$(python -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
+    [ -f "$headers/Python.h" ] || packages="$packages libpython3-dev"; \
+    apt-get -q update; apt-get -q install -y --no-install-recommends $packages; \
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="benchmatrix ${FRAMEWORK}" \
       org.opencontainers.image.description="Measures one cell of a benchmark matrix in ${FRAMEWORK}" \

@@ -18,7 +18,9 @@ from bench.schema import (
     GpuUse,
     LeftOutCell,
     Memory,
+    Node,
     Phases,
+    Placement,
     PlannedCell,
     Reason,
     Result,
@@ -264,6 +266,12 @@ def make_run(
         "left_out": tuple(left_out),
     }
     return Run(**(fields | overrides))
+
+
+def make_placement(result: Result, node: Node | None = None, **overrides: Any) -> Placement:
+    """Return where the attempt of `result` ran: on a node of which nothing is known unless `node` says it."""
+    fields: dict[str, Any] = result.model_dump(include={"run_id", "cell_id", "repeat", "attempt"})
+    return Placement(**(fields | {"pod": f"pod-{result.attempt}", "node_name": "node-1", "node": node} | overrides))
 
 
 def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:

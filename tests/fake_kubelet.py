@@ -29,6 +29,8 @@ Behaviour = Literal[
     "ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused", "in-log"
 ]
 Pod = dict[str, Any]
+IMAGE_ID = f"registry.example/benchmatrix/pytorch@sha256:{'5' * 64}"
+"""What the nodes say that they ran, whatever the tag."""
 # How a container ends that leaves no record: exit code, reason, the log's tail.
 EXITS: dict[str, tuple[int, str, str]] = {
     "no-record": (0, "Completed", ""),
@@ -215,7 +217,7 @@ class FakeKubelet:
         container = {
             "name": "bench",
             "image": pod["spec"]["containers"][0]["image"],
-            "imageID": "",
+            "imageID": IMAGE_ID,
             "ready": is_running,
             "restartCount": 0,
             "state": state,

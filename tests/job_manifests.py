@@ -12,7 +12,7 @@ from runner.kubernetes.rendering.job_template import (
     JobRenderer,
 )
 from runner.profiles.loading import load_profile
-from runner.profiles.model import Data, Gpus, NodeRequirement, Pool, Profile, Toleration
+from runner.profiles.model import CompileCache, Data, Gpus, NodeRequirement, Pool, Profile, Toleration
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
@@ -45,6 +45,7 @@ def make_full_profile() -> Profile:
         store_secret="keys",
         environment={"MINE": "value"},
         data=Data(claim="claim", mount_path="/data"),
+        compile_cache=CompileCache(claim="kernels", mount_path="/kernels"),
         priority_class="class",
     )
 

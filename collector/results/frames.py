@@ -7,9 +7,21 @@ import numpy as np
 import pandas as pd
 
 from bench.registry import FRAMEWORKS
-from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result, Samples
+from bench.schema import (
+    Cell,
+    Environment,
+    Failure,
+    Framework,
+    Memory,
+    Phases,
+    Placement,
+    PlannedCell,
+    Result,
+    Samples,
+)
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from collector.results.identity import identify_environment, identify_hardware
+from collector.results.placements import PLACEMENT_COLUMNS, AttemptKey, describe_placement
 
 Row = dict[str, Any]
 Columns = Mapping[str, str]
@@ -84,6 +96,7 @@ RESULT_COLUMNS: Columns = {
     **VERDICT_COLUMNS,
     **CONDITION_COLUMNS,
     **ENVIRONMENT_COLUMNS,
+    **PLACEMENT_COLUMNS,
     "error_kind": "str",
     "error_message": "str",
     "exit_code": "Int64",
@@ -104,14 +117,17 @@ MISSING_REASON = "no result was found"
 
 
 def tabulate_results(
-    run_id: str, planned: Iterable[PlannedCell], attempts: Mapping[str, list[list[Result]]]
+    run_id: str,
+    planned: Iterable[PlannedCell],
+    attempts: Mapping[str, list[list[Result]]],
+    placements: Mapping[AttemptKey, Placement],
 ) -> pd.DataFrame:
     """Return one row per planned repeat with the columns RESULT_COLUMNS.
 
     `attempts`: cell_id to one list per repeat (repeat 1 first) of its attempts, the one that counts first.
     """
     rows = [
-        _describe_repeat(run_id, plan.cell, repeat, found)
+        _describe_repeat(run_id, plan.cell, repeat, found, placements)
         for plan in planned
         for repeat, found in enumerate(attempts[plan.cell.cell_id], start=1)
     ]
@@ -138,12 +154,15 @@ def list_rows(frame: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _describe_repeat(run_id: str, cell: Cell, repeat: int, found: list[Result]) -> Row:
+def _describe_repeat(
+    run_id: str, cell: Cell, repeat: int, found: list[Result], placements: Mapping[AttemptKey, Placement]
+) -> Row:
     row = {"run_id": run_id, "cell_id": cell.cell_id, "repeat": repeat, "num_attempts": len(found)}
     row |= cell.model_dump(include=set(CELL_COLUMNS))
     if not found:
         return row | {"status": "missing", "error_message": MISSING_REASON}
-    return row | _describe_result(found[0])
+    placement = placements.get((cell.cell_id, repeat, found[0].attempt))
+    return row | _describe_result(found[0]) | describe_placement(placement, found[0].environment)
 
 
 def _describe_result(result: Result) -> Row:

@@ -13,6 +13,7 @@ from collector.results.collection import Collection, SkippedDocument
 from collector.results.frames import tabulate_results, tabulate_samples
 from collector.results.host_peaks import HostPeaks
 from collector.results.identity import identify_environment
+from collector.results.placements import read_placements
 
 __all__ = ["Collection", "SkippedDocument", "load_run", "load_runs"]
 
@@ -24,6 +25,7 @@ def load_run(store: Store, run_id: str) -> Collection:
     """Return the run with all its results. Raises UserError where the run is not there or cannot be read."""
     run = _read_run(store, run_id)
     results, skipped = _read_results(store, run)
+    placements, skipped_placements = read_placements(store, run)
     attempts = {
         planned.cell.cell_id: [
             order_attempts(results[planned.cell.cell_id, repeat]) for repeat in range(1, planned.repeats + 1)
@@ -35,10 +37,10 @@ def load_run(store: Store, run_id: str) -> Collection:
     counted = [found[0] for repeats in attempts.values() for found in repeats if found]
     return Collection(
         run=run,
-        results=tabulate_results(run.run_id, run.cells, attempts),
+        results=tabulate_results(run.run_id, run.cells, attempts, placements),
         samples=tabulate_samples(counted),
         environments=_collect_environments(counted),
-        skipped=tuple(skipped),
+        skipped=(*skipped, *skipped_placements),
         host_drifts=host_peaks.list_drifts(),
     )
 

@@ -14,6 +14,15 @@ REMARK = (
     "limits, the generation of the PCIe link and revision may differ."
 )
 
+PLACEMENTS = {
+    "machine type": "instance_type",
+    "zone": "zone",
+    "kubelet": "kubelet_version",
+    "CPU manager policy": "cpu_manager_policy",
+    "image that ran": "image_id",
+}
+"""What placements say of a cluster's nodes: the words of the table with their columns."""
+
 
 def make_environments_table(analysis: Analysis) -> Table | None:
     """Return one column per environment, one row per property; None where no result names its environment."""
@@ -22,7 +31,9 @@ def make_environments_table(analysis: Analysis) -> Table | None:
         return None
     counts = collection.results["environment_id"].value_counts()
     texts = {
-        name: describe_environment(environment) | {"repeats": str(counts[name]), "hosts": _list_hosts(collection, name)}
+        name: describe_environment(environment)
+        | {"repeats": str(counts[name]), "hosts": _list_values(collection, name, "hostname")}
+        | _describe_placements(collection, name)
         for name, environment in collection.environments.items()
     }
     frame = pd.DataFrame(texts, dtype="str")
@@ -94,6 +105,16 @@ def _show(value: float | None) -> str:
     return NOT_THERE if value is None else f"{value:g}"
 
 
-def _list_hosts(collection: Collection, environment_id: str) -> str:
+def _describe_placements(collection: Collection, name: str) -> dict[str, str]:
+    """Return what the placements of an environment's repeats say, each value once; NOT_THERE where none says it."""
+    texts = {text: _list_values(collection, name, column) for text, column in PLACEMENTS.items()}
+    spot = collection.results.loc[collection.results["environment_id"] == name, "is_spot"].dropna()
+    counts = [(int((spot == is_spot).sum()), word) for is_spot, word in ((True, "yes"), (False, "no"))]
+    return texts | {"spot": ", ".join(f"{count} {word}" for count, word in counts if count) or NOT_THERE}
+
+
+def _list_values(collection: Collection, name: str, column: str) -> str:
+    """Return the values that a column has in the repeats of an environment, sorted."""
     results = collection.results
-    return ", ".join(sorted(results.loc[results["environment_id"] == environment_id, "hostname"].unique()))
+    values = results.loc[results["environment_id"] == name, column].dropna().unique()
+    return ", ".join(sorted(values)) or NOT_THERE

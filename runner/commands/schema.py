@@ -8,5 +8,5 @@ from bench.schema import export_json_schema
 
 
 def schema() -> None:
-    """Print the JSON Schema of Cell, Result and Run."""
+    """Print the JSON Schema of Cell, Result, Run and Placement."""
     typer.echo(json.dumps(export_json_schema(), indent=2))

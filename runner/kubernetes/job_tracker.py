@@ -9,6 +9,7 @@ from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pending_pods import PendingPods
+from runner.kubernetes.placements import PlacementTracker
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -26,6 +27,7 @@ class JobTracker:
     completion: JobCompletion
     retries: JobRetries
     pending_pods: PendingPods
+    placements: PlacementTracker
     has_begun: bool = False
     """The Jobs that existed at the start are known, so it is known what is missing."""
 
@@ -86,10 +88,11 @@ class JobTracker:
             self.retries.handle_missing_job(tracked)
 
     def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
+        self.placements.note(pod)
         tracked = self.jobs.find(pod.job_name)
         if tracked is None or tracked.state == "done":
             return
-        if is_deleted and pod.phase != "Failed":
+        if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
         tracked.pods[pod.name] = pod

@@ -1,5 +1,6 @@
 """What the runner keeps of Jobs and pods: a few hundred bytes each, read from the API's JSON."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -40,11 +41,13 @@ class JobStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodStatus:
-    """A pod of the run that is pending or failed."""
+    """A pod of the run."""
 
     name: str
     uid: str
     job_name: str
+    cell_id: str
+    number: int
     pool: str
     phase: str
     node: str
@@ -64,6 +67,13 @@ class PodStatus:
     """The log's tail, or why the pod was ended."""
     started_at: datetime | None
     ended_at: datetime | None
+    has_run: bool
+    """Its container runs, or did."""
+    image_id: str
+    """The image of its container by digest; empty: the runtime named none."""
+    qos_class: str
+    cpu_request: str
+    """A quantity; empty: its container requests none."""
 
 
 def read_job_status(job: dict[str, Any]) -> JobStatus:
@@ -101,12 +111,16 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     conditions = {item["type"]: item for item in status.get("conditions", ())}
     scheduled, disrupted = conditions.get("PodScheduled", {}), conditions.get(NODE_DISRUPTION, {})
     is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
-    state = _find_container(status).get("state", {})
+    container = _find_named(status.get("containerStatuses", ()))
+    requests = _find_named(pod["spec"].get("containers", ())).get("resources", {}).get("requests", {})
+    state = container.get("state", {})
     waiting, terminated = state.get("waiting", {}), state.get("terminated", {})
     return PodStatus(
         name=metadata["name"],
         uid=metadata["uid"],
         job_name=labels.get("batch.kubernetes.io/job-name", ""),
+        cell_id=labels.get(CELL_LABEL, ""),
+        number=int(labels.get(REPEAT_LABEL, 0)),
         pool=labels.get(POOL_LABEL, ""),
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
@@ -121,14 +135,19 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         end_message=terminated.get("message", "") or status.get("message", ""),
         started_at=_read_time(terminated.get("startedAt") or status.get("startTime")),
         ended_at=_read_time(terminated.get("finishedAt")),
+        has_run="running" in state or "terminated" in state,
+        image_id=container.get("imageID", ""),
+        qos_class=status.get("qosClass", ""),
+        cpu_request=requests.get("cpu", ""),
     )
 
 
 _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Failed": "failed"}
 
 
-def _find_container(status: dict[str, Any]) -> dict[str, Any]:
-    return next((found for found in status.get("containerStatuses", ()) if found["name"] == CONTAINER), {})
+def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return what stands there of the container that measures; empty where there is nothing."""
+    return next((found for found in containers if found["name"] == CONTAINER), {})
 
 
 def _describe_disruption(condition: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
-    """Verbs on one resource, in the namespace of the run."""
+    """Verbs on one resource, in the namespace of the run unless it has none."""
 
     group: str
     """API group; empty: the core's."""
@@ -41,3 +41,10 @@ CLEANUP_PERMISSIONS = (
     ),
 )
 """What `benchmatrix cancel` and `clean` need on top of the permissions of a run."""
+NODE_PERMISSION = Permission(
+    group="",
+    resource="nodes",
+    verbs=("get",),
+    purpose="record the machine type, zone and kubelet of every result, and whether the machine is spot",
+)
+"""What a run asks for once a node and can do without. Nodes are in no namespace, so that no Role can allow it."""

@@ -9,10 +9,12 @@ from bench.capabilities import explain_unsupported
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store, run_key
+from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.login import find_context
 from runner.kubernetes.observer import ClusterObserver
+from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
@@ -125,8 +127,22 @@ class ClusterRun:
         missing = select_missing(run, snapshot, retry_failed=self.retry_failed)
         describe_plan(run, missing, console.print)
         describe_damage(snapshot, console.print)
-        if not missing:
-            return
+        if missing:
+            self._measure_missing(run, records, renderer, connection, observer, console)
+        try:
+            self.make_placement_recorder(run, connection).complete()
+        except ApiError as error:
+            console.print(f"where some of the attempts ran stays unknown: {error.message}")
+
+    def _measure_missing(
+        self,
+        run: Run,
+        records: Records,
+        renderer: JobRenderer,
+        connection: Connection,
+        observer: ClusterObserver,
+        console: Console,
+    ) -> None:
         session = ClusterSession(
             self.make_options(run, renderer, connection, observer),
             lambda: self.list_missing(run, records.read_snapshot()),
@@ -149,11 +165,17 @@ class ClusterRun:
             run_id=run.run_id,
             renderer=renderer,
             recorder=ResultRecorder(connection=connection, namespace=namespace, store=self.store),
+            placement_recorder=self.make_placement_recorder(run, connection),
             observer=observer,
             max_in_flight=self.max_in_flight,
             unschedulable_seconds=self.unschedulable_seconds,
             deadline=self.find_deadline(run),
         )
+
+    def make_placement_recorder(self, run: Run, connection: Connection) -> PlacementRecorder:
+        """Return what records where the attempts of the run took place."""
+        namespace = self.target.profile.namespace
+        return PlacementRecorder(connection=connection, namespace=namespace, store=self.store, run_id=run.run_id)
 
     def find_deadline(self, run: Run) -> datetime | None:
         """Return when the run has to end, whenever this runner began, or None."""

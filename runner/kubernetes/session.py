@@ -23,6 +23,7 @@ from runner.kubernetes.job_tracker import JobTracker
 from runner.kubernetes.object_status import read_job_status, read_pod_status
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.pending_pods import PendingPods
+from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
@@ -33,8 +34,8 @@ LAST_EVENTS_SECONDS = 3.0
 """How long, at the deadline, ends are waited for that the informers have not reported yet."""
 RECORDING_SECONDS = 120.0
 """How long, at the deadline, requests under way and the records of what has ended are waited for."""
-# That a pod runs and how well it ended is known from its Job and its record.
-POD_FIELDS = "status.phase!=Running,status.phase!=Succeeded"
+# How well a pod ended is known from its Job and its record.
+POD_FIELDS = "status.phase!=Succeeded"
 
 T = TypeVar("T")
 
@@ -52,6 +53,7 @@ class SessionOptions:
     run_id: str
     renderer: JobRenderer
     recorder: ResultRecorder
+    placement_recorder: PlacementRecorder
     observer: ClusterObserver
     max_in_flight: int
     unschedulable_seconds: float
@@ -63,7 +65,7 @@ class ClusterSession:
     """Measures the repeats that `list_missing` returns. Used once."""
 
     def __init__(self, options: SessionOptions, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
-        """Read the marks of earlier cancellations; nothing is sent to the cluster before `run`.
+        """Read the marks of earlier cancellations, and what is placed; nothing is sent to the cluster before `run`.
 
         `list_missing` is called when the Jobs that exist are known. In this order nothing is measured twice: a Job that
         was deleted before the list has its record in the store. StoreError if the store cannot be used.
@@ -91,6 +93,7 @@ class ClusterSession:
         )
         retries = self._make_retries(options, watcher, completion)
         self._pending_pods = self._make_pending_pods(options, completion, retries)
+        self._placements = self._make_placements(options.placement_recorder)
         self._tracker = JobTracker(
             list_missing=list_missing,
             jobs=self.jobs,
@@ -99,6 +102,7 @@ class ClusterSession:
             completion=completion,
             retries=retries,
             pending_pods=self._pending_pods,
+            placements=self._placements,
         )
 
     def _make_submission(self, options: SessionOptions, watcher: CancellationWatcher) -> Submission:
@@ -136,6 +140,9 @@ class ClusterSession:
             handle_missing_job=retries.handle_missing_job,
         )
 
+    def _make_placements(self, recorder: PlacementRecorder) -> PlacementTracker:
+        return PlacementTracker(dispatcher=self._dispatcher, recorder=recorder, placed=recorder.list_placed())
+
     def run(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
@@ -147,7 +154,7 @@ class ClusterSession:
             while not self._tracker.has_begun:
                 self._run_next()
             self._start(self._pod_informer, self._tracker.on_pods)
-            while self.jobs.count("done") < len(self.jobs):
+            while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
                 self._submission.submit_more()
                 self._run_next()
         except ApiError as error:
@@ -189,7 +196,7 @@ class ClusterSession:
         self._submission.stop(RECORDING_SECONDS)
         begun = time.monotonic()
         while (seconds := time.monotonic() - begun) < RECORDING_SECONDS:
-            if seconds > LAST_EVENTS_SECONDS and not self.jobs.count("recording"):
+            if seconds > LAST_EVENTS_SECONDS and not (self.jobs.count("recording") or self._placements.num_pending):
                 break
             self._handle_events()
 

@@ -1,7 +1,6 @@
-"""Find the GPUs and compilers that this machine has for cells, and say why a cell cannot run here."""
+"""Find the GPUs that this machine has for cells, and say why a cell cannot run here."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
@@ -10,11 +9,8 @@ import pynvml
 
 from bench import capabilities
 from bench.capabilities import GpuKind
+from bench.compilers import explain_missing_compiler
 from bench.schema import Cell
-
-# As torch._inductor.config.cpp.cxx and triton.runtime.build look for them.
-CXX_COMPILERS = ("g++",)
-C_COMPILERS = ("gcc", "clang")
 
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
@@ -42,27 +38,6 @@ def find_gpu() -> GpuKind | None:
     name, compute_capability = kinds[0]
     num_gpus = sum(1 for _ in takewhile(lambda kind: kind == kinds[0], kinds))
     return GpuKind(name=name, compute_capability=compute_capability, num_gpus=num_gpus)
-
-
-def explain_missing_compiler(cell: Cell) -> str | None:
-    """Return which compiler torch.compile needs for the cell and this machine lacks; None if it lacks none.
-
-    TorchInductor builds a CPU's kernels with a C++ compiler; Triton builds the launchers of GPU kernels with a C
-    compiler.
-    """
-    if (cell.framework, cell.mode) != ("pytorch", "compiled"):
-        return None
-    language, variable, package, names = (
-        ("C++", "CXX", "g++", CXX_COMPILERS) if cell.device == "cpu" else ("C", "CC", "gcc", C_COMPILERS)
-    )
-    chosen = os.environ.get(variable, "").split()[:1]  # arguments may follow: CXX="ccache g++"
-    if any(shutil.which(name) for name in chosen or names):
-        return None
-    missing = f"{variable}={chosen[0]} is no program" if chosen else f"there is no {' or '.join(names)} on PATH"
-    return (
-        f"compiled PyTorch needs a {language} compiler, and {missing}; install one (Debian: apt-get install {package}) "
-        f"or name one in {variable}"
-    )
 
 
 def _list_visible(chosen: str | None) -> list[Any]:

@@ -115,6 +115,15 @@ class Data(Document):
     """Folder in the container; `data_dir` names a folder in it."""
 
 
+class CompileCache(Document):
+    """A volume in which compiled kernels outlive the pods that compiled them."""
+
+    claim: ObjectName
+    """Name of the PersistentVolumeClaim; `ReadWriteMany` where cells run on several nodes."""
+    mount_path: MountPath
+    """Folder in the container."""
+
+
 class Profile(Document):
     """What a cluster is like to the cells of a run."""
 
@@ -139,8 +148,9 @@ class Profile(Document):
     """The same for `--cpu-index`."""
     images: dict[Framework, dict[Device, ImageReference]] = {}
     """By framework and device; goes before `registry`."""
-    has_compiler: bool = False
-    """The PyTorch images have a C++ compiler, which torch.compile needs: this project's have none."""
+    has_compiler: bool = True
+    """The PyTorch images have the compiler that torch.compile needs, g++ for a CPU and gcc or clang for a GPU: this
+    project's have it."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     store_secret: ObjectName | None = None
     """A Secret whose keys become variables of the cells, such as `AWS_ACCESS_KEY_ID`. null: the service account's
@@ -148,6 +158,8 @@ class Profile(Document):
     environment: dict[VariableName, VariableValue] = {}
     """Variables of the cells that are no secret, such as `AWS_ENDPOINT_URL`."""
     data: Data | None = None
+    compile_cache: CompileCache | None = None
+    """null: every pod compiles its own kernels."""
     priority_class: ObjectName | None = None
     do_not_disrupt: bool = True
     """Ask the cluster autoscaler not to evict a cell (`cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`)."""
@@ -191,6 +203,14 @@ class Profile(Document):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_mounts(self) -> Self:
+        if self.data and self.compile_cache and self.data.mount_path == self.compile_cache.mount_path:
+            raise ValueError(
+                f"compile_cache.mount_path: {self.compile_cache.mount_path} is the folder of `data`; take another one"
+            )
+        return self
+
     @property
     def gpu_kind(self) -> GpuKind | None:
         """The GPUs that a cell can have on one node."""
@@ -209,7 +229,7 @@ class Profile(Document):
         if cell.device not in self.pools:
             return f"the profile {self.name} has no pool '{cell.device}'"
         if (cell.framework, cell.mode) == ("pytorch", "compiled") and not self.has_compiler:
-            return "compiled PyTorch needs a C++ compiler, and the images have none (has_compiler of the profile)"
+            return "compiled PyTorch needs a compiler, and the images have none (has_compiler of the profile)"
         if cell.data_dir is not None:
             if self.data is None:
                 return f"data_dir: the profile {self.name} has no `data` volume"

@@ -151,7 +151,8 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
 
     assert (code, err) == (1, ""), out
     assert "the deadline has passed" in out
-    assert read_requests(control_plane, user) == list_allowed(connection, audited)
+    # Nodes are asked for and refused: no Role can allow it.
+    assert read_requests(control_plane, user) == list_allowed(connection, audited) | {("", "nodes", "get")}
     latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
     assert latest.ending is not None
     assert (latest.run_id, latest.ending.num_repeats) == ("first-run", {"ok": 1, "failed": 1, "missing": 2})

@@ -10,11 +10,14 @@ import pytest
 
 from bench.exit_codes import EXIT_OK, EXIT_TRY_AGAIN, EXIT_USER_ERROR
 from bench.order import Order
-from bench.schema import Result
+from bench.schema import Cell, Result
 from factories import make_cell
 
 CELL = make_cell(framework="jax", mode="compiled", batch_size=4, num_warmup_steps=2, num_steps=5, min_seconds=0.5)
-RESTRICTED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+TIMEOUT = {"BENCH_TIMEOUT_SECONDS": "900"}
+# As an emptyDir, which libraries can be loaded from; Docker's own tmpfs is `noexec`.
+TMP = "/tmp:exec"
+RESTRICTED = ("--read-only", "--tmpfs", TMP, "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 
 
 @pytest.fixture(scope="module")
@@ -23,19 +26,25 @@ def image(build_image: Callable[[str], str]) -> str:
 
 
 def run_container(
-    docker: str, image: str, folder: Path, *options: str, variables: Mapping[str, str] | None = None
+    docker: str,
+    image: str,
+    folder: Path,
+    *options: str,
+    variables: Mapping[str, str] | None = None,
+    cell: Cell = CELL,
+    repeat: int = 1,
 ) -> "subprocess.CompletedProcess[str]":
     """Run the image as a restricted pod would, with a store on a mounted folder."""
     folder.chmod(0o777)  # the container's user is nobody here
-    order = Order(cell=CELL, run_id="r", repeat=1, attempt="a", store_url="file:///store")
+    order = Order(cell=cell, run_id="r", repeat=repeat, attempt="a", store_url="file:///store")
     words = [docker, "run", "--rm", *RESTRICTED, "--volume", f"{folder}:/store", *options]
     for name, value in {**order.to_variables(), **(variables or {})}.items():
         words += ["--env", f"{name}={value}"]
     return subprocess.run([*words, image], capture_output=True, text=True, check=False)
 
 
-def read_result(folder: Path) -> Result:
-    (path,) = folder.glob("runs/r/results/*/*.json")
+def read_result(folder: Path, repeat: int = 1) -> Result:
+    (path,) = folder.glob(f"runs/r/results/*/{repeat}-*.json")
     return Result.model_validate_json(path.read_bytes())
 
 
@@ -79,14 +88,57 @@ def test_a_store_that_is_away_is_worth_another_try_and_wrong_keys_are_not(
     assert "no AWS credentials found" in none.stderr
 
 
-def test_the_last_stage_holds_no_compiler_no_cache_and_no_root(docker: str, image: str) -> None:
-    def ask(words: str) -> str:
-        command = [docker, "run", "--rm", "--entrypoint", "sh", image, "-c", words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+@pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "jax"])
+def test_compiled_cells_run_on_a_read_only_root(
+    docker: str, build_image: Callable[[str], str], tmp_path: Path, framework: str
+) -> None:
+    """TensorFlow and JAX compile without a compiler on PATH; PyTorch's is in its image and in its result."""
+    cell = CELL.model_copy(update={"framework": framework})
+    image = build_image(f"{framework}:cpu")
+    done = run_container(docker, image, tmp_path, "--network", "none", variables=TIMEOUT, cell=cell)
 
-    assert "65532\n" == ask("id -u")
-    assert "" == ask("for name in gcc g++ cc c++ clang make ld; do command -v $name; done; true")
-    assert "" == ask("find /root/.cache /tmp /var/cache/apt/archives -type f 2>/dev/null; true")
+    assert EXIT_OK == done.returncode, done.stderr
+    environment = read_result(tmp_path).environment
+    assert environment is not None
+    assert (framework == "pytorch") == ("cxx_compiler" in environment.versions)
+    assert not [name for name in environment.settings if "CACHE" in name]
+
+
+@pytest.mark.parametrize(("framework", "kind"), [("pytorch", "*.so"), ("jax", "*-cache")])
+def test_a_second_container_compiles_nothing_that_the_cache_holds(
+    docker: str, build_image: Callable[[str], str], tmp_path: Path, framework: str, kind: str
+) -> None:
+    cell, image = CELL.model_copy(update={"framework": framework}), build_image(f"{framework}:cpu")
+    cache, store = tmp_path / "cache", tmp_path / "store"
+    for folder in (cache, store):
+        folder.mkdir()
+        folder.chmod(0o777)
+    found: list[dict[str, int]] = []
+    for repeat in (1, 2):
+        options = ("--volume", f"{cache}:/cache", "--network", "none")
+        variables = TIMEOUT | {"BENCH_COMPILE_CACHE": "/cache"}
+        done = run_container(docker, image, store, *options, variables=variables, cell=cell, repeat=repeat)
+        assert EXIT_OK == done.returncode, done.stderr
+        found.append({str(path): path.stat().st_mtime_ns for path in cache.rglob(kind)})
+        environment = read_result(store, repeat).environment
+        assert environment is not None
+        assert "/cache" == environment.settings["BENCH_COMPILE_CACHE"]
+
+    assert found[0]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("name", "compiler"), [("pytorch:cpu", "/usr/bin/g++"), ("jax:cpu", "")])
+def test_only_the_image_of_pytorch_has_a_compiler(
+    docker: str, build_image: Callable[[str], str], name: str, compiler: str
+) -> None:
+    assert compiler == ask(docker, build_image(name), "command -v g++ || true").strip()
+
+
+def test_the_last_stage_holds_no_compiler_no_cache_and_no_root(docker: str, image: str) -> None:
+    assert "65532\n" == ask(docker, image, "id -u")
+    assert "" == ask(docker, image, "for name in gcc g++ cc c++ clang make ld; do command -v $name; done; true")
+    assert "" == ask(docker, image, "find /root/.cache /tmp /var/cache/apt/archives -type f 2>/dev/null; true")
     config: dict[str, Any] = json.loads(
         subprocess.run([docker, "image", "inspect", image], check=True, capture_output=True, text=True).stdout
     )[0]["Config"]
@@ -94,3 +146,9 @@ def test_the_last_stage_holds_no_compiler_no_cache_and_no_root(docker: str, imag
     assert "65532:65532" == config["User"]
     assert config["Labels"]["org.opencontainers.image.title"] == "benchmatrix jax"
     assert not [entry for entry in config["Env"] if "KEY" in entry or "TOKEN" in entry]
+
+
+def ask(docker: str, image: str, words: str) -> str:
+    """Return what a shell in the image prints."""
+    command = [docker, "run", "--rm", "--entrypoint", "sh", image, "-c", words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout

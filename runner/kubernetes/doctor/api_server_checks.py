@@ -9,7 +9,7 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState
 from runner.kubernetes.login import IN_CLUSTER
-from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, RUN_PERMISSIONS, Permission
+from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, NODE_PERMISSION, RUN_PERMISSIONS, Permission
 
 API_SERVER, CLOCK = "API server", "clock"
 MIN_VERSION = (1, 29)
@@ -73,6 +73,20 @@ def check_permissions(context: DoctorContext) -> Iterator[Finding]:
     for permission in housekeeping:
         check = f"permission: {permission.resource}, to cancel and clean"
         yield _check_permission(context, permission, check, if_refused="warning")
+    yield _check_node_permission(context)
+
+
+def _check_node_permission(context: DoctorContext) -> Finding:
+    """Find whether results can say which machines they are from. Without, a run measures all the same."""
+    check = f"permission: {NODE_PERMISSION.resource}, to say which machines"
+    if all(_may(context, NODE_PERMISSION, verb, namespace="") for verb in NODE_PERMISSION.verbs):
+        return Finding(check=check, state="ok", message=", ".join(NODE_PERMISSION.verbs))
+    hint = (
+        f"needed to {NODE_PERMISSION.purpose}, which are unknown otherwise; an administrator grants it: `kubectl "
+        "create clusterrole benchmatrix-nodes --verb get --resource nodes`, then `kubectl create clusterrolebinding "
+        "benchmatrix-nodes --clusterrole benchmatrix-nodes --user NAME`, with the name above"
+    )
+    return Finding(check=check, state="warning", message="you may not get nodes", hint=hint)
 
 
 def _check_permission(context: DoctorContext, permission: Permission, check: str, if_refused: FindingState) -> Finding:
@@ -84,9 +98,10 @@ def _check_permission(context: DoctorContext, permission: Permission, check: str
     return Finding(check=check, state=if_refused, message=message, hint=hint)
 
 
-def _may(context: DoctorContext, permission: Permission, verb: str) -> bool:
+def _may(context: DoctorContext, permission: Permission, verb: str, namespace: str | None = None) -> bool:
+    """Ask whether the user may. `namespace`: None: that of the run; empty: in all of the cluster."""
     attributes = {
-        "namespace": context.namespace,
+        "namespace": context.namespace if namespace is None else namespace,
         "verb": verb,
         "group": permission.group,
         "resource": permission.resource,

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from kubernetes.utils.quantity import parse_quantity
+from runner.kubernetes.node_labels import INSTANCE_TYPE, read_quantity
 
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
 GIB = 2**30
@@ -65,7 +64,7 @@ class Fit:
 def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
     """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
     spec, status = node.get("spec", {}), node.get("status", {})
-    allocatable = {name: _read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
+    allocatable = {name: read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
     ready = next((item["status"] for item in status.get("conditions", ()) if item["type"] == "Ready"), "Unknown")
     return NodeStatus(
         name=node["metadata"]["name"],
@@ -95,7 +94,7 @@ def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     total: defaultdict[str, Decimal] = defaultdict(Decimal)
     for container in spec["containers"]:
         for name, amount in container.get("resources", {}).get("requests", {}).items():
-            total[name] += _read_quantity(amount)
+            total[name] += read_quantity(amount)
     return dict(total)
 
 
@@ -140,11 +139,6 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
     failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
     if failures and all(failures):
         yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
-
-
-def _read_quantity(text: str) -> Decimal:
-    amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
-    return amount
 
 
 def _list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:

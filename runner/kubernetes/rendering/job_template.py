@@ -28,6 +28,8 @@ from runner.kubernetes.syntax import check_object_name, check_option, check_queu
 from runner.profiles.model import Profile
 
 MANIFESTS = ROOT / "manifests"
+IMAGE_GROUP = 65532
+"""The group of the images' user, as images/framework.Dockerfile sets it."""
 SLOTS = ("job_name", "run_id", "cell_id", "repeat", "cell_json")
 # What a YAML reader may fold, refuse or take for something else inside a double-quoted string.
 _UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
@@ -105,6 +107,7 @@ class JobRenderer:
             "git_revision": self.git_revision,
             "gpu_resource": gpus.resource if gpus and gpus.request == "limit" else None,
             "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
+            "image_group": IMAGE_GROUP,
             "interrupted_exit_codes": sorted(INTERRUPTED_EXIT_CODES),
             "final_exit_codes": sorted(FINAL_EXIT_CODES),
             "timeout_seconds": f"{planned.timeout_seconds:g}",

@@ -63,6 +63,12 @@ def test_a_container_without_a_gpu_says_so_before_anything_is_imported(tmp_path:
     assert "cannot be measured here: device: " in ending.output
 
 
+def test_a_container_without_the_compiler_of_a_cell_says_so_before_anything_is_imported(tmp_path: Path) -> None:
+    ending = run_bench(sys.executable, make_cell(mode="compiled"), tmp_path, PATH=str(tmp_path))
+    assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
+    assert "cannot be measured here: compiler: compiled PyTorch needs a C++ compiler" in ending.output
+
+
 def limit_address_space(num_bytes: int) -> Callable[[], None]:
     """Return what makes a process unable to hold more than `num_bytes`, so that no test fills the machine."""
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (num_bytes, num_bytes))

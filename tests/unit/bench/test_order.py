@@ -26,6 +26,7 @@ FULL = Order(
     image="registry/pytorch@sha256:0a",
     git_revision="0123abc-dirty",
     node="node-7",
+    compile_cache="/cache",
     parent_pid=4711,
 )
 

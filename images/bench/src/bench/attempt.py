@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
+from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
@@ -65,6 +66,7 @@ class Attempt:
         self._observer = Observer(order.cell, self._num_threads)
         self._phases = Phases()
         self._environment: Environment | None = None
+        self._chosen_caches: dict[str, str] = {}
         self._framework: Framework | None = None
         self._recorder = StepRecorder()
         self.result: Result | None = None
@@ -138,8 +140,11 @@ class Attempt:
         )
 
     def _set_variables(self) -> None:
-        """Set the libraries' threads and devices; they read these variables when they are imported."""
+        """Set the libraries' threads, devices and caches; they read these variables when they are imported."""
         limit_library_threads(self._num_threads)
+        self._chosen_caches = read_chosen_caches()
+        if self._order.compile_cache is not None:
+            use_compile_cache(self._order.compile_cache)
         if self._order.cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts; CUDA's own order puts the fastest first
@@ -172,6 +177,7 @@ class Attempt:
             image=self._order.image,
             git_revision=self._order.git_revision,
             node=self._order.node,
+            chosen_caches=self._chosen_caches,
         )
 
     def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:

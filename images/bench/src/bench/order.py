@@ -1,7 +1,7 @@
 """Order: what one measuring process is asked to do, passed to it in environment variables.
 
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
-BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
+BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
 """
 
 import math
@@ -17,6 +17,8 @@ from bench.errors import UserError
 from bench.schema import Cell
 from bench.store.keys import NAME
 
+COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
@@ -31,6 +33,8 @@ class Order:
     git_revision: str | None = None
     node: str | None = None
     """The machine that the container runs on; None: its own host name is the machine's."""
+    compile_cache: str | None = None
+    """The folder where compiled kernels outlive the container; None: each container compiles its own."""
     timeout_seconds: float | None = None
     """How long the attempt may take, import included; None: the parent enforces the limit."""
     parent_pid: int | None = None
@@ -47,6 +51,7 @@ class Order:
             "BENCH_IMAGE": self.image,
             "BENCH_GIT_REVISION": self.git_revision,
             "BENCH_NODE": self.node,
+            COMPILE_CACHE_VARIABLE: self.compile_cache,
             "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
         }
@@ -64,6 +69,7 @@ class Order:
             image=variables.get("BENCH_IMAGE"),
             git_revision=variables.get("BENCH_GIT_REVISION"),
             node=variables.get("BENCH_NODE"),
+            compile_cache=variables.get(COMPILE_CACHE_VARIABLE),
             timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
         )

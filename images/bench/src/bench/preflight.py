@@ -1,9 +1,10 @@
-"""Checks that this container has the memory, disk and GPUs that its cell needs, before anything is imported."""
+"""Checks that this container has what its cell needs: memory, disk, GPUs, a compiler; before anything is imported."""
 
 import shutil
 import tempfile
 from collections.abc import Iterator
 
+from bench.compilers import explain_missing_compiler
 from bench.errors import UserError
 from bench.order import Order
 from bench.probes.gpu import read_gpu_baselines
@@ -24,7 +25,7 @@ class DeviceInUseError(UserError):
 def check_place(order: Order) -> None:
     """Raise UserError with everything that this container lacks for the cell, or DeviceInUseError for a busy GPU."""
     gpus, gpu_errors = _look_at_gpus(order.cell)
-    errors = [*_list_memory_errors(), *_list_disk_errors(), *gpu_errors]
+    errors = [*_list_memory_errors(), *_list_disk_errors(), *gpu_errors, *_list_compiler_errors(order.cell)]
     if errors:
         raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join(errors)}")
     _refuse_foreign_users(order.cell, gpus)
@@ -41,6 +42,12 @@ def _list_disk_errors() -> Iterator[str]:
     free = shutil.disk_usage(folder).free
     if free < MIN_DISK_BYTES:
         yield f"disk: {folder} has {free / 1024**2:.0f} MiB left, {MIN_DISK_BYTES / 1024**2:.0f} are needed"
+
+
+def _list_compiler_errors(cell: Cell) -> Iterator[str]:
+    reason = explain_missing_compiler(cell)
+    if reason is not None:
+        yield f"compiler: {reason}"
 
 
 def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str]]:

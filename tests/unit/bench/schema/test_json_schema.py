@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
-from bench.schema import export_json_schema
-from factories import make_cell, make_failed_result, make_result, make_run
+from bench.schema import Node, export_json_schema
+from factories import make_cell, make_failed_result, make_placement, make_result, make_run
 from schema_cases import change_document
 
 
@@ -26,6 +26,8 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
         ("Result", make_result(make_cell(device="gpu"), device_step_seconds=(0.1, 0.1, 0.1))),
         ("Result", make_failed_result(status="oom")),
         ("Run", make_run()),
+        ("Placement", make_placement(make_result())),
+        ("Placement", make_placement(make_result(), Node(zone="a", is_spot=True, num_cpus=8))),
     ],
 )
 def test_the_json_schema_accepts_what_is_written(name: str, document: BaseModel) -> None:
@@ -59,7 +61,8 @@ def test_the_json_schema_refuses_a_wrong_value(path: str, value: Any) -> None:
 
 def test_the_json_schema_names_every_document_and_describes_its_fields() -> None:
     definitions = export_json_schema()["$defs"]
-    assert {"Cell", "Result", "Run", "Samples", "Phases", "Memory", "Environment", "Gpu", "Failure"} <= set(definitions)
+    documents = {"Cell", "Result", "Run", "Placement"}
+    assert documents | {"Samples", "Phases", "Memory", "Environment", "Gpu", "Failure", "Node"} <= set(definitions)
     assert (
         definitions["Cell"]["properties"]["batch_size"]["description"]
         == "Samples of one step, over all GPUs: the global batch."

@@ -6,7 +6,10 @@ from bench.store import (
     ResultKey,
     cancelled_key,
     cancelled_prefix,
+    parse_placement_key,
     parse_result_key,
+    placement_key,
+    placements_prefix,
     result_key,
     results_prefix,
     run_key,
@@ -20,6 +23,15 @@ def test_keys_follow_the_layout() -> None:
     assert results_prefix("smoke-1") == "runs/smoke-1/results/"
     assert cancelled_key("smoke-1", "ab12") == "runs/smoke-1/cancelled/ab12.json"
     assert result_key("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/results/{CELL_ID}/3-ab12.json"
+
+
+def test_a_placement_lies_beside_the_results_under_the_same_name() -> None:
+    key = placement_key("smoke-1", CELL_ID, 3, "ab12")
+    assert key == f"runs/smoke-1/placements/{CELL_ID}/3-ab12.json"
+    assert key.startswith(placements_prefix("smoke-1"))
+    assert parse_placement_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=3, attempt="ab12")
+    assert parse_result_key(key) is None
+    assert parse_placement_key(result_key("smoke-1", CELL_ID, 3, "ab12")) is None
 
 
 def test_a_result_key_is_parsed_into_its_parts() -> None:

@@ -1,15 +1,12 @@
-"""runner.local.hardware: which GPUs a cell would get, from an NVML with made-up devices, and missing compilers."""
+"""runner.local.hardware: which GPUs a cell would get, from an NVML with made-up devices."""
 
-from pathlib import Path
 from typing import Any
 
 import pynvml
 import pytest
 
 from bench.capabilities import GpuKind
-from factories import make_cell
-from fake_interpreters import make_interpreter
-from runner.local.hardware import explain_missing_compiler, find_gpu
+from runner.local.hardware import find_gpu
 
 T4, A100 = ("Tesla T4", (7, 5)), ("NVIDIA A100-SXM4-40GB", (8, 0))
 
@@ -116,57 +113,3 @@ def test_without_a_driver_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(pynvml, "nvmlInit", fail)
     assert find_gpu() is None
-
-
-@pytest.fixture
-def path_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The one folder on the PATH, empty; CC and CXX are not set."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for variable in ("CC", "CXX"):
-        monkeypatch.delenv(variable, raising=False)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("device", "words"),
-    [("cpu", "a C++ compiler, and there is no g++ on PATH"), ("gpu", "a C compiler, and there is no gcc or clang on")],
-)
-def test_compiled_pytorch_without_a_compiler_is_refused_with_how_to_mend_it(
-    device: str, words: str, path_folder: Path
-) -> None:
-    reason = explain_missing_compiler(make_cell(mode="compiled", device=device))
-    assert reason is not None
-    assert words in reason
-    assert "install one (Debian: apt-get install g" in reason
-
-
-@pytest.mark.parametrize(("device", "program"), [("cpu", "g++"), ("gpu", "gcc"), ("gpu", "clang")])
-def test_a_compiler_on_the_path_is_enough(device: str, program: str, path_folder: Path) -> None:
-    make_interpreter(path_folder / program, "")
-    assert explain_missing_compiler(make_cell(mode="compiled", device=device)) is None
-
-
-@pytest.mark.parametrize(("device", "program"), [("cpu", "gcc"), ("cpu", "clang"), ("gpu", "g++")])
-def test_a_compiler_of_another_language_is_not(device: str, program: str, path_folder: Path) -> None:
-    make_interpreter(path_folder / program, "")
-    assert explain_missing_compiler(make_cell(mode="compiled", device=device)) is not None
-
-
-@pytest.mark.parametrize(("device", "variable"), [("cpu", "CXX"), ("gpu", "CC")])
-def test_the_compiler_that_a_variable_names_is_the_one(
-    device: str, variable: str, path_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = make_interpreter(path_folder / "my-compiler", "")
-    cell = make_cell(mode="compiled", device=device)
-    for value in ("my-compiler", str(compiler), "my-compiler -v"):
-        monkeypatch.setenv(variable, value)
-        assert explain_missing_compiler(cell) is None
-    for name in ("g++", "gcc"):
-        make_interpreter(path_folder / name, "")
-    monkeypatch.setenv(variable, "icpx")
-    assert f"{variable}=icpx is no program; install" in str(explain_missing_compiler(cell))
-
-
-@pytest.mark.parametrize("fields", [{}, {"framework": "tensorflow", "mode": "compiled"}, {"framework": "tensorflow"}])
-def test_what_torch_compile_does_not_make_needs_no_compiler(fields: dict[str, Any], path_folder: Path) -> None:
-    assert explain_missing_compiler(make_cell(**fields)) is None

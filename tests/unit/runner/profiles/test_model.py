@@ -46,3 +46,17 @@ def test_the_gpus_are_those_of_the_profile() -> None:
     assert kind is not None
     assert (kind.name, kind.compute_capability, kind.num_gpus) == ("Tesla T4", (7, 5), 4)
     assert load_profile("kind").gpu_kind is None
+
+
+def test_compiled_pytorch_runs_unless_the_images_have_no_compiler() -> None:
+    for device in ("cpu", "gpu"):
+        cell = make_cell(mode="compiled", device=device)
+        assert load_profile("gke").explain_unsupported(cell) is None
+    reason = make(has_compiler=False).explain_unsupported(make_cell(mode="compiled"))
+    assert reason == "compiled PyTorch needs a compiler, and the images have none (has_compiler of the profile)"
+    assert make(has_compiler=False).explain_unsupported(make_cell(framework="jax", mode="compiled")) is None
+
+
+def test_a_compile_cache_is_no_folder_of_the_data() -> None:
+    with pytest.raises(ValueError, match="compile_cache.mount_path: /data is the folder of `data`; take another one"):
+        make(data={"claim": "data", "mount_path": "/data"}, compile_cache={"claim": "c", "mount_path": "/data"})

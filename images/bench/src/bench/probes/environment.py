@@ -3,16 +3,21 @@
 import os
 import platform
 import socket
+from collections.abc import Mapping
 from importlib.metadata import version
+from types import MappingProxyType
 
+from bench.compilers import read_compiler_version
 from bench.frameworks.interface import Framework
 from bench.probes import cpu, gpu, host, memory
 from bench.schema import Cell, Environment
 
 # Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
 TIMING_VARIABLES = (
+    "CC",
     "CUBLAS_WORKSPACE_CONFIG",
     "CUDA_LAUNCH_BLOCKING",
+    "CXX",
     "DNNL_MAX_CPU_ISA",
     "GOMP_CPU_AFFINITY",
     "KMP_AFFINITY",
@@ -45,10 +50,12 @@ def read_environment(
     image: str | None,
     git_revision: str | None,
     node: str | None = None,
+    chosen_caches: Mapping[str, str] = MappingProxyType({}),
 ) -> Environment:
     """Return everything that is known about this process's machine, libraries and switches.
 
-    `node`: the machine's name, where the host name is the container's.
+    `node`: the machine's name, where the host name is the container's. `chosen_caches`: variables of compile caches
+    that were set from outside.
     """
     on_gpu = cell.device == "gpu"
     return Environment(
@@ -63,8 +70,8 @@ def read_environment(
         machine=host.read_machine(),
         memory_total_bytes=memory.read_memory_total_bytes(),
         memory_limit_bytes=memory.read_memory_limit_bytes(),
-        versions={**framework.versions, "numpy": version("numpy")},
-        settings={**framework.settings, **read_timing_variables()},
+        versions={**framework.versions, "numpy": version("numpy"), **read_compiler_version(cell)},
+        settings={**framework.settings, **read_timing_variables(), **chosen_caches},
         gpus=gpu.read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
         image=image,
         git_revision=git_revision,

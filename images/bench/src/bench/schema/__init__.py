@@ -1,5 +1,7 @@
 """The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
 
+On a cluster a Placement says where an attempt ran.
+
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
 """
@@ -28,7 +30,8 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
-from bench.schema.reading import InvalidDocumentError, read_result, read_run
+from bench.schema.placement import Node, Placement
+from bench.schema.reading import InvalidDocumentError, read_placement, read_result, read_run
 from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
@@ -60,9 +63,11 @@ __all__ = [
     "MissingRepeat",
     "Mode",
     "Name",
+    "Node",
     "Phase",
     "Phases",
     "PipelinedWindow",
+    "Placement",
     "PlannedCell",
     "Precision",
     "Reason",
@@ -76,17 +81,18 @@ __all__ = [
     "Verdict",
     "export_json_schema",
     "hash_text",
+    "read_placement",
     "read_result",
     "read_run",
 ]
 
 
 def export_json_schema() -> dict[str, Any]:
-    """Return one JSON Schema document with Cell, Result and Run under `$defs`."""
+    """Return one JSON Schema document with Cell, Result, Run and Placement under `$defs`."""
     from pydantic.json_schema import models_json_schema
 
     _, schema = models_json_schema(
-        [(Cell, "validation"), (Result, "validation"), (Run, "validation")],
+        [(Cell, "validation"), (Result, "validation"), (Run, "validation"), (Placement, "validation")],
         title="benchmatrix documents",
         ref_template="#/$defs/{model}",
     )

@@ -5,6 +5,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from bench.schema.document import SCHEMA_VERSION, Document
+from bench.schema.placement import Placement
 from bench.schema.result import Result
 from bench.schema.run import Run
 
@@ -28,6 +29,11 @@ def read_result(data: bytes) -> Result:
 def read_run(data: bytes) -> Run:
     """Return the Run in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
     return _read(Run, data)
+
+
+def read_placement(data: bytes) -> Placement:
+    """Return the Placement in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(Placement, data)
 
 
 def _read(kind: type[DocumentT], data: bytes) -> DocumentT:

@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass
 
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-RESULT_KEY = re.compile(
-    rf"runs/(?P<run_id>{NAME})/results/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
-    rf"(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
-)
+_OF_ATTEMPT = rf"(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
+RESULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/results/{_OF_ATTEMPT}")
+PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
 LATEST_RUN_KEY = "latest/run.json"
@@ -54,6 +53,21 @@ def interrupted_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str
     return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/interrupted/", 1)
 
 
+def placements_prefix(run_id: str) -> str:
+    """Return the folder of the run's placements; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/placements/"
+
+
+def placement_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
+    """Return the key of where one attempt ran; ValueError where a part is not what the schema allows."""
+    return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/placements/", 1)
+
+
+def parse_placement_key(key: str) -> ResultKey | None:
+    """Return the parts of a placement's key, which are those of its attempt's result; None for any other key."""
+    return _parse(PLACEMENT_KEY, key)
+
+
 def cancelled_prefix(run_id: str) -> str:
     """Return the folder of the run's marks of cancellation; ValueError where `run_id` is none."""
     return f"runs/{_check_name(run_id)}/cancelled/"
@@ -66,11 +80,7 @@ def cancelled_key(run_id: str, cancellation: str) -> str:
 
 def parse_result_key(key: str) -> ResultKey | None:
     """Return the parts of a result's key; None for any other key."""
-    match = RESULT_KEY.fullmatch(key)
-    if match is None:
-        return None
-    run_id, cell_id, repeat, attempt = match.groups()
-    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(repeat), attempt=attempt)
+    return _parse(RESULT_KEY, key)
 
 
 def check_key(key: str) -> None:
@@ -84,3 +94,11 @@ def _check_name(run_id: str) -> str:
     if not re.fullmatch(NAME, run_id):
         raise ValueError(f"'{run_id}' is no run id")
     return run_id
+
+
+def _parse(pattern: re.Pattern[str], key: str) -> ResultKey | None:
+    match = pattern.fullmatch(key)
+    if match is None:
+        return None
+    run_id, cell_id, repeat, attempt = match.groups()
+    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(repeat), attempt=attempt)

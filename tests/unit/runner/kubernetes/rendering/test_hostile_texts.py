@@ -36,7 +36,7 @@ from runner.kubernetes.rendering.job_template import (
     read_manifest,
     render_manifest,
 )
-from runner.profiles.model import Pool, Profile
+from runner.profiles.model import CompileCache, Pool, Profile
 
 
 def fill(values: dict[str, object]) -> dict[str, object]:
@@ -125,6 +125,16 @@ PLACES: dict[str, tuple[Callable[[Values, str], Values], list[str]]] = {
             lambda profile, text: {"data": profile.data and profile.data.model_copy(update={"mount_path": text})}
         ),
         [f"{CONTAINER}.volumeMounts.2.mountPath"],
+    ),
+    "compile cache": (
+        put_in_profile(
+            lambda _, text: {"compile_cache": CompileCache.model_construct(claim=text, mount_path="/kernels")}
+        ),
+        [f"{POD}.volumes.3.persistentVolumeClaim.claimName"],
+    ),
+    "folder of the compile cache": (
+        put_in_profile(lambda _, text: {"compile_cache": CompileCache.model_construct(claim="c", mount_path=text)}),
+        [f"{CONTAINER}.volumeMounts.3.mountPath", "$" + env(11)],
     ),
     "tmp size": (put_in_profile(lambda profile, text: {"tmp_size": text}), [f"{POD}.volumes.0.emptyDir.sizeLimit"]),
     "shm size": (put_in_profile(lambda profile, text: {"shm_size": text}), [f"{POD}.volumes.1.emptyDir.sizeLimit"]),

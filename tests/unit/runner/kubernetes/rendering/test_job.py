@@ -8,6 +8,7 @@ from job_manifests import KINDS, OWNER, load, render
 from runner.kubernetes.rendering.job_template import (
     JobOwner,
 )
+from runner.profiles.model import CompileCache
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -108,3 +109,16 @@ def test_a_job_goes_with_its_owner() -> None:
     )
     assert owned["ownerReferences"] == [{"apiVersion": "batch/v1", "kind": "Job", "name": "sweep-1", "uid": OWNER.uid}]
     assert "ownerReferences" not in free
+
+
+def test_a_compile_cache_is_a_writable_volume_that_the_cell_is_told_of() -> None:
+    cache = CompileCache(claim="kernels", mount_path="/kernels")
+    pod = render(load("kind", compile_cache=cache))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    volume = {"name": "compile-cache", "persistentVolumeClaim": {"claimName": "kernels"}}
+    assert volume in pod["volumes"]
+    assert {"name": "compile-cache", "mountPath": "/kernels"} in container["volumeMounts"]
+    assert {"name": "BENCH_COMPILE_CACHE", "value": "/kernels"} in container["env"]
+    assert pod["securityContext"]["fsGroup"] == 65532  # of the user in images/framework.Dockerfile
+    plain = render(load("kind"))["spec"]["template"]["spec"]
+    assert "BENCH_COMPILE_CACHE" not in [variable["name"] for variable in plain["containers"][0]["env"]]

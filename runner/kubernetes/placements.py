@@ -1,0 +1,133 @@
+"""Recording where attempts ran: one document for each pod whose container has run, written once.
+
+The informer of pods reports when a container runs; a node is asked for once. So it costs no request per pod.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from bench.schema import Node, Placement
+from bench.store import (
+    Store,
+    parse_placement_key,
+    parse_result_key,
+    placement_key,
+    placements_prefix,
+    results_prefix,
+)
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.node_labels import describe_node, read_quantity
+from runner.kubernetes.object_status import PodStatus, read_pod_status
+from runner.kubernetes.rendering.job_name import select_run
+
+PAGE_SIZE = 500
+PATIENCE_SECONDS = 10.0
+"""How long a request is repeated that a placement needs: a run does not wait for it."""
+REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+
+
+@dataclass(kw_only=True)
+class PlacementRecorder:
+    """Writes the placements of one run; its methods block, so call them in threads."""
+
+    connection: Connection
+    namespace: str
+    store: Store
+    run_id: str
+    _nodes: dict[str, Node | None] = field(default_factory=dict, repr=False)
+    """By name. None: it may not be read, or was gone."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def list_placed(self) -> set[str]:
+        """Return the attempts whose placement the store has."""
+        keys = map(parse_placement_key, self.store.list_keys(placements_prefix(self.run_id)))
+        return {key.attempt for key in keys if key is not None}
+
+    def write(self, pod: PodStatus) -> None:
+        """Write where a pod runs or ran. StoreError if the store cannot be used."""
+        placement = Placement(
+            run_id=self.run_id,
+            cell_id=pod.cell_id,
+            repeat=pod.number,
+            attempt=pod.uid,
+            pod=pod.name,
+            node_name=pod.node,
+            image_id=pod.image_id or None,
+            qos_class=pod.qos_class or None,
+            cpu_request_cores=float(read_quantity(pod.cpu_request)) if pod.cpu_request else None,
+            node=self._find_node(pod.node),
+        )
+        key = placement_key(self.run_id, placement.cell_id, placement.repeat, placement.attempt)
+        self.store.put(key, placement.to_json())
+
+    def complete(self) -> None:
+        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed.
+
+        ApiError if the pods cannot be listed.
+        """
+        keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run_id)))
+        lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
+        if lacking:
+            for pod in self._list_pods():
+                if pod.uid in lacking and pod.has_run:
+                    self.write(pod)
+
+    def _list_pods(self) -> Iterator[PodStatus]:
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        query = {"labelSelector": select_run(self.run_id), "limit": str(PAGE_SIZE)}
+        token = ""
+        while True:
+            following = {"continue": token} if token else {}
+            body = self.connection.request("list", path, query=query | following, patience_seconds=PATIENCE_SECONDS)
+            page = json.loads(body)
+            yield from map(read_pod_status, page["items"])
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return
+
+    def _find_node(self, name: str) -> Node | None:
+        """Return what a node says of itself; None if it may not be read or is gone."""
+        with self._lock:  # many pods of one node are placed at once: one asks for it
+            if name not in self._nodes:
+                try:
+                    self._nodes[name] = describe_node(self._read_node(name))
+                except ApiError as error:
+                    if error.status not in REFUSALS:  # the server is away: asked again for the next pod
+                        return None
+                    self._nodes[name] = None
+            return self._nodes[name]
+
+    def _read_node(self, name: str) -> dict[str, Any]:
+        path = f"/api/v1/nodes/{name}"
+        found: dict[str, Any] = json.loads(self.connection.request("get", path, patience_seconds=PATIENCE_SECONDS))
+        return found
+
+
+@dataclass(kw_only=True)
+class PlacementTracker:
+    """Has the placement of every pod written that the informer reports to run, on the main thread."""
+
+    dispatcher: Dispatcher
+    recorder: PlacementRecorder
+    placed: set[str]
+    """Attempts whose placement is written, or being written."""
+    num_pending: int = 0
+    """Placements that are being written."""
+
+    def note(self, pod: PodStatus) -> None:
+        """Have the placement of a pod written if its container has run and it has none yet."""
+        if not pod.has_run or not pod.node or pod.uid in self.placed:
+            return
+        self.placed.add(pod.uid)
+        self.num_pending += 1
+        self.dispatcher.record(partial(self.recorder.write, pod), self._finish)
+
+    def _finish(self, _: None) -> None:
+        self.num_pending -= 1

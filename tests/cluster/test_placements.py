@@ -1,0 +1,151 @@
+"""Where attempts ran: what the runner learns from pods and nodes of a real API server, and what that costs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from runs import DEADLINE_SECONDS, Setup, make_cells
+
+from bench.schema import Placement, read_placement
+from bench.store import (
+    Store,
+    parse_placement_key,
+    parse_result_key,
+    placement_key,
+    placements_prefix,
+    results_prefix,
+)
+from control_plane import USER, ControlPlane
+from fake_kubelet import IMAGE_ID, FakeKubelet
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.permissions import RUN_PERMISSIONS
+
+StartKubelet = Callable[..., FakeKubelet]
+LABELS = {
+    "node.kubernetes.io/instance-type": "m6i.2xlarge",
+    "topology.kubernetes.io/zone": "eu-central-1a",
+    "topology.kubernetes.io/region": "eu-central-1",
+    "eks.amazonaws.com/capacityType": "SPOT",
+}
+
+
+def read_placements(setup: Setup) -> dict[str, Placement]:
+    """Return the placements of a run by their attempts."""
+    found = {}
+    for key in setup.store.list_keys(placements_prefix(setup.run.run_id)):
+        placement, parts = read_placement(setup.store.get(key)), parse_placement_key(key)
+        assert parts is not None
+        assert (parts.cell_id, parts.repeat, parts.attempt) == (
+            placement.cell_id,
+            placement.repeat,
+            placement.attempt,
+        )
+        found[placement.attempt] = placement
+    return found
+
+
+def list_attempts(setup: Setup) -> set[str]:
+    keys = map(parse_result_key, setup.store.list_keys(results_prefix(setup.run.run_id)))
+    return {key.attempt for key in keys if key is not None}
+
+
+def find_file(setup: Setup, placement: Placement) -> Path:
+    """Return the file of a placement in a store that is a folder."""
+    key = placement_key(placement.run_id, placement.cell_id, placement.repeat, placement.attempt)
+    return Path(setup.store.url.removeprefix("file://")) / key
+
+
+def connect_as_runner(connection: Connection, plane: ControlPlane, namespace: str) -> Connection:
+    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster."""
+    rules = [
+        {"apiGroups": [permission.group], "resources": [permission.resource], "verbs": permission.verbs}
+        for permission in RUN_PERMISSIONS
+    ]
+    group = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "runner"}, "rules": rules}
+    binding = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "runner"},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "runner"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
+    }
+    for kind, body in (("roles", role), ("rolebindings", binding)):
+        path = f"/apis/{group}/v1/namespaces/{namespace}/{kind}"
+        connection.request("create", path, body=json.dumps(body).encode())
+    return Connection(context=f"{plane.context}-user", patience_seconds=DEADLINE_SECONDS)
+
+
+def test_every_attempt_is_placed_without_a_request_for_its_pod(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(run_seconds=0.5)  # a container that is never seen to run is the next test's
+    kubelet.add_node(f"{namespace}-a", labels=LABELS, capacity={"cpu": "8"})
+    setup = Setup.make(connection, namespace, store, make_cells(3), repeats=2)
+    connection.num_requests.clear()
+
+    setup.measure()
+
+    placements = read_placements(setup)
+    assert set(placements) == list_attempts(setup)
+    assert len(placements) == 6
+    for placement in placements.values():
+        assert (placement.node_name, placement.image_id) == (f"{namespace}-a", IMAGE_ID)
+        assert (placement.qos_class, placement.cpu_request_cores) == ("Guaranteed", 1.0)
+        assert placement.node is not None
+        assert (placement.node.instance_type, placement.node.zone) == ("m6i.2xlarge", "eu-central-1a")
+        assert (placement.node.is_spot, placement.node.num_cpus) == (True, 8)
+    assert connection.num_requests["get nodes"] == 1
+    assert connection.num_requests["list pods"] == 1  # the informer's
+
+
+def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_else(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(num_nodes=2)  # containers that end before anybody sees them run
+    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup.measure()
+    cluster_run = setup.make_cluster_run()
+    cluster_run.make_placement_recorder(setup.run, connection).complete()
+    first = read_placements(setup)
+    assert set(first) == list_attempts(setup)
+
+    kept, lost = sorted(first)[:2]
+    find_file(setup, first[lost]).unlink()
+    marked = first[kept].model_copy(update={"pod": "as-it-was"})
+    find_file(setup, marked).write_bytes(marked.to_json())
+    cluster_run.make_placement_recorder(setup.run, connection).complete()
+
+    assert read_placements(setup) == first | {kept: marked}
+
+
+def test_where_nothing_is_missing_the_pods_are_not_listed(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(num_nodes=1, run_seconds=0.5)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup.measure()
+    connection.num_requests.clear()
+    setup.make_cluster_run().make_placement_recorder(setup.run, connection).complete()
+    assert not connection.num_requests
+
+
+def test_a_runner_that_may_not_read_nodes_records_what_the_pod_says(
+    connection: Connection,
+    control_plane: ControlPlane,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+) -> None:
+    start_kubelet(num_nodes=1, run_seconds=0.5)
+    setup = Setup.make(connection, namespace, store, make_cells(2))
+    limited = connect_as_runner(connection, control_plane, namespace)
+
+    observed = setup.measure(limited)
+
+    placements = read_placements(setup)
+    assert set(placements) == list_attempts(setup)
+    assert {placement.node for placement in placements.values()} == {None}
+    assert {placement.image_id for placement in placements.values()} == {IMAGE_ID}
+    assert limited.num_requests["get nodes"] == 1
+    assert observed.warnings == []

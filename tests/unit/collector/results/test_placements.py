@@ -1,0 +1,120 @@
+"""Where attempts ran on a cluster: read beside the results, joined by attempt, unknown where nothing is there."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.schema import Node, Placement, Result
+from bench.store import Store, placement_key
+from collector.analysis import analyze_run
+from collector.results.collection import Collection
+from collector.results.load import load_run
+from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policy
+from collector.tables.environments import make_environments_table
+from factories import make_environment, make_placement, make_result, make_run, put_documents
+
+T4 = Node(
+    instance_type="n1-standard-8", region="europe-west4", zone="europe-west4-a", is_spot=True, kubelet_version="v1.36.2"
+)
+IMAGE_ID = f"r.example/pytorch@sha256:{'5' * 64}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}/store")
+
+
+def put_placement(store: Store, placement: Placement, **key: Any) -> None:
+    parts = placement.model_dump(include={"run_id", "cell_id", "repeat", "attempt"}) | key
+    store.put(placement_key(**parts), placement.to_json())
+
+
+def load(store: Store, results: list[Result], executor: str = "kubernetes") -> Collection:
+    run = make_run(repeats=len(results), executor=executor)
+    put_documents(store, run, results)
+    return load_run(store, run.run_id)
+
+
+def list_known(collection: Collection, row: int) -> dict[str, Any]:
+    return dict(collection.results.loc[row, list(PLACEMENT_COLUMNS)].dropna())
+
+
+def test_a_result_has_the_placement_of_its_attempt_and_no_other(store: Store) -> None:
+    placed, other = make_result(repeat=1, attempt="p1"), make_result(repeat=2, attempt="p2")
+    put_placement(store, make_placement(placed, T4, image_id=IMAGE_ID))
+    put_placement(store, make_placement(make_result(repeat=2, attempt="interrupted"), T4))
+
+    collection = load(store, [placed, other])
+
+    assert list_known(collection, 0) == {
+        "instance_type": "n1-standard-8",
+        "region": "europe-west4",
+        "zone": "europe-west4-a",
+        "is_spot": True,
+        "image_id": IMAGE_ID,
+        "kubelet_version": "v1.36.2",
+    }
+    assert list_known(collection, 1) == {}
+    assert collection.skipped == ()
+
+
+def test_without_the_right_to_read_nodes_the_pod_is_known(store: Store) -> None:
+    result = make_result(attempt="p1")
+    put_placement(store, make_placement(result, None, image_id=IMAGE_ID))
+    assert list_known(load(store, [result]), 0) == {"image_id": IMAGE_ID}
+
+
+def test_placements_that_are_damaged_or_of_another_attempt_are_named(store: Store) -> None:
+    result = make_result(attempt="p1")
+    put_placement(store, make_placement(result, T4), attempt="p2")
+    store.put(placement_key(result.run_id, result.cell_id, 1, "p3"), b"{")
+    collection = load(store, [result])
+    assert list_known(collection, 0) == {}
+    reasons = [document.reason for document in collection.skipped]
+    assert "the placement is of another attempt than its key says" in reasons
+    assert any(reason.startswith("no JSON") for reason in reasons)
+
+
+def test_a_local_run_has_no_placements(store: Store) -> None:
+    result = make_result(attempt="p1")
+    put_placement(store, make_placement(result, T4))
+    assert list_known(load(store, [result], executor="local"), 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("visible", "request_cores", "qos", "num_cpus", "policy"),
+    [
+        (3, 3.0, "Guaranteed", 8, "static"),  # exactly the cores that it asked for
+        (8, 3.0, "Guaranteed", 8, "none"),  # all of the node's
+        (5, 3.0, "Guaranteed", 8, None),  # neither
+        (8, 3.0, "Burstable", 8, None),  # such a pod shares its cores under `static` too
+        (8, 2.5, "Guaranteed", 8, None),  # so does one that asks for a part of a core
+        (8, 8.0, "Guaranteed", 8, None),  # all cores either way
+        (3, 3.0, "Guaranteed", None, None),
+        (3, None, "Guaranteed", 8, None),
+    ],
+)
+def test_the_cores_that_a_pod_sees_give_the_policy_away(
+    visible: int, request_cores: float | None, qos: str, num_cpus: int | None, policy: str | None
+) -> None:
+    placement = make_placement(make_result(), Node(num_cpus=num_cpus), qos_class=qos, cpu_request_cores=request_cores)
+    assert find_cpu_manager_policy(placement, make_environment(num_visible_cores=visible)) == policy
+    assert find_cpu_manager_policy(placement, None) is None
+
+
+def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:
+    results = [make_result(repeat=repeat, attempt=f"p{repeat}") for repeat in (1, 2, 3)]
+    other = T4.model_copy(update={"zone": "europe-west4-b", "is_spot": False})
+    for result, node in zip(results[:2], (T4, other), strict=True):  # of the third, nothing is known
+        put_placement(store, make_placement(result, node, image_id=IMAGE_ID))
+    table = make_environments_table(analyze_run(load(store, results)))
+    assert table is not None
+    rows = {row[0]: row[1] for row in table.format_rows()}
+    assert rows["machine type"] == "n1-standard-8"
+    assert rows["zone"] == "europe-west4-a, europe-west4-b"
+    assert rows["spot"] == "1 yes, 1 no"
+    assert rows["image that ran"] == IMAGE_ID
+    assert "CPU manager policy" not in rows  # nothing is known of it
+    assert not pd.isna(rows["kubelet"])
