@@ -6,7 +6,7 @@ from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
-from collector.units import MILLISECOND, NOT_THERE, THROUGHPUT
+from collector.units import MILLISECOND, NOT_THERE, PERCENT, THROUGHPUT
 
 
 def describe_validity(num_ok: int, num_valid: int, verdicts: str) -> str:
@@ -23,6 +23,7 @@ PIPELINED_REMARK = (
     "back to back with one synchronisation at the end, as people train: the next step is launched while the device "
     "works on the last."
 )
+WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
 THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
 REPEATS = Column(
     title="repeats ok",
@@ -79,6 +80,7 @@ def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: lis
         *times,
         THROUGHPUT_COLUMN,
         *pipelined,
+        WAIT_COLUMN,
         count_column("timed steps", "num_steps_taken"),
         REPEATS,
         VERDICT,

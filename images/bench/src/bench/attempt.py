@@ -11,26 +11,24 @@ from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
-from bench.observation import Observer
+from bench.observation import Observer, Passes
 from bench.order import Order
 from bench.out_of_memory import parse_requested_bytes
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
+from bench.probes.library_files import read_library_files
 from bench.probes.memory import read_peak_rss_bytes
 from bench.probes.visible_gpus import restrict_to_cell
 from bench.schema import (
     CpuUse,
-    DeviceProfile,
     Environment,
     Failure,
     Memory,
     Phases,
-    PipelinedWindow,
     Result,
     Roofline,
     Samples,
     Status,
-    SustainedRun,
     Validity,
 )
 from bench.validity import ValidityInputs, judge_validity
@@ -46,11 +44,9 @@ class Measured:
     """The parts of a Result that only a complete measurement has."""
 
     samples: Samples
-    pipelined: PipelinedWindow | None
-    sustained: SustainedRun | None
+    passes: Passes
     memory: Memory
     cpu_use: CpuUse
-    device_profile: DeviceProfile | None
     roofline: Roofline | None
     validity: Validity
 
@@ -97,6 +93,8 @@ class Attempt:
     def _measure(self) -> Measured:
         cell = self._order.cell
         self._set_variables()
+        if cell.device == "gpu":
+            read_library_files()
         self._observer.read_baseline()
         framework = self._load()
         self._observer.end_idle_watch()
@@ -109,12 +107,7 @@ class Attempt:
         )
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
-        self._observer.look_for_neighbours()
-        pipelined = self._observer.run_pipelined(workload, samples)
-        self._observer.sample_gpus(workload)
-        sustained = self._observer.run_sustained(workload)
-        # Last: a profiler stays attached to the driver.
-        device_profile = self._observer.profile_steps(workload, framework, samples)
+        passes = self._observer.run_passes(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
         inputs = ValidityInputs(
@@ -130,11 +123,9 @@ class Attempt:
         )
         return Measured(
             samples=samples,
-            pipelined=pipelined,
-            sustained=sustained,
+            passes=passes,
             memory=memory,
             cpu_use=cpu_use,
-            device_profile=device_profile,
             roofline=roofline,
             validity=judge_validity(inputs),
         )
@@ -216,12 +207,12 @@ class Attempt:
             finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
             phases=self._phases,
             samples=measured.samples if measured else samples,
-            pipelined=measured.pipelined if measured else None,
-            sustained=measured.sustained if measured else None,
+            pipelined=measured.passes.pipelined if measured else None,
+            sustained=measured.passes.sustained if measured else None,
             memory=measured.memory if measured else cut_short,
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,
-            device_profile=measured.device_profile if measured else None,
+            device_profile=measured.passes.device_profile if measured else None,
             roofline=measured.roofline if measured else None,
             host_peak=self._observer.host_peak,
             validity=measured.validity if measured else None,

@@ -116,7 +116,7 @@ def measure(
         counters = read_cpu_counters()
         steady_seconds = window.run(cell)
         cpu_use = compare_cpu_counters(counters, read_cpu_counters())
-    samples = _make_samples(workload, recorder, window, reached_steady=reached_steady)
+    samples = _make_samples(recorder, window.read_events(), workload.feed, reached_steady)
     done = {
         "spin_up_seconds": spin_up_seconds,
         "first_step_seconds": first_step_seconds,
@@ -222,25 +222,25 @@ class TimedWindow:
         return self._events[index]
 
 
+def _make_samples(
+    recorder: StepRecorder, device_steps: tuple[float, ...] | None, feed: Feed | None, reached_steady: bool
+) -> Samples:
+    return Samples(
+        warmup_step_seconds=tuple(recorder.warmup_steps),
+        step_seconds=tuple(recorder.steps),
+        device_step_seconds=device_steps,
+        reached_steady=reached_steady,
+        data_wait_seconds=tuple(recorder.data_waits) if feed else None,
+        max_queued_batches=feed.max_queued_batches if feed else None,
+        summarized_by="mean" if find_levels(recorder.steps) else "median",
+    )
+
+
 def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:
     """Return for how many steps of the timed window events are needed, by the last steps of the warm-up."""
     step_seconds = median(warmup_steps[-STEADY_NUM_STEPS:])
     expected = EVENTS_PER_EXPECTED_STEP * max(cell.num_steps, cell.min_seconds / step_seconds)
     return math.ceil(min(expected, MAX_EXPECTED_STEPS))
-
-
-def _make_samples(
-    workload: Workload, recorder: StepRecorder, window: "TimedWindow", *, reached_steady: bool
-) -> Samples:
-    return Samples(
-        warmup_step_seconds=tuple(recorder.warmup_steps),
-        step_seconds=tuple(recorder.steps),
-        device_step_seconds=window.read_events(),
-        reached_steady=reached_steady,
-        data_wait_seconds=tuple(recorder.data_waits) if workload.feed else None,
-        max_queued_batches=workload.feed.max_queued_batches if workload.feed else None,
-        summarized_by="mean" if find_levels(recorder.steps) else "median",
-    )
 
 
 def _time_call(call: Callable[[], None]) -> float:

@@ -5,6 +5,7 @@ Nothing here happens inside the timed window. A probe that fails is noted in `fa
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from bench.device_profile import profile_steps
@@ -34,6 +35,15 @@ from bench.schema import (
 from bench.sustained import run_sustained
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """What the passes after the timed window measured. None: not asked for, or failed."""
+
+    pipelined: PipelinedWindow | None
+    sustained: SustainedRun | None
+    device_profile: DeviceProfile | None
 
 
 class Observer:
@@ -93,7 +103,7 @@ class Observer:
             peak_memory_reserved_bytes=reserved,
         )
 
-    def look_for_neighbours(self) -> None:
+    def _look_for_neighbours(self) -> None:
         """Look who else uses the cell's GPUs, after the window and while this process still holds them."""
         baselines = self.gpu_use
         if baselines:
@@ -101,7 +111,19 @@ class Observer:
                 "neighbours on the GPU", lambda: look_for_neighbours(baselines, list_own_pids()), baselines
             )
 
-    def run_pipelined(self, workload: Workload, samples: Samples) -> PipelinedWindow | None:
+    def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
+        """Run what comes after the timed window, while this process still holds the GPUs.
+
+        The profiler comes last: it stays attached to the driver.
+        """
+        self._look_for_neighbours()
+        pipelined = self._run_pipelined(workload, samples)
+        self._sample_gpus(workload)
+        sustained = self._run_sustained(workload)
+        profile = self.profile_steps(workload, framework, samples)
+        return Passes(pipelined=pipelined, sustained=sustained, device_profile=profile)
+
+    def _run_pipelined(self, workload: Workload, samples: Samples) -> PipelinedWindow | None:
         """Run the window without a synchronisation per step, on a GPU; None where none was asked for, or it failed."""
         seconds = self._cell.pipelined_seconds
         if self._cell.device == "cpu" or not seconds:
@@ -110,14 +132,14 @@ class Observer:
             "pipelined window", lambda: run_pipelined(workload, seconds, samples.center_step_seconds), None
         )
 
-    def run_sustained(self, workload: Workload) -> SustainedRun | None:
+    def _run_sustained(self, workload: Workload) -> SustainedRun | None:
         """Run steps on until their speed is flat; None where that was not asked for, or failed."""
         seconds = self._cell.sustain_seconds
         if not seconds:
             return None
         return self.try_probe("sustained run", lambda: run_sustained(workload, seconds), None)
 
-    def sample_gpus(self, workload: Workload) -> None:
+    def _sample_gpus(self, workload: Workload) -> None:
         """Run the sampling pass: steps as in the timed window, while the GPUs' counters are read."""
         baselines, seconds = self.gpu_use, self._cell.sampling_seconds
         if baselines and seconds > 0:

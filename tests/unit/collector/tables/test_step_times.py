@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.schema import PipelinedWindow
+from bench.schema import PipelinedWindow, Samples
 from collector.analysis import analyze_run
 from collector.tables.step_times import describe_validity, make_inference_table, make_training_table
 from factories import make_cell, make_result
@@ -54,3 +54,18 @@ def test_pipelined_steps_are_shown_where_they_differ_by_more_than_two_percent(co
     assert "one synchronisation at the end" in table.remark
     assert not any("pipelined" in heading for heading in other.headings)
     assert other.remark == ""
+
+
+def test_the_share_of_time_spent_waiting_for_data_is_shown_where_it_is_known(collect: Collect) -> None:
+    samples = Samples(
+        warmup_step_seconds=(0.2, 0.1),
+        step_seconds=(0.1, 0.1, 0.1),
+        device_step_seconds=None,
+        reached_steady=True,
+        data_wait_seconds=(0.0, 0.015, 0.0),
+        max_queued_batches=2,
+    )
+    table = make_training_table(analyze_run(collect(make_result(samples=samples), repeats=1)))
+    assert table is not None
+    shown = dict(zip(table.headings, table.format_rows()[0], strict=True))
+    assert shown["waiting for data, %"] == "5.00"

@@ -22,8 +22,8 @@ from bench.frameworks.jax_devices import (  # noqa: E402
     read_cuda_version,
     read_cudnn_version,
 )
+from bench.frameworks.jax_spin_up import keep_busy  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402
 from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
@@ -152,20 +152,7 @@ class JaxWorkload:
 
     def spin_up(self) -> None:
         """Keep every GPU busy until its clock is up."""
-        gpus = [device for device in self._devices if device.platform == "gpu"]
-        values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
-
-        def apply_sines(array: Any) -> Any:
-            return jax.lax.fori_loop(0, OPERATIONS_PER_BURST, lambda _, value: jax.numpy.sin(value), array)
-
-        program = jax.jit(apply_sines, donate_argnums=0)
-
-        def run_burst() -> None:
-            values[:] = map(program, values)
-            jax.block_until_ready(values)
-
-        if gpus:
-            spin_up(run_burst)
+        keep_busy(self._devices)
 
     def run_step(self) -> None:
         """Start one step. The data are arguments: a program could fold what it captures into constants."""

@@ -13,12 +13,10 @@ from bench.schema.cell import Cell, Precision
 from bench.schema.device_profile import DeviceProfile, GpuActivity
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
+from bench.schema.gpu_use import ForeignProcess, GpuUse, GpuWindow
 from bench.schema.machine import Machine
 from bench.schema.measurement import (
     CpuUse,
-    ForeignProcess,
-    GpuUse,
-    GpuWindow,
     HostPeak,
     Memory,
     Phases,

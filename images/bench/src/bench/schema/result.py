@@ -8,9 +8,9 @@ from bench.schema.cell import Cell
 from bench.schema.device_profile import DeviceProfile
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
 from bench.schema.environment import Environment
+from bench.schema.gpu_use import GpuUse
 from bench.schema.measurement import (
     CpuUse,
-    GpuUse,
     HostPeak,
     Memory,
     Phases,

@@ -1,0 +1,61 @@
+"""Reads the files of cuDNN and cuBLAS once, so that a framework does not time its algorithms while they are loaded.
+
+Frameworks try several algorithms for each convolution in the first step and keep the fastest. The kernels are loaded
+from these libraries at their first launch, within the trial. From a disk that has never been read they come slowly: the
+first TensorFlow process on a fresh machine chose another algorithm for the weights' gradients and stayed 13 to 15 %
+slower than all later ones (Conv6, training at 224 px: H100 and H200, 2026-11-21 and 22), and was as fast as they once
+the libraries had been read before (H200, 2026-11-22).
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+NAMES = ("libcudnn*.so*", "libcublas*.so*")
+SYSTEM_FOLDERS = (Path("/usr/local/cuda/lib64"), Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/aarch64-linux-gnu"))
+CHUNK_BYTES = 16 * 2**20
+
+
+def read_library_files(folders: Sequence[Path] | None = None) -> int:
+    """Read every file of NAMES in `folders` into the page cache; return the bytes read.
+
+    `folders` None: those of `find_library_folders`. A file that cannot be read is passed over: the framework will say
+    so if it needs it.
+    """
+    num_bytes = 0
+    for path in _list_files(find_library_folders() if folders is None else folders):
+        try:
+            num_bytes += _read_file(path)
+        except OSError:
+            continue
+    return num_bytes
+
+
+def find_library_folders(variables: Mapping[str, str] = os.environ) -> list[Path]:
+    """Return where the libraries may lie: NVIDIA's Python packages, LD_LIBRARY_PATH, the system's folders."""
+    spec = find_spec("nvidia")
+    packages = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
+    wheels = [folder for package in packages for folder in sorted(package.glob("*/lib"))]
+    named = [Path(entry) for entry in variables.get("LD_LIBRARY_PATH", "").split(":") if entry]
+    return [*wheels, *named, *SYSTEM_FOLDERS]
+
+
+def _list_files(folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield each file once, however many links and folders lead to it."""
+    seen: set[Path] = set()
+    for folder in folders:
+        for pattern in NAMES:
+            for path in sorted(folder.glob(pattern)):
+                target = path.resolve()
+                if target not in seen and target.is_file():
+                    seen.add(target)
+                    yield target
+
+
+def _read_file(path: Path) -> int:
+    num_bytes = 0
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            num_bytes += len(chunk)
+    return num_bytes
