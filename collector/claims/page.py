@@ -57,14 +57,16 @@ def introduce_study() -> str:
     return f"{ran} {FRAMEWORK_REMARK}"
 
 
-def write_claims_page(collections: Sequence[Collection], path: Path, *, include_invalid: bool = False) -> None:
+def write_claims_page(
+    collections: Sequence[Collection], path: Path, *, include_invalid: bool = False, moderated: bool = False
+) -> None:
     """Write what `collections`, runs of one machine or of several, say about each claim to `path`, in Markdown.
 
     GPU over CPU is compared across runs too. The directory of `path` is made if absent.
     """
     table = load_gpu_table()
     forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
-    summary = summarize_collections(collections)
+    summary = summarize_collections(collections, moderated=moderated)
     context = _gather_context(summary, forecast, include_invalid)
     replace_text(path, "\n".join(_write_page(collections, context)))
 

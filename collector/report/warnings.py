@@ -7,6 +7,11 @@ from collector.facts import count_things
 from collector.results.collection import Collection
 from collector.tables.environments import describe_environment
 
+MODERATED_WARNING = (
+    "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often in cells "
+    "that vary more than the others."
+)
+
 
 def list_warnings(analysis: Analysis) -> list[str]:
     """Return a sentence for each thing to beware of."""
@@ -22,7 +27,8 @@ def list_warnings(analysis: Analysis) -> list[str]:
         (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
     ]
     counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]
-    return [*_list_mixed_cells(collection, measured), *counted]
+    moderated = [MODERATED_WARNING] if analysis.moderated else []
+    return [*_list_mixed_cells(collection, measured), *counted, *moderated]
 
 
 def _list_mixed_cells(collection: Collection, measured: pd.DataFrame) -> list[str]:

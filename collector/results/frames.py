@@ -9,7 +9,7 @@ import pandas as pd
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Environment, Failure, Framework, Memory, Phases, PlannedCell, Result
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
-from collector.results.identity import identify_environment, identify_hardware
+from collector.results.identity import identify_environment, identify_hardware, name_machine
 
 Row = dict[str, Any]
 Columns = Mapping[str, str]
@@ -38,7 +38,6 @@ MEMORY_COLUMNS: Columns = dict.fromkeys(Memory.model_fields, "Int64")
 ENVIRONMENT_COLUMNS: Columns = {
     "environment_id": "str",
     "hardware_id": "str",
-    "hostname": "str",
     "cpu_model": "str",
     "num_threads": "Int64",
     "gpu_name": "str",
@@ -47,6 +46,8 @@ ENVIRONMENT_COLUMNS: Columns = {
     "framework_version": "str",
     "cuda_graph": "boolean",
 }
+MACHINE_COLUMNS: Columns = {"hostname": "str", "gpu_uuid": "str", "machine": "str"}
+"""Which machine a repeat ran on: `gpu_uuid` of several GPUs is joined, see `name_machine` for `machine`."""
 RESULT_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -68,6 +69,7 @@ RESULT_COLUMNS: Columns = {
     **VERDICT_COLUMNS,
     **CONDITION_COLUMNS,
     **ENVIRONMENT_COLUMNS,
+    **MACHINE_COLUMNS,
     "error_kind": "str",
     "error_message": "str",
     "exit_code": "Int64",
@@ -156,6 +158,8 @@ def _describe_environment(environment: Environment, framework: Framework) -> Row
         "environment_id": identify_environment(environment),
         "hardware_id": identify_hardware(environment),
         "hostname": environment.hostname,
+        "gpu_uuid": ", ".join(sorted(gpu.uuid for gpu in environment.gpus)) or None,
+        "machine": name_machine(environment),
         "cpu_model": environment.cpu_model,
         "num_threads": environment.num_threads,
         "gpu_name": gpu.name if gpu else None,
