@@ -19,7 +19,14 @@ from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make
 from collector.results.identity import drop_build
 from collector.statistics import Estimate, invert_estimate, scale_estimate
 
-PROTOCOL_FIELDS = ("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds", "sampling_seconds")
+PROTOCOL_FIELDS = (
+    "num_warmup_steps",
+    "max_warmup_seconds",
+    "num_steps",
+    "min_seconds",
+    "sampling_seconds",
+    "num_profiled_steps",
+)
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDE_COLUMNS: Columns = {
     "run_id": "str",
@@ -90,7 +97,13 @@ DEVICES = Comparison(name="devices", field="device", pairs=(("gpu", "cpu"),), me
 MODES = Comparison(
     name="modes",
     field="mode",
-    pairs=(("compiled", "eager"), ("compiled", "graph"), ("graph", "eager")),
+    pairs=(
+        ("compiled", "eager"),
+        ("compiled", "graph"),
+        ("graph", "eager"),
+        ("graph", "unfused"),
+        ("fused-norm", "graph"),
+    ),
     measure="speedup",
 )
 PRECISIONS = Comparison(

@@ -26,6 +26,7 @@ OPTIONAL_FIELDS = {
     "num_steps": "{} steps",
     "min_seconds": "{:g} s window",
     "sampling_seconds": "{:g} s sampled",
+    "num_profiled_steps": "{} steps profiled",
 }
 ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
 

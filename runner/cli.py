@@ -6,6 +6,7 @@ import traceback
 import typer
 
 from bench.errors import TransientError, UserError
+from runner.commands.audit import audit
 from runner.commands.cancel import cancel
 from runner.commands.claims import claims
 from runner.commands.clean import clean
@@ -30,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, claims, forecast, schema, version,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, claims, audit, forecast, schema, version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")

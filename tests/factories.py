@@ -146,6 +146,7 @@ def make_gpu_use(**overrides: Any) -> GpuUse:
         "foreign_processes": (),
         "max_sm_clock_mhz": 1590,
         "power_limit_watts": 70.0,
+        "default_power_limit_watts": 70.0,
         "window_seconds": 3.0,
         "num_steps": 30,
         "energy_joules": 180.0,

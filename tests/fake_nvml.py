@@ -1,4 +1,4 @@
-"""A made-up libnvidia-ml.so for the binding of NVML: three GPUs and a MIG slice that say what a test wants.
+"""A made-up libnvidia-ml.so for the binding of NVML: three GPUs and two MIG slices that say what a test wants.
 
 The functions have NVML's names, arguments and error codes (nvml.h); `pynvml` calls them as it calls the driver's.
 """
@@ -10,13 +10,19 @@ from typing import Any
 
 import pynvml
 
-UUIDS = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-bbbb3333", "MIG-cccc4444")
-NUM_GPUS = 3  # the slice is not counted among them
+UUIDS = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-bbbb3333", "MIG-cccc4444", "MIG-dddd5555")
+NUM_GPUS = 3  # the slices are not counted among them
 MIB = 2**20
 # What a function with one value for an answer says; the keys are those of nvml.h.
 ANSWERS: dict[str, int] = {
     "nvmlDeviceGetPowerUsage": 60_500,  # mW
     "nvmlDeviceGetEnforcedPowerLimit": 70_000,
+    "nvmlDeviceGetPowerManagementDefaultLimit": 70_000,
+    "nvmlDeviceGetCurrPcieLinkGeneration": 1,
+    "nvmlDeviceGetCurrPcieLinkWidth": 8,
+    "nvmlDeviceGetMaxPcieLinkGeneration": 3,
+    "nvmlDeviceGetMaxPcieLinkWidth": 16,
+    "nvmlDeviceGetMaxMigDeviceCount": 7,
     "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4 | 0x20,  # software power cap and software thermal slowdown
 }
 
@@ -30,6 +36,12 @@ class FakeNvml:
         self.memory_used_bytes = 3 * MIB
         self.energy_millijoules = [1_000_000]
         """The last one for ever."""
+        self.slices: dict[int, tuple[int | None, ...]] = {}
+        """The numbers of the slices of each GPU in MIG mode; None is one that this process may not use."""
+        self.held_nanoseconds: dict[int, list[int]] = {}
+        """What each field of a performance policy counts; the last value for ever. Others are not supported."""
+        self.clock_samples: list[tuple[int, int]] = []
+        """(microseconds since 1970, MHz)."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         if name in ANSWERS:
@@ -72,7 +84,8 @@ class FakeNvml:
         return None
 
     def _nvmlDeviceGetName(self, handle: Any, name: Any, size: Any) -> None:
-        name.value = b"Tesla T4"
+        is_slice = _read_index(handle) >= NUM_GPUS
+        name.value = b"NVIDIA A100-SXM4-40GB MIG 1g.5gb" if is_slice else b"Tesla T4"
 
     def _nvmlDeviceGetUUID(self, handle: Any, uuid: Any, size: Any) -> None:
         uuid.value = UUIDS[_read_index(handle)].encode()
@@ -112,6 +125,60 @@ class FakeNvml:
             unknown = pynvml.NVML_VALUE_NOT_AVAILABLE_ulonglong.value
             processes[index].usedGpuMemory = unknown if num_bytes is None else num_bytes
         count.value = len(self.processes)
+        return None
+
+    def _nvmlDeviceGetEccMode(self, handle: Any, current: Any, pending: Any) -> None:
+        current.value, pending.value = 1, 0
+
+    def _nvmlDeviceGetApplicationsClock(self, handle: Any, kind: Any, clock: Any) -> None:
+        clock.value = {pynvml.NVML_CLOCK_SM: 900}[kind.value]
+
+    def _nvmlDeviceGetDefaultApplicationsClock(self, handle: Any, kind: Any, clock: Any) -> None:
+        clock.value = {pynvml.NVML_CLOCK_SM: 1000}[kind.value]
+
+    def _nvmlDeviceGetUtilizationRates(self, handle: Any, rates: Any) -> None:
+        rates.gpu, rates.memory = 80, 40
+
+    def _nvmlDeviceGetMigMode(self, handle: Any, current: Any, pending: Any) -> int | None:
+        index = _read_index(handle)
+        if index >= NUM_GPUS:
+            return int(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        current.value = pending.value = int(index in self.slices)
+        return None
+
+    def _nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: Any, mig_slice: Any) -> int | None:
+        numbers = dict(enumerate(self.slices[_read_index(handle)]))
+        number = numbers.get(index.value)
+        if number is None:
+            return int(pynvml.NVML_ERROR_NO_PERMISSION if index.value in numbers else pynvml.NVML_ERROR_NOT_FOUND)
+        _point(mig_slice, number)
+        return None
+
+    def _nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, mig_slice: Any, handle: Any) -> int | None:
+        number = _read_index(mig_slice)
+        gpus = [gpu for gpu, numbers in self.slices.items() if number in numbers]
+        if not gpus:
+            return int(pynvml.NVML_ERROR_NOT_FOUND)
+        _point(handle, gpus[0])
+        return None
+
+    def _nvmlDeviceGetFieldValues(self, handle: Any, count: Any, fields: Any) -> None:
+        for field in fields:
+            values = self.held_nanoseconds.get(field.fieldId)
+            field.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if values is None else pynvml.NVML_SUCCESS
+            if values is not None:
+                field.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+                field.value.ullVal = values.pop(0) if len(values) > 1 else values[0]
+
+    def _nvmlDeviceGetSamples(
+        self, handle: Any, kind: Any, since: Any, value_type: Any, count: Any, samples: Any
+    ) -> int | None:
+        found = [sample for sample in self.clock_samples if sample[0] > since.value]
+        if kind.value != pynvml.NVML_PROCESSOR_CLK_SAMPLES or not found:
+            return int(pynvml.NVML_ERROR_NOT_FOUND)
+        count.value, value_type.value = len(found), pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
+        for index, (microseconds, clock) in enumerate(found if samples else ()):
+            samples[index].timeStamp, samples[index].sampleValue.uiVal = microseconds, clock
         return None
 
 

@@ -19,13 +19,14 @@ def draw_cells(draw: st.DrawFn) -> Cell:
     device = draw(st.sampled_from(DEVICES))
     num_gpus = 1 if device == "cpu" else draw(st.integers(1, 64))
     multiple = spec.input_size_multiple
+    modes = [mode for mode in FRAMEWORKS[framework].modes if mode != "fused-norm" or spec.has_batch_norm]
     return Cell(
         model=model,
         framework=framework,
         device=device,
         phase=draw(st.sampled_from(spec.phases)),
         precision=draw(st.sampled_from(["fp32", "tf32", "fp16", "bf16"])),
-        mode=draw(st.sampled_from(FRAMEWORKS[framework].modes)),
+        mode=draw(st.sampled_from(modes)),
         num_gpus=num_gpus,
         batch_size=num_gpus * draw(st.integers(1, 10**9 // num_gpus)),
         input_size=multiple * draw(st.integers(-(-spec.min_input_size // multiple), 65_536 // multiple)),
@@ -36,6 +37,7 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         num_steps=draw(st.integers(1, 10**9)),
         min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        num_profiled_steps=draw(st.integers(0, 100)),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
 

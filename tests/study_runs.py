@@ -1,31 +1,48 @@
 """Made-up runs of the study's work, on the stated hardware and on other, and what the claims say of them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.schema import Environment, Result
+from bench.schema import Environment, Framework, Result
 from collector.claims.page import evaluate_claims
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimResult
+from collector.forecast.fit import Forecast
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_roofline
 from measured_runs import collect_results, make_repeats
 
 IMPOSSIBLE = "impossible on the stated hardware"
 IMPLAUSIBLE = "implausible on the stated hardware"
+WITHOUT_WINOGRAD = "implausible without Winograd"
 H100 = make_environment(gpus=(make_gpu(name="NVIDIA H100"),), versions={"torch": "2.11.0", "tensorflow": "2.21.0"})
 T4 = make_environment(gpus=(make_gpu(name="Tesla T4"),), versions={"torch": "2.11.0", "tensorflow": "2.21.0"})
 XEON = make_environment(versions=T4.versions)
 HOST = make_environment(num_threads=16, versions={"torch": "2.11.0", "tensorflow": "2.21.0"})
 VGG16_FLOPS = 64 * 92_820_000_000  # of a training step at batch 64
 VGG16: dict[str, Any] = {"model": "vgg16", "input_size": 224, "num_classes": 1000, "batch_size": 64}
+# The study's own work, Conv6 at 32 px.
+WORK: dict[str, dict[str, Any]] = {
+    "conv6": {"model": "conv6", "input_size": 32, "num_classes": 10, "batch_size": 64},
+    "vgg16": VGG16,
+    "resnet18": {"model": "resnet18", "input_size": 224, "num_classes": 1000, "batch_size": 64},
+    "cyclegan": {"model": "cyclegan", "input_size": 256, "num_classes": None, "batch_size": 1},
+}
+# TensorFlow's latency over PyTorch's on the GPU, by the study's table.
+TABLE_RATIOS = {"conv6": 19.38 / 23.82, "vgg16": 66.24 / 70.79, "resnet18": 64.17 / 71.18, "cyclegan": 4.63 / 4.93}
 
 
-def evaluate(tmp_path: Path, *results: Result) -> dict[str, ClaimResult]:
+def evaluate(tmp_path: Path, *results: Result, forecast: Forecast | None = None) -> dict[str, ClaimResult]:
     """Return the results of the claims by their ids."""
     summary = summarize_cells(collect_results(tmp_path, *results))
-    claim_results = evaluate_claims(summary, forecast=None)
+    claim_results = evaluate_claims(summary, forecast=forecast)
     return {claim.id: result for claim, result in zip(load_study().claims, claim_results, strict=True)}
+
+
+def evaluate_unmeasured(tmp_path: Path, forecast: Forecast | None = None) -> dict[str, ClaimResult]:
+    """Return what arithmetic alone says: the results of the claims by their ids, from a run of none of their models."""
+    return evaluate(tmp_path, *make_repeats(make_cell(model="resnet18-cifar"), 0.1), forecast=forecast)
 
 
 def make_devices(
@@ -57,33 +74,28 @@ def make_devices(
     ]
 
 
-def make_latencies(*ratios: float) -> list[Result]:
-    """Return PyTorch eager at 1 s and TensorFlow's graph mode at `ratios`, one batch each, on a GPU."""
-    cells = [(make_cell(device="gpu", phase="infer", batch_size=2**n), ratio) for n, ratio in enumerate(ratios)]
-    results: list[Result] = []
-    for cell, ratio in cells:
-        graph = make_cell(device="gpu", phase="infer", batch_size=cell.batch_size, framework="tensorflow", mode="graph")
-        results += make_repeats(cell, 1.0, 1.0, environment=H100)
-        results += make_repeats(graph, ratio, ratio, environment=H100)
-    return results
-
-
-def make_modes(
-    eager: float | None, graph: float | None, pytorch: float | None, compiled: float | None = None, **fields: Any
-) -> list[Result]:
-    """Return inference on a GPU: TensorFlow's modes and PyTorch eager; None: not measured."""
-    base = {"device": "gpu", "phase": "infer"} | fields
-    times = {
-        ("tensorflow", "eager"): eager,
-        ("tensorflow", "graph"): graph,
-        ("tensorflow", "compiled"): compiled,
-        ("pytorch", "eager"): pytorch,
-    }
+def make_inference(framework: Framework, mode: str, seconds: Mapping[str, float], **fields: Any) -> list[Result]:
+    """Return three repeats per model of inference at the study's work on an H100; `seconds`: the time of each model."""
     return [
         result
-        for (framework, mode), seconds in times.items()
-        if seconds is not None
+        for model, time in seconds.items()
         for result in make_repeats(
-            make_cell(**base, framework=framework, mode=mode), seconds, seconds, environment=H100
+            make_cell(
+                **(WORK[model] | {"device": "gpu", "phase": "infer", "framework": framework, "mode": mode} | fields)
+            ),
+            *[time] * 3,
+            environment=H100,
         )
     ]
+
+
+def make_ratios(ratios: Mapping[str, float], **fields: Any) -> list[Result]:
+    """Return PyTorch eager at 1 s and TensorFlow's graph mode at `ratios`, model by model."""
+    eager = make_inference("pytorch", "eager", dict.fromkeys(ratios, 1.0), **fields)
+    return [*eager, *make_inference("tensorflow", "graph", ratios, **fields)]
+
+
+def make_fusion(ratios: Mapping[str, float], **fields: Any) -> list[Result]:
+    """Return TensorFlow without fusion at 1 s and its graph mode at `ratios`, model by model."""
+    unfused = make_inference("tensorflow", "unfused", dict.fromkeys(ratios, 1.0), **fields)
+    return [*unfused, *make_inference("tensorflow", "graph", ratios, **fields)]

@@ -1,99 +1,34 @@
-"""Evaluate the claims of the study by arithmetic and by what runs measured.
+"""Evaluate claims by arithmetic and by what runs measured: one module per kind of claim.
 
-Six verdicts. `impossible`, `implausible on the stated hardware`: by arithmetic, a time that the claim rests on is too
-short for its device, even if an algorithm saves multiplications, or unless one does (collector.claims.plausibility).
-`reproduced`, `not reproduced`: measured, and every interval lies inside the claim's band, or one lies wholly outside.
-`not decided`: measured, and an interval is too wide to tell. These three need the stated hardware where the claim is
-about hardware, and any GPU where it is about a framework. `not tested here`: all else.
+Three verdicts are measured, on the stated hardware where the claim is about hardware, on any GPU where it is about a
+framework: `reproduced`, `not reproduced`, `not decided`. Three are arithmetic on a time that the claim rests on, under
+every reading of its work: `implausible without Winograd`, `implausible on the stated hardware`, `impossible on the
+stated hardware` (collector.claims.plausibility). `peak rates only`: the figure is a ratio of data sheets. `not tested
+here`: all else. Findings stand beside a verdict and decide nothing.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from collector.claims.inference import evaluate_fusion, evaluate_latency
-from collector.claims.measurements import describe_energies, describe_shares, select_speedups, shorten
-from collector.claims.plausibility import (
-    WINOGRAD_SAVING,
-    describe_algorithm_caveat,
-    describe_bound,
-    describe_rate,
-    list_beyond_bound,
-)
+from collector.claims.energy import evaluate_energy
+from collector.claims.fusion import evaluate_fusion
+from collector.claims.latency import evaluate_latency
+from collector.claims.lightness import evaluate_lightness
+from collector.claims.memory import evaluate_memory
+from collector.claims.peak_ratios import evaluate_peaks
+from collector.claims.phases import evaluate_phases
+from collector.claims.product import evaluate_product
 from collector.claims.speedup import evaluate_speedup
 from collector.claims.study import Claim, ClaimKind
-from collector.claims.verdicts import ClaimContext, ClaimResult, ClaimVerdict
-from collector.forecast.fit import Forecast, format_gb
-from collector.results.frames import list_rows
-
-STUDY_YEAR = 2025
+from collector.claims.table import evaluate_table
+from collector.claims.text import evaluate_text
+from collector.claims.verdicts import ClaimContext, ClaimResult
 
 
 def evaluate_claim(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Return what arithmetic and runs say about `claim`, by the evaluator of its kind."""
-    return _EVALUATORS[claim.kind](claim, context)
-
-
-def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
-    found = list_beyond_bound(context.study, context.counted)
-    impossible = [rate for rate in found if rate.plausibility == "impossible"]
-    verdict: ClaimVerdict = "not tested here"
-    if found:
-        verdict = "impossible on the stated hardware" if impossible else "implausible on the stated hardware"
-    worst_first = sorted(found, key=lambda rate: rate.share_of_bound, reverse=True)
-    reason = (
-        f"{len(found)} of its {len(context.study.table)} times are shorter than the stated device can do the work in "
-        f"by direct convolutions, operations as counted; {len(impossible)} of them even if all of the work were 3x3 "
-        f"convolutions done with {WINOGRAD_SAVING:g} times fewer multiplications"
-    )
-    return ClaimResult(
-        statement=claim.statement,
-        verdict=verdict,
-        reason=reason
-        + (f". The worst: {worst_first[0].entry.model}, {describe_rate(worst_first[0])}" if found else ""),
-        arithmetic=(
-            *(f"{rate.entry.model} ({rate.plausibility}): {describe_rate(rate)}" for rate in worst_first),
-            *(describe_algorithm_caveat(worst_first[0]) for _ in worst_first[:1]),
-            describe_bound(context.study.cpu),
-        ),
-        measured=shorten(describe_shares(context.measurements)),
-    )
-
-
-def _evaluate_memory(claim: Claim, context: ClaimContext) -> ClaimResult:
-    return ClaimResult(
-        statement=claim.statement,
-        verdict="not tested here",
-        reason="the figures that it projects are not known here; what its method gives is",
-        arithmetic=tuple(_replay_memory(context.forecast)) if context.forecast else (),
-    )
-
-
-def _replay_memory(forecast: Forecast) -> list[str]:
-    forecasts = forecast.backtest[forecast.backtest["year"] == STUDY_YEAR]
-    return [
-        f"{row['candidate']}, fitted on GPUs up to {row['origin']}: "
-        + ("no forecast" if row["refused"] else f"{format_gb(row['predicted_gb'])}")
-        + f" for the largest GPU of {STUDY_YEAR}, which has {format_gb(row['actual_gb'])}"
-        for row in list_rows(forecasts)
-    ]
-
-
-def _evaluate_energy(claim: Claim, context: ClaimContext) -> ClaimResult:
-    study, figure = context.study, float(claim.figure or 0)
-    saving = figure * study.cpu.power_watts / study.gpu.power_watts
-    pairs = select_speedups(context.measurements, study, str(claim.model))
-    return ClaimResult(
-        statement=claim.statement,
-        verdict="not tested here",
-        reason=f"the energy of a {study.gpu.name} and of two vCPUs was not measured; energy is saved by as large a "
-        "factor as time only where both devices draw the same power",
-        arithmetic=(
-            f"two vCPUs draw about {study.cpu.power_watts:g} W (an estimate) and a {study.gpu.name} up to "
-            f"{study.gpu.power_watts:g} W: at {figure:g} times the speed the GPU then saves energy by a factor of "
-            f"about {saving:.0f} ({figure:g} x {study.cpu.power_watts:g} / {study.gpu.power_watts:g}), where the "
-            f"implied claim is {figure:g}",
-        ),
-        measured=shorten(describe_energies(context.measurements, pairs[pairs["ratio"].notna()])),
-    )
+    """Return what arithmetic and runs say about `claim`, by the evaluator of its kind, and who reports the claim."""
+    result = _EVALUATORS[claim.kind](claim, context)
+    return replace(result, provenance=context.study.describe_provenance(claim), quote=claim.quote)
 
 
 def _evaluate_value(claim: Claim, context: ClaimContext) -> ClaimResult:
@@ -104,10 +39,15 @@ def _evaluate_value(claim: Claim, context: ClaimContext) -> ClaimResult:
 
 _EVALUATORS: Mapping[ClaimKind, Callable[[Claim, ClaimContext], ClaimResult]] = {
     "speedup": evaluate_speedup,
+    "lightness": evaluate_lightness,
+    "phases": evaluate_phases,
     "latency": evaluate_latency,
     "fusion": evaluate_fusion,
-    "table": _evaluate_table,
-    "memory": _evaluate_memory,
-    "energy": _evaluate_energy,
+    "table": evaluate_table,
+    "memory": evaluate_memory,
+    "energy": evaluate_energy,
+    "text": evaluate_text,
+    "product": evaluate_product,
+    "peaks": evaluate_peaks,
     "judgement": _evaluate_value,
 }

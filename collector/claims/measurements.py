@@ -6,52 +6,81 @@ from typing import Literal
 
 import pandas as pd
 
-from collector.claims.plausibility import Counted
-from collector.claims.study import Study
-from collector.comparisons import DEVICES, FRAMEWORKS, MODES, compare_cells
+from bench.schema import Phase
+from collector.claims.stated_times import Counted
+from collector.claims.study import StatedDevice, Study
+from collector.comparisons import DEVICES, FRAMEWORKS, PRECISIONS, Comparison, compare_cells
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
 from collector.results.frames import Row, list_rows
-from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
+from collector.units import MILLISECOND, PERCENT, RATIO, format_interval, format_number, format_significant
 
 MAX_LINES = 12
+Side = Literal["subject", "reference"]
 
 RowKey = tuple[str, str, str]
 """Run, cell and environment of a row of the summary."""
 
 
+PHASES = Comparison(name="phases", field="phase", pairs=(("train", "infer"),), measure="time ratio")
+# What TensorFlow's modes cost beside each other: with fusion, without it, and with batch norms as one operation.
+FUSION = Comparison(
+    name="fusion",
+    field="mode",
+    pairs=(("graph", "unfused"), ("fused-norm", "graph"), ("compiled", "graph")),
+    measure="time ratio",
+)
+# Models of claims that are not the study's.
+OTHER_MODELS = ("text-classifier", "matmul")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measurements:
-    """The pairs of cells that the claims of the study are compared with, and the rows that they are made of.
+    """The pairs of cells that the claims are compared with, and the rows that they are made of.
 
-    All at fp32 on one GPU at most, models of the study only. `speedups`: GPU over CPU in training. `latencies`,
-    `modes`: TensorFlow over PyTorch and modes of TensorFlow, made of the rows `inference`: inference on a GPU at the
-    stated input sizes, on synthetic data.
+    All on one GPU at most, and at fp32 but for `precisions`. Of the study's models: `speedups`, GPU over CPU; `phases`,
+    training over inference; `latencies` and `fusion`, TensorFlow over PyTorch and modes of TensorFlow, made of the rows
+    `inference`, on a GPU at the stated input sizes on synthetic data. Of OTHER_MODELS: `others`, GPU over CPU, made of
+    `other_rows`. Of any model: `precisions`, TF32 over FP32.
     """
 
     summary: pd.DataFrame
     inference: pd.DataFrame
     speedups: pd.DataFrame
     latencies: pd.DataFrame
-    modes: pd.DataFrame
+    fusion: pd.DataFrame
+    phases: pd.DataFrame
+    other_rows: pd.DataFrame
+    others: pd.DataFrame
+    precisions: pd.DataFrame
 
     @property
     def is_there(self) -> bool:
-        """Whether anything was measured that bears on a claim."""
-        return any(frame["ratio"].notna().any() for frame in (self.speedups, self.latencies, self.modes))
+        """Whether anything was measured that bears on a claim about devices or frameworks."""
+        pairs = (self.speedups, self.latencies, self.fusion, self.others)
+        return any(frame["ratio"].notna().any() for frame in pairs)
 
 
 def gather_measurements(summary: pd.DataFrame, study: Study, *, include_invalid: bool = False) -> Measurements:
-    """Return what the rows of `summarize_collections` say about the study's models."""
-    rows = summary[summary["model"].isin(study.workloads)]
-    rows = rows[(rows["precision"] == "fp32") & (rows["num_gpus"] == 1)]
-    infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & _find_stated_sizes(rows, study)]
-    latencies = compare_cells(infer, FRAMEWORKS, include_invalid=include_invalid)
+    """Return what the rows of `summarize_collections` say about the study's models and those of the other claims."""
+
+    def compare(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+        return compare_cells(rows, comparison, include_invalid=include_invalid)
+
+    single = summary[summary["num_gpus"] == 1]
+    fp32 = single[single["precision"] == "fp32"]
+    rows, others = fp32[fp32["model"].isin(study.workloads)], fp32[fp32["model"].isin(OTHER_MODELS)]
+    infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & find_stated_sizes(rows, study)]
+    latencies, precisions = compare(infer, FRAMEWORKS), compare(single[single["device"] == "gpu"], PRECISIONS)
     return Measurements(
         summary=rows,
         inference=infer,
-        speedups=compare_cells(rows[rows["phase"] == "train"], DEVICES, include_invalid=include_invalid),
+        speedups=compare(rows, DEVICES),
         latencies=latencies[latencies["framework_subject"] == "tensorflow"],
-        modes=compare_cells(infer[infer["framework"] == "tensorflow"], MODES, include_invalid=include_invalid),
+        fusion=compare(infer[infer["framework"] == "tensorflow"], FUSION),
+        phases=compare(rows, PHASES),
+        other_rows=others,
+        others=compare(others, DEVICES),
+        precisions=precisions[precisions["precision_subject"] == "tf32"],
     )
 
 
@@ -63,21 +92,21 @@ def count_flops(summary: pd.DataFrame) -> Counted:
     return {(row["model"], row["input_size"], row["phase"]): row["flops"] for row in list_rows(fewest)}
 
 
-def select_speedups(measurements: Measurements, study: Study, model: str) -> pd.DataFrame:
-    """Return the pairs of `model`, those of the study's own configuration first, then PyTorch eager at its work.
+def select_speedups(measurements: Measurements, study: Study, model: str, phase: Phase) -> pd.DataFrame:
+    """Return the pairs of a model and phase, the study's own configuration first, then PyTorch eager at its work.
 
     Columns are added: `is_stated_work` (batch, input size, synthetic data), `is_stated_mode` (TensorFlow's graph mode),
     `is_other_mode` (PyTorch eager), `is_stated_hardware`.
     """
-    pairs = measurements.speedups[measurements.speedups["model"] == model]
+    pairs = measurements.speedups
+    pairs = pairs[(pairs["model"] == model) & (pairs["phase"] == phase)]
     batch_size, framework, mode = study.workloads[model].batch_size, pairs["framework"], pairs["mode"]
     flags = {
-        "is_stated_work": (pairs["batch_size"] == batch_size) & _find_stated_sizes(pairs, study),
+        "is_stated_work": (pairs["batch_size"] == batch_size) & find_stated_sizes(pairs, study),
         "is_stated_mode": (framework == "tensorflow") & (mode == "graph"),
         "is_other_mode": (framework == "pytorch") & (mode == "eager"),
-        "is_stated_hardware": _find_word(pairs["gpu_name_subject"], study.gpu.word)
-        & _find_word(pairs["cpu_model_reference"], study.cpu.word)
-        & (pairs["num_threads_reference"] == study.cpu.num_threads).fillna(False).astype(bool),
+        "is_stated_hardware": _find_named(pairs["gpu_name_subject"], study.gpu)
+        & find_stated_cpu(pairs, study, "reference"),
     }
     order = ["is_stated_work", "is_stated_mode", "is_other_mode"]
     return pairs.assign(**flags).sort_values(order, ascending=False, kind="stable")
@@ -95,7 +124,7 @@ def describe_nearest(pairs: pd.DataFrame) -> list[str]:
 
 def describe_speedups(measurements: Measurements, pairs: pd.DataFrame) -> list[str]:
     """Return a line per pair: what was measured, on what, and how far apart the peaks are there."""
-    peaks = _index_rows(measurements.summary)
+    peaks = _index_rows(pd.concat([measurements.summary, measurements.other_rows]))
     return [
         f"{workload}, {_describe_devices(pair)}: {_describe_ratio(pair)} as fast{_compare_peaks(pair, peaks)}"
         for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
@@ -103,12 +132,33 @@ def describe_speedups(measurements: Measurements, pairs: pd.DataFrame) -> list[s
 
 
 def describe_pairs(pairs: pd.DataFrame, relation: Literal["as long as", "as fast as"]) -> list[str]:
-    """Return a line per pair of frameworks or modes on one GPU; `relation`: what a ratio of 2 says of the subject."""
+    """Return a line per pair of cells on one GPU; `relation`: what a ratio of 2 says of the subject."""
     verb = "takes" if relation == "as long as" else "is"
     return [
         f"{workload}, {pair['gpu_name_subject']}: {pair['subject']} {verb} {_describe_ratio(pair)} {relation} "
         f"{pair['reference']}"
         for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
+    ]
+
+
+def describe_phases(pairs: pd.DataFrame) -> list[str]:
+    """Return a line per pair of training and inference on one device."""
+    named = pairs.assign(phase="train over infer")
+    return [
+        f"{workload}, {label_hardware(pair['cpu_model_subject'], pair['num_threads_subject'])}: "
+        f"{_describe_ratio(pair)} as long"
+        for workload, pair in zip(label_shared(named), list_rows(named), strict=True)
+    ]
+
+
+def describe_times(rows: pd.DataFrame) -> list[str]:
+    """Return a line per row of a summary: how long a step took."""
+    measured = rows[rows["median_step_seconds"].notna() & (rows["num_valid"] > 0)]
+    return [
+        f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}, "
+        f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}: "
+        f"{format_number(row['median_step_seconds'], MILLISECOND)} ms a step"
+        for workload, row in zip(label_workloads(measured), list_rows(measured), strict=True)
     ]
 
 
@@ -147,17 +197,32 @@ def shorten(lines: Sequence[str]) -> tuple[str, ...]:
     return (*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more, see the comparisons of the runs' reports")
 
 
-def _find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
-    """Return which rows are of an input size that the study's work is read at, on synthetic data."""
+def find_stated_batches(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
+    """Return which rows of the study's models are at the stated batch size."""
+    stated = rows["model"].map({model: workload.batch_size for model, workload in study.workloads.items()})
+    return (rows["batch_size"] == stated).astype(bool)
+
+
+def find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
+    """Return which rows are of an input size that a cell of the study's work is read at, on synthetic data."""
     stated = {
-        (model, reading.input_size) for model, workload in study.workloads.items() for reading in workload.readings
+        (model, reading.input_size)
+        for model, workload in study.workloads.items()
+        for reading in workload.readings
+        if reading.is_cell
     }
     sizes = zip(rows["model"], rows["input_size"], strict=True)
     return pd.Series([size in stated for size in sizes], index=rows.index, dtype=bool) & rows["data_dir"].isna()
 
 
-def _find_word(names: "pd.Series[str]", word: str) -> "pd.Series[bool]":
-    return names.str.contains(rf"\b{word}\b", na=False).astype(bool)
+def find_stated_cpu(pairs: pd.DataFrame, study: Study, side: Side) -> "pd.Series[bool]":
+    """Return for which pairs that side ran on the study's kind of CPU with as many threads."""
+    has_threads = (pairs[f"num_threads_{side}"] == study.cpu.num_threads).fillna(False).astype(bool)
+    return _find_named(pairs[f"cpu_model_{side}"], study.cpu) & has_threads
+
+
+def _find_named(names: "pd.Series[str]", device: StatedDevice) -> "pd.Series[bool]":
+    return names.map(lambda name: pd.notna(name) and device.is_named(name)).astype(bool)
 
 
 def _describe_devices(pair: Row) -> str:

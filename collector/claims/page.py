@@ -1,15 +1,17 @@
 """Evaluate all of the study's claims, for the report and as a page in Markdown."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 
 from collector.claims.evaluators import evaluate_claim
 from collector.claims.measurements import count_flops, gather_measurements
-from collector.claims.plausibility import WINOGRAD_SAVING
+from collector.claims.plausibility import LARGER_TILE_SAVING, WINOGRAD_SAVING
 from collector.claims.study import load_study
-from collector.claims.verdicts import ClaimContext, ClaimResult
+from collector.claims.verdicts import ClaimContext, ClaimResult, ClaimVerdict
 from collector.facts import list_facts
 from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
@@ -19,14 +21,17 @@ from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
 READING = (
-    "By arithmetic alone a claim is *implausible on the stated hardware* where a time that it rests on implies a rate "
-    "beyond the stated device's, that an algorithm with fewer multiplications could save; *impossible on the stated "
-    f"hardware* where it implies more than {WINOGRAD_SAVING:g} times the device's rate, out of reach even if "
-    "Winograd's F(2x2, 3x3) did all of the work (arXiv 1509.09308). Operations are counted as direct convolutions do "
-    "them, a multiply-add as two. *Reproduced*: every 95 % interval lies inside the claim's band, on the stated "
-    "hardware if the claim is about hardware, on any GPU if it is about a framework; *not reproduced*: one lies wholly "
-    "outside; *not decided*: an interval is too wide to tell; *not tested here*: all else. A speedup on other hardware "
-    "neither reproduces nor refutes the study's; it is shown as the nearest answer."
+    "By arithmetic alone, where a time that the claim rests on implies, under every reading of its work, a rate beyond "
+    "the stated device's: *implausible without Winograd*, if the time can be reached with the "
+    f"{WINOGRAD_SAVING:g} times fewer multiplications that Winograd's F(2x2, 3x3) needs in 3x3 convolutions of stride "
+    f"1; *implausible on the stated hardware*, if only with the {LARGER_TILE_SAVING:g} times fewer of F(4x4, 3x3); "
+    "*impossible on the stated hardware*, if not even so (arXiv 1509.09308; transforms are not counted). Operations "
+    "are counted as direct convolutions do them, a multiply-add as two. *Peak rates only*: the figure is the ratio of "
+    "two data sheets. Measured, at the claim's own configuration, on the stated hardware if it is about hardware, on "
+    "any GPU if it is about a framework: *reproduced*, the 95 % interval lies inside the claim's band; *not "
+    "reproduced*, it lies wholly outside; *not decided*, it is too wide to tell. *Not tested here*: all else. What was "
+    "measured at other batches, on other hardware or of other models is listed and decides nothing. After a semicolon "
+    "stands what arithmetic found beside the verdict."
 )
 FRAMEWORK_REMARK = (
     "TensorFlow stands here for Keras 3 on TensorFlow, which computes a batch norm from several operations."
@@ -51,34 +56,44 @@ def find_claim_results(
 
 
 def introduce_study() -> str:
-    """Return what study it is, on what it ran, and what stands for its TensorFlow here."""
+    """Return what study it is, who reports it, on what it ran, and what stands for its TensorFlow here."""
     study = load_study()
     ran = f"{study.title} ({study.source}), on a {study.gpu.name} and a {study.cpu.name}: {study.protocol}."
-    return f"{ran} {FRAMEWORK_REMARK}"
+    return f"{ran} {study.provenance}. {FRAMEWORK_REMARK}"
+
+
+def describe_verdicts(results: Sequence[ClaimResult]) -> str:
+    """Return how many claims have which verdict, and who reports them, for the terminal."""
+    counts = Counter(result.verdict for result in results)
+    listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(ClaimVerdict) if counts[verdict])
+    return f"{len(results)} claims: {listed}. {load_study().provenance}."
 
 
 def write_claims_page(
     collections: Sequence[Collection], path: Path, *, include_invalid: bool = False, moderated: bool = False
-) -> None:
+) -> tuple[ClaimResult, ...]:
     """Write what `collections`, runs of one machine or of several, say about each claim to `path`, in Markdown.
 
-    GPU over CPU is compared across runs too. The directory of `path` is made if absent.
+    GPU over CPU is compared across runs too. The directory of `path` is made if absent. Returns what is written.
     """
     table = load_gpu_table()
     forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
     summary = summarize_collections(collections, moderated=moderated)
     context = _gather_context(summary, forecast, include_invalid)
-    replace_text(path, "\n".join(_write_page(collections, context)))
-
-
-def _write_page(collections: Sequence[Collection], context: ClaimContext) -> Iterator[str]:
     results = _evaluate_all(context)
+    replace_text(path, "\n".join(_write_page(collections, context, results)))
+    return results
+
+
+def _write_page(
+    collections: Sequence[Collection], context: ClaimContext, results: Sequence[ClaimResult]
+) -> Iterator[str]:
     yield "# What was measured about the study's claims\n"
     yield f"{escape_markdown(introduce_study())}\n"
     yield f"{READING}\n"
     yield from _warn_of_few_repeats(context.measurements.summary)
-    yield "| claim | verdict |\n|---|---|"
-    yield from (f"| {escape_markdown(result.statement)} | {result.verdict} |" for result in results)
+    yield "| claim | of | verdict |\n|---|---|---|"
+    yield from (_write_row(result) for result in results)
     yield "\n## What was run\n"
     for collection in collections:
         facts = "; ".join(f"{name}: {text}" for name, text in list_facts(collection))
@@ -98,9 +113,19 @@ def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
         )
 
 
+def _write_row(result: ClaimResult) -> str:
+    names = [finding.title for finding in result.findings]
+    verdict = "; ".join([result.verdict, *names])
+    return f"| {escape_markdown(result.statement)} | {escape_markdown(result.provenance)} | {verdict} |"
+
+
 def _write_result(result: ClaimResult) -> Iterator[str]:
     yield f"\n## {escape_markdown(result.statement)}\n"
-    yield f"**{result.verdict}**: {escape_markdown(result.reason)}."
+    if result.quote:
+        yield f"> {escape_markdown(result.quote)}\n"
+    yield f"**{result.verdict}**, of {escape_markdown(result.provenance)}: {escape_markdown(result.reason)}."
+    for finding in result.findings:
+        yield f"\nFinding, **{finding.title}**: {escape_markdown(finding.reason)}."
     if result.arithmetic:
         yield "\nBy arithmetic, and elsewhere:\n"
         yield from (f"- {escape_markdown(line)}" for line in result.arithmetic)

@@ -1,145 +1,193 @@
-"""Compute the arithmetic rates that the study's times imply, and say whether the stated devices can reach them."""
+"""Compute the arithmetic rate that a stated time implies, and say whether the device can reach it.
+
+Knows no study and no table: a time in seconds, readings of its work in FLOPs and a device's limit come in. A time is
+judged by the reading that is kindest to it, so `implausible` and `impossible` hold under every reading.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.schema import Phase
-from collector.claims.study import Entry, Reading, StatedDevice, Study
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
-from collector.units import MILLISECOND, PERCENT, Unit, choose_rate_unit, format_interval, format_number
+from collector.units import PERCENT, SECOND, Unit, choose_rate_unit, format_number
 
-# How many times fewer multiplications 3x3 convolutions need than are counted, by F(2x2, 3x3) and by F(4x4, 3x3) of A.
+# How many times fewer multiplications 3x3 convolutions of stride 1 need by Winograd's F(2x2, 3x3) and F(4x4, 3x3): A.
 # Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2015, arXiv 1509.09308: 36 over 16, 144 over 36.
+# Larger tiles save more multiplications and lose more of float32's accuracy; their transforms grow too.
 WINOGRAD_SAVING = 2.25
 LARGER_TILE_SAVING = 4.0
+# A device that does less than this part of even the lowest peak that it may have is no baseline: a speedup over it says
+# nothing of the faster device. The study's CPU reaches 0.9 to 1.2 of that peak in training ResNet18 and VGG16, and
+# a two-core CPU trains Conv6 at 32 px at 0.69 of its measured matrix product (636 ms a step of 64, 134 GFLOP/s).
+BASELINE_SHARE = 0.1
 
 Plausibility = Literal["possible", "implausible", "impossible"]
-Counted = Mapping[tuple[str, int, Phase], float]
-"""(model, input_size, phase) to FLOPs per sample, as a run counted them layer by layer."""
+Algorithm = Literal["direct convolutions", "F(2x2, 3x3)", "F(4x4, 3x3)"]
+SAVINGS: Mapping[Algorithm, float] = {
+    "direct convolutions": 1.0,
+    "F(2x2, 3x3)": WINOGRAD_SAVING,
+    "F(4x4, 3x3)": LARGER_TILE_SAVING,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """The arithmetic rate that a device is not taken to exceed, in one precision."""
+
+    device: str
+    """Its name for people: `a Tesla T4` is written of `Tesla T4`."""
+    flops_per_second: float
+    word: str = "peak"
+    """`peak`, or `bound` where the peak is not known and this is taken to lie beyond it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One reading of what a step computes."""
+
+    label: str
+    """What tells this reading from others, such as `224 px`."""
+    flops: float
+    """FLOPs of the step as direct convolutions do them, a multiply-add as two; the fewest where they are a range."""
+    most_flops: float | None = None
+    """The most where they are a range; None: as many as `flops`."""
+    winograd_share: float = 1.0
+    """The part of `flops` in 3x3 convolutions of stride 1, from 0 to 1; 1, the kindest, where it is not known."""
+    is_counted: bool = False
+    """Whether a run counted the FLOPs layer by layer."""
+
+    def count_least(self, saving: float) -> float:
+        """Return the FLOPs where 3x3 convolutions of stride 1 need `saving` times fewer, transforms not counted."""
+        return self.flops * (1 - self.winograd_share + self.winograd_share / saving)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """The arithmetic rate that a time of the table implies under one reading of its work."""
+    """The arithmetic rate that a time implies under one reading of its work."""
 
-    entry: Entry
-    input_size: int
-    device: StatedDevice
-    flops_per_step: float
-    is_counted: bool
-    """Whether the FLOPs were counted by a run, not taken from the data file."""
+    work: Work
+    seconds: float
+    limit: Limit
 
     @property
     def flops_per_second(self) -> float:
-        """FLOPs of the step over its time."""
-        return self.flops_per_step / self.entry.seconds
+        """FLOPs of the step, as direct convolutions do them, over its time."""
+        return self.work.flops / self.seconds
 
     @property
-    def share_of_bound(self) -> float:
-        """Over what no device of the study's description is taken to exceed."""
-        return self.flops_per_second / self.device.bound_flops_per_second
+    def most_flops_per_second(self) -> float:
+        """The same with the most FLOPs of the reading, where they are a range."""
+        return (self.work.most_flops or self.work.flops) / self.seconds
+
+    @property
+    def share_of_limit(self) -> float:
+        """The rate over the device's limit, 1 where it reaches it."""
+        return self.flops_per_second / self.limit.flops_per_second
+
+    def compute_least_share(self, saving: float) -> float:
+        """Return the share of the limit that is needed where 3x3 convolutions take `saving` times fewer FLOPs."""
+        return self.work.count_least(saving) / self.seconds / self.limit.flops_per_second
+
+    @property
+    def algorithm(self) -> Algorithm | None:
+        """The plainest algorithm by which the device can do the work in the time; None: not even by F(4x4, 3x3).
+
+        Winograd's algorithms are taken to save in every 3x3 convolution of stride 1, in full, at no cost of transforms.
+        """
+        return next((name for name, saving in SAVINGS.items() if self.compute_least_share(saving) <= 1), None)
 
     @property
     def plausibility(self) -> Plausibility:
-        """Whether the device can do the work in the time: directly, with fewer multiplications, or not at all.
+        """Whether the device can do the work in the time.
 
-        `impossible`: not even if all of the work were 3x3 convolutions and WINOGRAD_SAVING were saved throughout.
+        `possible`: by direct convolutions. `implausible`: only by a Winograd algorithm. `impossible`: not even so.
         """
-        if self.share_of_bound <= 1:
-            return "possible"
-        return "implausible" if self.share_of_bound <= WINOGRAD_SAVING else "impossible"
+        if self.algorithm is None:
+            return "impossible"
+        return "possible" if self.algorithm == "direct convolutions" else "implausible"
+
+    @property
+    def severity(self) -> tuple[bool, float]:
+        """What orders rates from the most plausible to the least."""
+        return self.plausibility == "impossible", self.share_of_limit
 
 
-def imply_rates(study: Study, entry: Entry, counted: Counted) -> tuple[Rate, ...]:
-    """Return the rate of each reading of the entry's work."""
-    workload = study.workloads[entry.model]
-    return tuple(
-        Rate(
-            entry=entry,
-            input_size=reading.input_size,
-            device=study.find_device(entry.device),
-            flops_per_step=workload.batch_size
-            * counted.get((entry.model, reading.input_size, entry.phase), _find_flops(reading, entry.phase)),
-            is_counted=(entry.model, reading.input_size, entry.phase) in counted,
-        )
-        for reading in workload.readings
+def imply_rates(works: Sequence[Work], seconds: float, limit: Limit) -> tuple[Rate, ...]:
+    """Return the rate of each reading in `works`, of which there is one at least."""
+    return tuple(Rate(work=work, seconds=seconds, limit=limit) for work in works)
+
+
+def choose_kindest(rates: Sequence[Rate]) -> Rate:
+    """Return the rate of the reading that makes the time the most plausible."""
+    return min(rates, key=lambda rate: rate.severity)
+
+
+def judge_time(works: Sequence[Work], seconds: float, limit: Limit) -> Plausibility:
+    """Return whether a time is possible under any reading; `implausible` and `impossible` hold under every one."""
+    return choose_kindest(imply_rates(works, seconds, limit)).plausibility
+
+
+def is_too_slow(rate: Rate, low_peak_flops_per_second: float) -> bool:
+    """Return whether a time is too slow for a baseline: under BASELINE_SHARE of the lowest peak, at the most FLOPs."""
+    return rate.most_flops_per_second < BASELINE_SHARE * low_peak_flops_per_second
+
+
+def explain_too_slow(rate: Rate, low_peak_flops_per_second: float) -> str:
+    """Return in words what makes a time too slow to be a baseline."""
+    unit = choose_rate_unit([low_peak_flops_per_second])
+    share = format_number(rate.most_flops_per_second / low_peak_flops_per_second, PERCENT)
+    return (
+        f"{share} % of the lowest peak that it may have, {format_number(low_peak_flops_per_second, unit)} "
+        f"{unit.label}. Under {100 * BASELINE_SHARE:g} % is too slow to be a baseline: a speedup over it says nothing "
+        "of the faster device"
     )
-
-
-def choose_lowest(rates: Sequence[Rate]) -> Rate:
-    """Return the rate of the reading that makes its time the most plausible."""
-    return min(rates, key=lambda rate: rate.share_of_bound)
-
-
-def list_beyond_bound(study: Study, counted: Counted) -> list[Rate]:
-    """Return the lowest rate of each entry of the table that no reading makes possible by direct convolutions."""
-    lowest = (choose_lowest(imply_rates(study, entry, counted)) for entry in study.table)
-    return [rate for rate in lowest if rate.plausibility != "possible"]
 
 
 def describe_rate(rate: Rate) -> str:
-    """Return in a sentence the rate that a time implies."""
-    entry, unit = rate.entry, _choose_unit(rate.device)
-    time = f"{format_number(entry.seconds, MILLISECOND)} ms"
-    found = f"{format_number(rate.flops_per_second, unit)} {unit.label}"
-    share = f"{format_number(rate.share_of_bound, PERCENT)} %"
-    bound = f"{format_number(rate.device.bound_flops_per_second, unit)} {unit.label} {_name_limit(rate.device)}"
-    counted = ", operations as counted in these runs" if rate.is_counted else ""
+    """Return in words what a time implies: `143 ms at 32 px imply 0.414 TFLOP/s, 5.11 % of the ... peak of a ...`."""
+    unit = choose_rate_unit([rate.limit.flops_per_second])
+    counted = ", operations as counted in these runs" if rate.work.is_counted else ""
     return (
-        f"{FRAMEWORK_NAMES[entry.framework]} {entry.phase} on the {DEVICE_NAMES[entry.device]}: {time} at "
-        f"{rate.input_size} px imply {found}, {share} of the {bound} of a {rate.device.name}{counted}"
+        f"{describe_seconds(rate.seconds)} at {rate.work.label} imply {_describe_found(rate, unit)} % of the "
+        f"{describe_limit(rate.limit)}{counted}"
     )
 
 
-def describe_algorithm_caveat(rate: Rate) -> str:
-    """Return which algorithm could make a time possible that direct convolutions cannot; empty where they can."""
+def describe_limit(limit: Limit) -> str:
+    """Return `8.10 TFLOP/s peak of a Tesla T4`."""
+    unit = choose_rate_unit([limit.flops_per_second])
+    return f"{format_number(limit.flops_per_second, unit)} {unit.label} {limit.word} of a {limit.device}"
+
+
+def describe_seconds(seconds: float) -> str:
+    """Return `143 ms`, or seconds from a minute on."""
+    return f"{format_number(seconds, SECOND)} s" if seconds >= 60 else f"{format_number(1000 * seconds, SECOND)} ms"
+
+
+def describe_algorithm(rate: Rate) -> str:
+    """Return what reaches a time that direct convolutions cannot, at what share of the limit; empty where they can."""
     if rate.plausibility == "possible":
         return ""
-    if rate.plausibility == "implausible":
+    small, large = (
+        format_number(rate.compute_least_share(saving), PERCENT) for saving in (WINOGRAD_SAVING, LARGER_TILE_SAVING)
+    )
+    source = "Lavin and Gray, arXiv 1509.09308; their transforms are not counted"
+    if rate.plausibility == "impossible":
         return (
-            "out of reach of direct convolutions, possible only by algorithms with fewer multiplications. Winograd's "
-            f"F(2x2, 3x3), which float32 libraries ordinarily use, needs {WINOGRAD_SAVING:g} times fewer in 3x3 "
-            f"convolutions, F(4x4, 3x3) {LARGER_TILE_SAVING:g} times with more transforms (Lavin and Gray, arXiv "
-            "1509.09308); work that is not 3x3 convolutions gains nothing by them"
+            f"out of reach even if every 3x3 convolution of stride 1 were done by Winograd's F(4x4, 3x3) with "
+            f"{LARGER_TILE_SAVING:g} times fewer multiplications, which would need {large} % of the {rate.limit.word} "
+            f"({source})"
         )
-    larger = format_number(rate.share_of_bound / LARGER_TILE_SAVING, PERCENT)
     return (
-        f"out of reach even if all of the work were 3x3 convolutions done with {WINOGRAD_SAVING:g} times fewer "
-        "multiplications by Winograd's F(2x2, 3x3), which float32 libraries ordinarily use (Lavin and Gray, arXiv "
-        f"1509.09308). F(4x4, 3x3) needs {LARGER_TILE_SAVING:g} times fewer with more transforms: it would have to do "
-        f"all of the work at {larger} % of the {_name_limit(rate.device)}, the transforms not counted"
+        f"out of reach of direct convolutions. Winograd's F(2x2, 3x3), with {WINOGRAD_SAVING:g} times fewer "
+        f"multiplications in 3x3 convolutions of stride 1, would need {small} % of the {rate.limit.word}, F(4x4, 3x3), "
+        f"with {LARGER_TILE_SAVING:g} times fewer, {large} % ({source})"
     )
 
 
-def describe_bound(device: StatedDevice) -> str:
-    """Return in a sentence what bounds the device, and its likely peak where that is another."""
-    unit = _choose_unit(device)
-    bound = f"{format_number(device.bound_flops_per_second, unit)} {unit.label}"
-    sentence = f"the FP32 {_name_limit(device)} of a {device.name} is taken as {bound} ({device.bound_reason})"
-    if _name_limit(device) == "peak":
-        return sentence
-    likely = format_interval(device.low_peak_flops_per_second, device.high_peak_flops_per_second, unit)
-    return f"{sentence}; its likely peak is {likely} {unit.label}"
-
-
-def compute_latency_gains(study: Study) -> dict[str, float]:
-    """Return per model by what share TensorFlow's latency on the GPU is lower than PyTorch's in the study's table."""
-    return {
-        model: 1
-        - study.find_entry(model, "tensorflow", "gpu", "infer").seconds
-        / study.find_entry(model, "pytorch", "gpu", "infer").seconds
-        for model in study.workloads
-    }
-
-
-def _name_limit(device: StatedDevice) -> str:
-    return "peak" if device.high_peak_flops_per_second == device.bound_flops_per_second else "bound"
-
-
-def _choose_unit(device: StatedDevice) -> Unit:
-    return choose_rate_unit([device.bound_flops_per_second])
-
-
-def _find_flops(reading: Reading, phase: Phase) -> float:
-    return reading.train_flops_per_sample if phase == "train" else reading.infer_flops_per_sample
+def _describe_found(rate: Rate, unit: Unit) -> str:
+    """Return the rate and its share, as a range where the reading's FLOPs are one: `0.414 TFLOP/s, 5.11`."""
+    low, high = rate.flops_per_second, rate.most_flops_per_second
+    if rate.work.most_flops is None:
+        return f"{format_number(low, unit)} {unit.label}, {format_number(rate.share_of_limit, PERCENT)}"
+    shares = [format_number(value / rate.limit.flops_per_second, PERCENT) for value in (low, high)]
+    return f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label}, {shares[0]} to {shares[1]}"

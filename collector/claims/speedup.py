@@ -4,51 +4,59 @@ The study's own configuration is TensorFlow's graph mode on synthetic data at th
 PyTorch eager, the study's other one, is named beside it; all else is listed only.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pandas as pd
 
 from bench.schema import Device
 from collector.claims.measurements import describe_nearest, describe_speedups, select_speedups, shorten
-from collector.claims.plausibility import (
-    Rate,
-    choose_lowest,
-    describe_algorithm_caveat,
+from collector.claims.plausibility import Rate, describe_algorithm, explain_too_slow, is_too_slow
+from collector.claims.stated_times import (
+    ReadTime,
+    choose_harshest_time,
+    choose_kindest_time,
     describe_bound,
-    describe_rate,
-    imply_rates,
+    read_time,
 )
 from collector.claims.study import Claim, Study
 from collector.claims.verdicts import (
     ClaimContext,
     ClaimResult,
     ClaimVerdict,
+    Finding,
     Interval,
     Place,
     ReasonedVerdict,
     decide,
     explain_missing_intervals,
+    judge_rate,
     list_intervals,
     list_missing_intervals,
     place_interval,
 )
 from collector.labels import FRAMEWORK_NAMES
-from collector.units import RATIO, format_interval, format_significant
+from collector.units import GFLOP, GFLOPS, RATIO, format_interval, format_number, format_significant
 
 # The noise of identical runs reaches 10 % (TorchBench, pytorch/benchmark issue 1681): nearer is the same figure.
 SPEEDUP_TOLERANCE = 0.10
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+Sides = tuple[ReadTime, ReadTime]
+"""A time on the CPU and one on the GPU, under one reading."""
 
 
 def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Evaluate a claim of GPU over CPU in training."""
-    model, figure = str(claim.model), float(claim.figure or 0)
-    pairs = select_speedups(context.measurements, context.study, model)
-    verdict, reason = _decide_speedup(figure, pairs, context, model)
+    """Evaluate a claim of GPU over CPU in training or inference."""
+    figure, sides = float(claim.figure or 0), _list_sides(claim, context)
+    pairs = select_speedups(context.measurements, context.study, str(claim.model), claim.phase)
+    verdict, reason = _decide_speedup(figure, pairs, sides, context.study)
     nearest = "; ".join(shorten(describe_nearest(pairs)))
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,
         reason=f"{reason}. Measured at the stated work {nearest}" if nearest else reason,
-        arithmetic=tuple(_calculate_speedup(model, figure, context)),
+        findings=_find_slow_baselines(sides, context.study),
+        arithmetic=tuple(_calculate_speedup(claim, sides, context.study)),
         measured=(
             *shorten(describe_speedups(context.measurements, pairs[pairs["ratio"].notna()])),
             *list_missing_intervals(pairs),
@@ -56,35 +64,39 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
     )
 
 
-def _decide_speedup(figure: float, pairs: pd.DataFrame, context: ClaimContext, model: str) -> ReasonedVerdict:
+def _decide_speedup(figure: float, pairs: pd.DataFrame, sides: Sequence[Sides], study: Study) -> ReasonedVerdict:
     """Return the verdict: impossible by arithmetic first, then what was measured, then implausible by arithmetic."""
-    by_arithmetic = _find_implausible_time(model, context)
-    if by_arithmetic is not None and by_arithmetic[0] == "impossible on the stated hardware":
+    # Of the reading that is kindest to both sides, the less plausible one: one network made both times.
+    worst = choose_kindest_time([choose_harshest_time(pair) for pair in sides])
+    plausibility = worst.rate.plausibility
+    by_arithmetic = judge_rate(worst.rate), f"{worst.describe()}: {describe_algorithm(worst.rate)}"
+    if plausibility == "impossible":
         return by_arithmetic
-    measured = _compare_speedup(figure, pairs, context.study)
+    measured = _compare_speedup(figure, pairs, study)
     is_decided = measured[0] not in ("not decided", "not tested here")
-    return measured if is_decided or by_arithmetic is None else by_arithmetic
+    return measured if is_decided or plausibility == "possible" else by_arithmetic
 
 
-def _imply_sides(model: str, context: ClaimContext) -> list[tuple[Rate, ...]]:
-    """Return the rates of the two times that the study's speedup is made of: TensorFlow's, in training."""
-    return [
-        imply_rates(context.study, context.study.find_entry(model, "tensorflow", device, "train"), context.counted)
-        for device in DEVICES
-    ]
+def _list_sides(claim: Claim, context: ClaimContext) -> list[Sides]:
+    """Return per reading the two times that the speedup is made of, TensorFlow's."""
+    study = context.study
+    entries = (study.find_entry(str(claim.model), "tensorflow", device, claim.phase) for device in DEVICES)
+    cpu, gpu = (read_time(study, entry, context.counted) for entry in entries)
+    return list(zip(cpu, gpu, strict=True))
 
 
-def _find_implausible_time(model: str, context: ClaimContext) -> ReasonedVerdict | None:
-    """Return the verdict on the less plausible of the two times; None where both are possible."""
-    worst = max((choose_lowest(rates) for rates in _imply_sides(model, context)), key=lambda rate: rate.share_of_bound)
-    if worst.plausibility == "possible":
-        return None
-    verdict: ClaimVerdict = (
-        "impossible on the stated hardware"
-        if worst.plausibility == "impossible"
-        else "implausible on the stated hardware"
+def _find_slow_baselines(sides: Sequence[Sides], study: Study) -> tuple[Finding, ...]:
+    """Return a finding per reading under which the CPU's time is too slow to be a baseline."""
+    low_peak = study.cpu.low_peak_flops_per_second
+    return tuple(
+        Finding(
+            name="too slow to be a baseline",
+            scope=f"at {cpu.rate.work.label}",
+            reason=f"{cpu.describe()}, and {explain_too_slow(cpu.rate, low_peak)}",
+        )
+        for cpu, _ in sides
+        if is_too_slow(cpu.rate, low_peak)
     )
-    return verdict, f"{describe_rate(worst)}: {describe_algorithm_caveat(worst)}"
 
 
 def _compare_speedup(figure: float, pairs: pd.DataFrame, study: Study) -> ReasonedVerdict:
@@ -130,28 +142,68 @@ def _explain_untested(pairs: pd.DataFrame, own: pd.DataFrame, same: pd.DataFrame
             "measured here is other work than the study's: not its batch, its input size and synthetic data in "
             "TensorFlow's graph mode, GPU and CPU both"
         )
-    return explain_missing_intervals(pairs) or "no cell of this model's training was measured on both a GPU and a CPU"
+    return explain_missing_intervals(pairs) or "no cell of this work was measured on both a GPU and a CPU"
 
 
-def _calculate_speedup(model: str, figure: float, context: ClaimContext) -> list[str]:
-    study, workload = context.study, context.study.workloads[model]
-    lines = [describe_rate(rate) for rates in _imply_sides(model, context) for rate in rates]
-    lines += [describe_bound(study.cpu), _compare_peaks(figure, study)]
-    times = {
-        framework: study.find_entry(model, framework, "cpu", "train").seconds
-        / study.find_entry(model, framework, "gpu", "train").seconds
-        for framework in ("tensorflow", "pytorch")
-    }
-    ratios = " and ".join(f"{format_significant(ratio)}x in {FRAMEWORK_NAMES[name]}" for name, ratio in times.items())
-    lines.append(f"the study's own table gives {ratios}")
+def _calculate_speedup(claim: Claim, sides: Sequence[Sides], study: Study) -> list[str]:
+    workload = study.workloads[str(claim.model)]
+    lines = [side.describe() for pair in sides for side in pair]
+    lines += [_count_readings(sides, study), describe_bound(study.cpu)]
+    lines += _compare_peaks(float(claim.figure or 0), sides[0], study)
+    ratios = [
+        f"{format_significant(ratio)}x in {FRAMEWORK_NAMES[framework]}"
+        for framework in FRAMEWORK_NAMES
+        if (ratio := _find_table_ratio(claim, framework, study)) is not None
+    ]
+    lines.append(f"{study.table_name} gives {' and '.join(ratios)}")
     return [*lines, workload.remark] if workload.remark else lines
 
 
-def _compare_peaks(figure: float, study: Study) -> str:
-    gpu, cpu = study.gpu.high_peak_flops_per_second, study.cpu
-    low, high = gpu / cpu.high_peak_flops_per_second, gpu / cpu.low_peak_flops_per_second
+def _find_table_ratio(claim: Claim, framework: str, study: Study) -> float | None:
+    """Return the table's time on the CPU over that on the GPU; None where it lacks one."""
+    times = {
+        entry.device: entry.seconds
+        for entry in study.table
+        if (entry.model, entry.framework, entry.phase) == (claim.model, framework, claim.phase)
+    }
+    return times["cpu"] / times["gpu"] if len(times) == len(DEVICES) else None
+
+
+def _count_readings(sides: Sequence[Sides], study: Study) -> str:
+    """Return under which readings one network explains both times: possible on the GPU, and a baseline on the CPU."""
+    labels = [
+        cpu.rate.work.label
+        for cpu, gpu in sides
+        if cpu.rate.plausibility == gpu.rate.plausibility == "possible"
+        and not is_too_slow(_keep_possible(cpu.rate, gpu.rate), study.cpu.low_peak_flops_per_second)
+    ]
+    return (
+        f"one network has to explain both times, by direct convolutions on the GPU and fast enough for a baseline on "
+        f"the CPU: {len(labels)} of {len(sides)} readings {'does' if len(labels) == 1 else 'do'}"
+        + (f" ({', '.join(labels)})" if labels else "")
+    )
+
+
+def _keep_possible(cpu: Rate, gpu: Rate) -> Rate:
+    """Return the CPU's rate with no more FLOPs than the GPU can do in its own time, where the reading is a range."""
+    if cpu.work.most_flops is None:
+        return cpu
+    most = min(cpu.work.most_flops, gpu.limit.flops_per_second * gpu.seconds)
+    return replace(cpu, work=replace(cpu.work, most_flops=most))
+
+
+def _compare_peaks(figure: float, sides: Sides, study: Study) -> list[str]:
+    """Return how far the peaks are apart, and what follows for the CPU where the figure is larger than that."""
+    peak, cpu = study.gpu.high_peak_flops_per_second, study.cpu
+    low, high = peak / cpu.high_peak_flops_per_second, peak / cpu.low_peak_flops_per_second
     span = f"the stated devices' likely peaks are {format_significant(low)} to {format_significant(high)} times apart"
     if figure - 0.5 <= high:  # figures are stated as whole numbers
-        return span
+        return [span]
     behind = f"{format_significant(figure / high)} to {format_significant(figure / low)}"
-    return f"{span}: {figure:g}x needs a CPU that stays {behind} times further below its peak than the GPU"
+    slow, gpu = (side.entry.seconds for side in sides)
+    most = format_number(peak * gpu / slow, GFLOPS)
+    return [
+        f"{span}: {figure:g}x needs a CPU that stays {behind} times further below its peak than the GPU",
+        f"whatever was computed: a {study.gpu.name} at its peak does {format_number(peak * gpu, GFLOP)} GFLOP in its "
+        f"time by direct convolutions, which the CPU then did at {most} GFLOP/s or less",
+    ]

@@ -1,13 +1,14 @@
 """What a claim is evaluated from, what the result holds, and how intervals decide the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
 
 from collector.claims.measurements import Measurements
-from collector.claims.plausibility import Counted
+from collector.claims.plausibility import Algorithm, Rate
+from collector.claims.stated_times import Counted
 from collector.claims.study import Study
 from collector.comparisons import count_left_out
 from collector.forecast.fit import Forecast
@@ -17,13 +18,31 @@ ClaimVerdict = Literal[
     "reproduced",
     "not reproduced",
     "not decided",
+    "implausible without Winograd",
     "implausible on the stated hardware",
     "impossible on the stated hardware",
+    "peak rates only",
     "not tested here",
 ]
+FindingName = Literal["too slow to be a baseline", "its own table disagrees", "no kernel time"]
 ReasonedVerdict = tuple[ClaimVerdict, str]
 Interval = tuple[float, float]
 Place = Literal["inside", "outside", "across"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What arithmetic shows about a claim and no verdict says; it decides nothing."""
+
+    name: FindingName
+    reason: str
+    scope: str = ""
+    """The reading that it holds under, as in `at 32 px`; empty where it holds under every one."""
+
+    @property
+    def title(self) -> str:
+        """The name with its scope."""
+        return f"{self.name} {self.scope}".strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +52,10 @@ class ClaimResult:
     statement: str
     verdict: ClaimVerdict
     reason: str
+    provenance: str = ""
+    """Who reports the claim, in words that follow "of": the verdict is of the claim as they report it."""
+    quote: str = ""
+    findings: tuple[Finding, ...] = ()
     arithmetic: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
 
@@ -45,6 +68,17 @@ class ClaimContext:
     counted: Counted
     measurements: Measurements
     forecast: Forecast | None
+
+
+def judge_rate(rate: Rate) -> ClaimVerdict:
+    """Return the verdict on a claim that rests on a time of this rate, by arithmetic alone."""
+    verdicts: Mapping[Algorithm | None, ClaimVerdict] = {
+        "direct convolutions": "not tested here",
+        "F(2x2, 3x3)": "implausible without Winograd",
+        "F(4x4, 3x3)": "implausible on the stated hardware",
+        None: "impossible on the stated hardware",
+    }
+    return verdicts[rate.algorithm]
 
 
 def list_intervals(pairs: pd.DataFrame) -> list[Interval]:

@@ -24,6 +24,7 @@ from collector.tables.durations import make_durations_table
 from collector.tables.energy import make_energy_table
 from collector.tables.environments import make_environments_table
 from collector.tables.invalid import make_invalid_table
+from collector.tables.kernel_time import make_kernel_time_table
 from collector.tables.left_out import make_left_out_table
 from collector.tables.memory import make_memory_table
 from collector.tables.roofline import make_roofline_table
@@ -130,7 +131,7 @@ SECTIONS = (
     Section(
         anchor="conditions",
         title="Roofline, energy, devices",
-        tables=(make_roofline_table, make_energy_table, make_devices_table),
+        tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
     ),
     Section(anchor="claims", title="The study's claims", template="claims.html.j2", collect_content=_collect_claims),
     Section(anchor="invalid", title="Not valid", tables=(make_invalid_table,)),

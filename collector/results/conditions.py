@@ -1,18 +1,18 @@
 """Flatten what a Result says of its conditions into columns: verdict, roofline, CPUs, GPUs.
 
-Base units: seconds, bytes, joules, watts, FLOP/s; shares from 0 to 1. GPUs of one cell are taken together: power and
-energy are summed, of clocks the slowest GPU counts, of temperatures and memory the largest.
+Base units: seconds, bytes, joules, watts, FLOP/s; shares from 0 to 1. GPUs of one cell are taken together: power,
+its limits and energy are summed, of clocks the slowest GPU counts, of temperatures and memory the largest.
 """
 
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from bench.schema import CpuUse, GpuUse, Result, Roofline
+from bench.schema import CpuUse, DeviceProfile, GpuUse, Result, Roofline
 
 Row = dict[str, Any]
 
-VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str"}
+VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str", "notes": "str"}
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
     "min_bytes_per_step": "Int64",
@@ -35,13 +35,23 @@ GPU_COLUMNS = {
     "gpu_energy_source": "str",
     "gpu_sm_clock_mhz": "float64",
     "gpu_sm_clock_share": "float64",
+    "gpu_power_limit_watts": "float64",
+    "gpu_default_power_limit_watts": "float64",
     "gpu_max_temperature_celsius": "float64",
     "gpu_memory_before_bytes": "Int64",
     "gpu_memory_peak_bytes": "Int64",
     "gpu_throttle_reasons": "str",
     "num_foreign_processes": "Int64",
 }
-CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS
+PROFILE_COLUMNS = {
+    "kernels_per_step": "float64",
+    "copies_per_step": "float64",
+    "kernel_seconds_per_step": "float64",
+    "kernel_busy_share": "float64",
+    "profiled_step_seconds": "float64",
+    "profiled_busy_share": "float64",
+}
+CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS | PROFILE_COLUMNS
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
 
 
@@ -51,10 +61,12 @@ def describe_conditions(result: Result) -> Row:
     if result.validity is not None:
         messages = "; ".join(reason.message for reason in result.validity.reasons)
         unchecked = "; ".join(result.validity.unchecked)
+        notes = "; ".join(result.validity.notes)
         row |= {
             "verdict": result.validity.verdict,
             "verdict_reasons": messages or None,
             "unchecked": unchecked or None,
+            "notes": notes or None,
         }
     if result.roofline is not None:
         row |= result.roofline.model_dump()
@@ -63,6 +75,8 @@ def describe_conditions(result: Result) -> Row:
         row |= _describe_cpu(result.cpu_use, num_samples)
     if result.gpu_use:
         row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
+    if result.device_profile is not None:
+        row |= _describe_profile(result.device_profile)
     return row
 
 
@@ -90,11 +104,27 @@ def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
         "gpu_energy_source": gpus[0].energy_source,
         "gpu_sm_clock_mhz": min((clock for clock, _ in clocks), default=None),
         "gpu_sm_clock_share": min((clock / most for clock, most in clocks if most), default=None),
+        "gpu_power_limit_watts": _add(gpu.power_limit_watts for gpu in gpus),
+        "gpu_default_power_limit_watts": _add(gpu.default_power_limit_watts for gpu in gpus),
         "gpu_max_temperature_celsius": max((value for gpu in gpus for value in gpu.temperature_celsius), default=None),
         "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
         "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
         "gpu_throttle_reasons": _describe_throttling(gpus) or None,
         "num_foreign_processes": sum(len(gpu.foreign_processes) for gpu in gpus),
+    }
+
+
+def _describe_profile(profile: DeviceProfile) -> Row:
+    """Return PROFILE_COLUMNS, of the busiest GPU; a profiled step is the median of all but the first."""
+    num_steps = len(profile.step_seconds)
+    busiest = max(profile.gpus, key=lambda gpu: gpu.busy_seconds)
+    return {
+        "kernels_per_step": busiest.num_kernels / num_steps,
+        "copies_per_step": busiest.num_copies / num_steps,
+        "kernel_seconds_per_step": profile.kernel_seconds_per_step,
+        "kernel_busy_share": profile.kernel_busy_share,
+        "profiled_step_seconds": median(profile.step_seconds[1:] or profile.step_seconds),
+        "profiled_busy_share": profile.profiled_busy_share,
     }
 
 

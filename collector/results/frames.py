@@ -31,6 +31,7 @@ CELL_COLUMNS: Columns = {
     "num_steps": "int64",
     "min_seconds": "float64",
     "sampling_seconds": "float64",
+    "num_profiled_steps": "int64",
     "seed": "int64",
 }
 DURATION_COLUMNS: Columns = dict.fromkeys(Phases.model_fields, "float64")

@@ -11,6 +11,18 @@ import pandas as pd
 
 from bench.schema import Environment, hash_text
 
+MACHINE_FACTS = (
+    "vendor",
+    "product",
+    "is_virtual",
+    "num_physical_cores",
+    "num_sockets",
+    "num_numa_nodes",
+    "threads_per_core",
+    "instruction_sets",
+)
+GPU_FACTS = ("ecc_enabled", "pcie_width", "max_pcie_generation", "max_pcie_width")
+
 
 def identify_environment(environment: Environment) -> str:
     """Return 8 hex digits of hardware, driver, Python, package versions, settings and image."""
@@ -26,7 +38,7 @@ def identify_environment(environment: Environment) -> str:
 
 
 def identify_hardware(environment: Environment) -> str:
-    """Return 8 hex digits of CPU model, cores, quota, threads, governor, GPU model and driver."""
+    """Return 8 hex digits of CPU model, cores, quota, threads, governor, machine, GPU model, its link and driver."""
     return _hash_document(describe_hardware(environment))
 
 
@@ -48,7 +60,22 @@ def describe_hardware(environment: Environment) -> dict[str, Any]:
         "cpu_governor": environment.cpu_governor,
         "gpu_name": environment.gpu.name if environment.gpu else None,
         "driver_version": environment.gpu.driver_version if environment.gpu else None,
+        **_list_facts(environment),
     }
+
+
+def _list_facts(environment: Environment) -> dict[str, Any]:
+    """Return what else of machine and GPU can change a time, and is known: older results without it keep their ids.
+
+    Power limits are not in it: a lowered one makes the measurement `throttled`, and some machines move theirs all the
+    time. Nor is the generation of the PCIe link at the moment, which an idle GPU lowers.
+    """
+    facts: dict[str, Any] = {}
+    if environment.machine is not None:
+        facts |= environment.machine.model_dump(include=set(MACHINE_FACTS))
+    if environment.gpu is not None:
+        facts |= environment.gpu.model_dump(include=set(GPU_FACTS))
+    return {name: value for name, value in facts.items() if value not in (None, ())}
 
 
 def drop_build(version: str | None) -> str | None:

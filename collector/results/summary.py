@@ -22,6 +22,7 @@ from collector.results.frames import (
     make_frame,
 )
 from collector.results.intervals import INTERVAL_COLUMNS, describe_center, moderate_rows
+from collector.results.notes import merge_notes
 from collector.statistics import FloatArray, compute_percentile, compute_quartiles
 
 # Of the repeats that count, the largest; of the other numbers, the median.
@@ -30,6 +31,9 @@ MEDIANS = (
     *DURATION_COLUMNS,
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
 )
+# Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
+# what is worth reporting (bench.validity.clocks).
+MAX_CLOCK_SPREAD = 0.05
 SUMMARY_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -42,6 +46,8 @@ SUMMARY_COLUMNS: Columns = {
     "num_counted": "int64",
     "faults": "str",
     "unchecked": "str",
+    "notes": "str",
+    "gpu_sm_clock_spread": "float64",
     "num_steady": "int64",
     "num_steps_taken": "int64",
     **INTERVAL_COLUMNS,
@@ -158,6 +164,8 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         **first[[*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS]],
         "num_counted": len(group),
         "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
+        "notes": merge_notes(note for text in group["notes"].dropna() for note in text.split("; ")),
+        "gpu_sm_clock_spread": _measure_clock_spread(group),
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
         **describe_center(group),
@@ -171,6 +179,12 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
     }
 
 
+def _measure_clock_spread(group: pd.DataFrame) -> float | None:
+    """Return by how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it."""
+    clocks = group["gpu_sm_clock_mhz"].dropna()
+    return None if clocks.empty else float(1 - clocks.min() / clocks.max())
+
+
 def _note(row: Row) -> str:
     """Return what a reader must know beside the figures and counts of one row."""
     notes = []
@@ -181,8 +195,10 @@ def _note(row: Row) -> str:
         notes.append(f"figures from {num_counted} valid of {num_ok} ok")
     if row["num_steady"] < num_counted:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
-    if row["unchecked"]:
-        notes.append(row["unchecked"])
+    notes += [row[name] for name in ("unchecked", "notes") if row[name]]
+    spread = row["gpu_sm_clock_spread"]
+    if spread is not None and spread > MAX_CLOCK_SPREAD:
+        notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
     if row["num_machines"] > 1:

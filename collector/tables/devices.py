@@ -3,7 +3,7 @@
 from collector.analysis import Analysis
 from collector.tables.columns import CELL, number_column, text_column
 from collector.tables.table import Table, make_table, select_known
-from collector.units import CELSIUS, CORES, MEGAHERTZ, PERCENT
+from collector.units import CELSIUS, CORES, MEGAHERTZ, PERCENT, WATT
 
 COLUMNS = [
     number_column("own use", "cpu_own_cores", CORES, is_optional=True),
@@ -12,9 +12,10 @@ COLUMNS = [
     number_column("quota used up", "cpu_throttled_share", PERCENT, is_optional=True),
     number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
     number_column("of its maximum", "gpu_sm_clock_share", PERCENT, is_optional=True),
+    number_column("power limit", "gpu_power_limit_watts", WATT, is_optional=True),
     number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
 ]
-THROTTLING = text_column("throttled by", "gpu_throttle_reasons", is_optional=True)
+HELD_DOWN_BY = text_column("clock held down by", "gpu_throttle_reasons", is_optional=True)
 
 
 def make_devices_table(analysis: Analysis) -> Table | None:
@@ -23,4 +24,4 @@ def make_devices_table(analysis: Analysis) -> Table | None:
     if rows.empty:
         return None
     caption = "Use of CPUs and GPUs while it was measured, medians of the repeats"
-    return make_table(caption, [CELL, *COLUMNS, THROTTLING], rows)
+    return make_table(caption, [CELL, *COLUMNS, HELD_DOWN_BY], rows)

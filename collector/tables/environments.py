@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bench.schema import Environment
+from bench.schema import Environment, Gpu, Machine
 from collector.analysis import Analysis
 from collector.results.collection import Collection
 from collector.tables.columns import text_column
@@ -10,7 +10,8 @@ from collector.tables.table import Table, make_table
 from collector.units import GIB, NOT_THERE, format_number
 
 REMARK = (
-    "Repeats are summarised together only where all of this is equal; hosts, kernel, memory and revision may differ."
+    "Repeats are summarised together only where all of this is equal; hosts, which cores, kernel, memory, power "
+    "limits, the generation of the PCIe link and revision may differ."
 )
 
 
@@ -36,6 +37,7 @@ def describe_environment(environment: Environment) -> dict[str, str]:
     quota = environment.cpu_quota_cores
     return {
         "CPU": environment.cpu_model,
+        **_describe_machine(environment.machine),
         "visible cores": str(environment.num_visible_cores),
         "CPU quota (cores)": f"{quota:g}" if quota else "no quota",
         "threads": str(environment.num_threads),
@@ -43,6 +45,7 @@ def describe_environment(environment: Environment) -> dict[str, str]:
         "memory (GiB)": format_number(environment.memory_total_bytes, GIB),
         "GPU": gpu.name if gpu else NOT_THERE,
         "GPU memory (GiB)": format_number(gpu.memory_total_bytes, GIB) if gpu else NOT_THERE,
+        **_describe_gpu(gpu),
         "GPU driver": gpu.driver_version if gpu else NOT_THERE,
         "CUDA": (gpu and gpu.cuda_version) or NOT_THERE,
         "cuDNN": (gpu and gpu.cudnn_version) or NOT_THERE,
@@ -53,6 +56,42 @@ def describe_environment(environment: Environment) -> dict[str, str]:
         "kernel": environment.kernel,
         "revision": environment.git_revision or NOT_THERE,
     }
+
+
+def _describe_machine(machine: Machine | None) -> dict[str, str]:
+    known = machine or Machine()
+    kinds = {True: "virtual machine", False: "no hypervisor", None: None}
+    parts = (known.vendor, known.product, kinds[known.is_virtual])
+    which = known.visible_cores or NOT_THERE
+    return {
+        "machine": ", ".join(part for part in parts if part) or NOT_THERE,
+        "which cores": which if known.num_online_cores is None else f"{which} of {known.num_online_cores}",
+        "physical cores": _show(known.num_physical_cores),
+        "sockets": _show(known.num_sockets),
+        "NUMA nodes": _show(known.num_numa_nodes),
+        "threads per core": _show(known.threads_per_core),
+        "instruction sets": ", ".join(known.instruction_sets) or NOT_THERE,
+    }
+
+
+def _describe_gpu(gpu: Gpu | None) -> dict[str, str]:
+    ecc = {True: "on", False: "off", None: NOT_THERE}
+    return {
+        "MIG slice": (gpu and gpu.mig_profile) or NOT_THERE,
+        "GPU ECC": ecc[gpu.ecc_enabled if gpu else None],
+        "GPU's PCIe link": _describe_link(gpu.pcie_generation, gpu.pcie_width) if gpu else NOT_THERE,
+        "GPU's PCIe link at most": _describe_link(gpu.max_pcie_generation, gpu.max_pcie_width) if gpu else NOT_THERE,
+        "GPU power limit (W)": _show(gpu.power_limit_watts if gpu else None),
+        "GPU power limit by default (W)": _show(gpu.default_power_limit_watts if gpu else None),
+    }
+
+
+def _describe_link(generation: int | None, width: int | None) -> str:
+    return NOT_THERE if generation is None or width is None else f"generation {generation}, {width} lanes"
+
+
+def _show(value: float | None) -> str:
+    return NOT_THERE if value is None else f"{value:g}"
 
 
 def _list_hosts(collection: Collection, environment_id: str) -> str:

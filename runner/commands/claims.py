@@ -19,11 +19,12 @@ def claims(
     moderated: ModeratedOption = False,
 ) -> None:
     """Write what runs say about each of the study's claims."""
-    from collector.claims.page import write_claims_page
+    from collector.claims.page import describe_verdicts, write_claims_page
     from collector.results.load import load_runs
 
     collections = load_runs(open_existing_store(store), run_ids)
-    write_claims_page(collections, output, include_invalid=include_invalid, moderated=moderated)
+    results = write_claims_page(collections, output, include_invalid=include_invalid, moderated=moderated)
     CONSOLE.print(str(output), soft_wrap=True)
+    CONSOLE.print(describe_verdicts(results), soft_wrap=True)
     for collection in collections:
         print_skipped(collection, CONSOLE)

@@ -1,6 +1,6 @@
 """The command `probe`."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -8,7 +8,7 @@ from rich.console import Console
 from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell
+from bench.schema import Cell, Mode
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.options import CONSOLE, PythonOption, make_error_console
 from runner.local.hardware import explain_unsupported, find_gpu
@@ -26,7 +26,8 @@ PhaseOption = Annotated[
 ]
 PrecisionOption = Annotated[str, typer.Option(metavar="NAME", help="fp32, tf32, fp16 or bf16.")]
 ModeOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="eager, graph or compiled; default: the framework's first.")
+    str | None,
+    typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(Mode))}; default: the framework's first."),
 ]
 InputSizeOption = Annotated[
     int | None, typer.Option(metavar="NUMBER", help="Pixels, tokens or rows; default: the model's.")

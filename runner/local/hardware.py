@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
@@ -32,7 +33,8 @@ def find_gpu() -> GpuKind | None:
     except pynvml.NVMLError:
         return None
     try:
-        kinds = [_read_kind(handle) for handle in _list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))]
+        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES")))
+        kinds = [_read_kind(handle) for handle in handles]
     finally:
         pynvml.nvmlShutdown()
     if not kinds:
@@ -88,6 +90,40 @@ def _find_device(word: str, by_name: dict[str, Any], by_uuid: dict[str, Any]) ->
     return next((handle for uuid, handle in by_uuid.items() if word.startswith("GPU-") and uuid.startswith(word)), None)
 
 
+def _show_slices(handles: list[Any]) -> list[Any]:
+    """Return what CUDA shows of these: a process sees one MIG slice at most, and no whole GPU beside it.
+
+    A GPU in MIG mode is never shown as a whole (NVIDIA's MIG user guide, "CUDA device enumeration"; as
+    `bench.probes.visible_gpus` has it for the process that measures).
+    """
+    is_split = {index: _is_slice(handle) or _is_in_mig_mode(handle) for index, handle in enumerate(handles)}
+    slices = [part for index, handle in enumerate(handles) if is_split[index] for part in _list_slices(handle)]
+    return slices[:1] or [handle for index, handle in enumerate(handles) if not is_split[index]]
+
+
+def _is_slice(handle: Any) -> bool:
+    return str(pynvml.nvmlDeviceGetUUID(handle)).startswith("MIG-")
+
+
+def _is_in_mig_mode(handle: Any) -> bool:
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    except pynvml.NVMLError:  # before Ampere
+        return False
+
+
+def _list_slices(handle: Any) -> Iterator[Any]:
+    if _is_slice(handle):
+        yield handle
+        return
+    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+        except pynvml.NVMLError:  # there are fewer, or this process may not use this one
+            continue
+
+
 def _read_kind(handle: Any) -> tuple[str, tuple[int, int]]:
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return pynvml.nvmlDeviceGetName(handle), (major, minor)
+    gpu = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if _is_slice(handle) else handle
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
+    return str(pynvml.nvmlDeviceGetName(handle)), (major, minor)

@@ -17,6 +17,7 @@ SHORT_PROTOCOL = {
     "num_steps": 1,
     "min_seconds": 0.0,
     "sampling_seconds": 0.0,
+    "num_profiled_steps": 0,
 }
 
 

@@ -55,6 +55,7 @@ class YamlError(UserError):
     def __init__(self, message: str, *, kind: ErrorKind, file: str, line: int | None = None, key: str = "") -> None:
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {key}: {message}" if key else f"{place}: {message}")
+        self.message = message
         self.kind = kind
         self.file = file
         self.line = line

@@ -9,6 +9,7 @@ from typing import Any, Self
 import pytest
 
 from bench.attempt import Attempt, summarize_error
+from bench.device_profile import DeviceActivity
 from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Cell, Device, GpuUse, Result
@@ -55,6 +56,16 @@ class StubFramework:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         return "no room" in str(error)
+
+
+class ProfiledFramework(StubFramework):
+    """A framework whose profiler sees one kernel of a microsecond, however many steps are run."""
+
+    profiler_name = "jax.profiler"
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        run()
+        return [DeviceActivity(device_index=0, kind="kernel", start_ns=0.0, end_ns=1e3)]
 
 
 @pytest.fixture
@@ -128,7 +139,13 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 
 
 # Six steps of warm-up at the least, the first step before them, and three timed ones.
-TEN_STEPS = {"num_steps": 3, "max_warmup_seconds": 1e-9, "num_warmup_steps": 6, "min_seconds": 0.0}
+TEN_STEPS = {
+    "num_steps": 3,
+    "max_warmup_seconds": 1e-9,
+    "num_warmup_steps": 6,
+    "min_seconds": 0.0,
+    "num_profiled_steps": 0,
+}
 
 
 def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
@@ -137,6 +154,10 @@ def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Resu
     assert (result.status, result.probe_failures) == ("ok", ())
     assert [use.uuid for use in result.gpu_use] == [UUIDS[0], UUIDS[1]]
     assert {use.num_steps for use in result.gpu_use} == {framework.num_steps - 10}
+    assert result.phases.steady_seconds is not None
+    assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
+    assert result.phases.steady_seconds is not None
+    assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
     assert framework.num_steps > 10
     assert result.memory is not None
     assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass
@@ -150,6 +171,18 @@ def test_no_sampling_pass_is_run_where_none_is_asked_for(attempt_with: Callable[
     assert (framework.num_steps, result.gpu_use[0].window_seconds) == (10, None)
 
 
+def test_a_gpu_cell_is_profiled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
+    framework = ProfiledFramework()
+    protocol = TEN_STEPS | {"sampling_seconds": 0.0, "num_profiled_steps": 2}
+    result = attempt_with(framework, device="gpu", visible="0", **protocol)
+    assert result.device_profile is not None
+    assert (len(result.device_profile.step_seconds), framework.num_steps) == (2, 12)
+    assert result.device_profile.kernel_seconds_per_step == pytest.approx(0.5e-6)
+    assert result.memory is not None
+    assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass
+    assert Result.model_validate_json(result.to_json()) == result
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no room"), ValueError("CUDA error: an illegal access\nmore")])
 def test_a_sampling_pass_that_fails_costs_no_timing(
     attempt_with: Callable[..., Result], nvml: FakeNvml, error: Exception
@@ -161,6 +194,25 @@ def test_a_sampling_pass_that_fails_costs_no_timing(
     (use,) = result.gpu_use
     assert (result.status, use.window_seconds, use.memory_used_before_bytes) == ("ok", None, 3 * MIB)
     assert isinstance(use, GpuUse)
+
+
+def test_a_window_that_cannot_be_watched_is_measured_all_the_same(
+    attempt_with: Callable[..., Result], nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(uses: object) -> None:
+        raise OSError("no counters")
+
+    monkeypatch.setattr("bench.observation.WindowWatch", fail)
+    result = attempt_with(StubFramework(), device="gpu", sampling_seconds=0.0, visible="0", **TEN_STEPS)
+    assert (result.status, result.gpu_use[0].window) == ("ok", None)
+    assert result.probe_failures == ("GPUs in the window: OSError: no counters",)
+
+
+def test_the_framework_is_loaded_with_the_gpus_of_its_cell_alone(
+    attempt_with: Callable[..., Result], nvml: FakeNvml
+) -> None:
+    attempt_with(StubFramework(), device="gpu", num_gpus=2, sampling_seconds=0.0, visible="2,1,0", **TEN_STEPS)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == f"{UUIDS[2]},{UUIDS[1]}"
 
 
 def test_a_matrix_product_that_fails_costs_no_timing(attempt_with: Callable[..., Result]) -> None:

@@ -71,7 +71,7 @@ def test_a_reference_without_source_is_named(fake: tuple[ModelSpec, Path]) -> No
 
 
 def test_every_definition_belongs_to_an_entry() -> None:
-    shared = {"__init__", "layers", "image_layers", "initializers"}
+    shared = {"__init__", "layers", "image_layers", "initializers", "fused_norm"}
     found = {path.stem for path in (BENCH / "models").glob("*/*.py")} - shared
     assert found == {name.replace("-", "_") for name in MODELS}
 

@@ -1,4 +1,4 @@
-"""Peaks of GPUs and hosts, and the roofline, against numbers by hand."""
+"""Peaks of hosts, and the roofline, against numbers by hand."""
 
 import json
 import tempfile
@@ -8,74 +8,11 @@ import pytest
 
 from bench.harness import DeviceTimer
 from bench.host_peak import SIZES, find_host_peaks, locate_cache, measure_matrix_product, read_cache
-from bench.peaks import GPUS, Peaks, find_gpu_peaks
+from bench.peaks import Peaks
 from bench.probes.cpu_use import CpuCounters
 from bench.roofline import find_bound, make_roofline
-from bench.schema import Cell, Device, Precision
-from bench.validity.work import MAX_SHARE_OF_TENSOR_PEAK
+from bench.schema import Cell, Device
 from factories import make_cell
-
-# Peaks of GPUs
-
-
-@pytest.mark.parametrize(
-    ("name", "precision", "tflops"),
-    [
-        ("Tesla T4", "fp32", 8.1),
-        ("Tesla T4", "fp16", 65),
-        ("NVIDIA H100 80GB HBM3", "fp32", 66.9),
-        ("NVIDIA H100 80GB HBM3", "tf32", 494.7),
-        ("NVIDIA H100 80GB HBM3", "bf16", 989.4),
-        ("NVIDIA A100-SXM4-40GB", "tf32", 156),
-        ("NVIDIA L4", "fp16", 121),
-    ],
-)
-def test_the_peak_is_that_of_the_precision(name: str, precision: Precision, tflops: float) -> None:
-    assert find_gpu_peaks([name], precision).flops_per_second == tflops * 1e12
-
-
-@pytest.mark.parametrize(
-    ("name", "precision"), [("Tesla T4", "tf32"), ("Tesla T4", "bf16"), ("Tesla V100-SXM2-16GB", "bf16")]
-)
-def test_a_precision_that_the_hardware_lacks_has_no_peak(name: str, precision: Precision) -> None:
-    peaks = find_gpu_peaks([name], precision)
-    assert peaks.flops_per_second is None
-    assert (peaks.bytes_per_second or 0) > 0
-    assert peaks.source.endswith(f"no {precision} units")
-
-
-def test_several_gpus_have_the_sum_of_their_peaks() -> None:
-    peaks = find_gpu_peaks(["NVIDIA H200"] * 4, "bf16")
-    assert (peaks.flops_per_second, peaks.bytes_per_second) == (4 * 989.4e12, 4 * 4.8e12)
-    assert peaks.cache_bytes == 4 * 50 * 2**20
-
-
-@pytest.mark.parametrize(
-    "names", [["NVIDIA GeForce RTX 4090"], ["NVIDIA A100-SXM4-40GB MIG 1g.5gb"], ["Tesla T4", "NVIDIA L4"], []]
-)
-def test_a_device_in_no_row_and_devices_of_two_kinds_have_no_peaks(names: list[str]) -> None:
-    peaks = find_gpu_peaks(names, "fp32")
-    assert (peaks.flops_per_second, peaks.bytes_per_second) == (None, None)
-    assert "not in the table of peaks" in peaks.source
-
-
-def test_no_name_is_in_two_rows_and_every_row_names_its_source() -> None:
-    names = [name for row in GPUS for name in row.names]
-    assert sorted(names) == sorted(set(names))
-    assert all("datasheet" in row.source for row in GPUS)
-
-
-def test_float32_on_an_h100_is_two_operations_per_core_and_cycle() -> None:
-    # 132 multiprocessors of 128 cores at 1980 MHz.
-    assert find_gpu_peaks(["NVIDIA H200"], "fp32").flops_per_second == pytest.approx(132 * 128 * 2 * 1.98e9, rel=1e-3)
-
-
-def test_no_tensor_core_of_hopper_can_pass_its_figure_by_more_than_the_verdict_allows() -> None:
-    # A tensor core does 16 operations in fp16 for each in float32, whose figure is that of the highest clock.
-    hopper = [row.tflops for row in GPUS if "H100" in row.source]
-    assert len(hopper) == 4
-    assert all(1.05 < 16 * tflops["fp32"] / tflops["fp16"] < MAX_SHARE_OF_TENSOR_PEAK for tflops in hopper)
-
 
 # The roofline
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.models.flops import count_step_cost
-from bench.models.flops.layers import convolve, convolve_transposed, describe_pass
+from bench.models.flops.layers import convolve, convolve_transposed, describe_pass, find_saving, reduce_layers
 from bench.registry import MODELS, Framework, Reference
 from bench.schema import Cell
 from factories import make_cell
@@ -68,9 +68,81 @@ def test_a_convolution_is_counted_by_its_outputs_and_a_transposed_one_by_its_inp
     assert convolve(2, 3, 1, 4, has_bias=False).num_parameters == 2 * 3
 
 
+@pytest.mark.parametrize(
+    ("kernel_size", "stride", "saving"),
+    [
+        (3, 1, 4.0),  # F(4x4, 3x3): 36 products for 16 outputs of 9
+        (3, 2, 1.0),
+        (1, 1, 1.0),
+        (7, 1, 24.5),  # FFT
+        (7, 2, 1.0),
+        (16, 16, 1.0),
+    ],
+)
+def test_the_best_known_algorithm_saves_multiplications_for_kernels_of_stride_1(
+    kernel_size: int, stride: int, saving: float
+) -> None:
+    layer = convolve(2, 4, kernel_size, 28, stride=stride)
+    (least,) = reduce_layers([layer])
+    assert (layer.macs / least.macs, least.num_parameters) == (saving, layer.num_parameters)
+
+
+def test_a_winograd_tile_and_one_of_fft_by_hand() -> None:
+    # m x m outputs of a 3x3 kernel take (m + 2)^2 products instead of 9 m^2. For the weights' gradients kernel and
+    # output change places: 3x3 outputs of 4x4 values. A tile of 32 by FFT: 900 outputs, 4 real products for every two
+    # of 1,024 values.
+    assert (4 * 4 * 9 / 6**2, 3 * 3 * 16 / 6**2) == (find_saving(3, 1), find_saving(3, 1))
+    assert 900 * 9 / (4 * 1024 / 2) < find_saving(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "phase", "layers_without_saving"),
+    [
+        # Per image at 224 px, in multiply-adds: the 7x7 stem of stride 2; two 3x3 convolutions and a shortcut of stride
+        # 2 for each of three stages; the dense layer.
+        (
+            "resnet18",
+            "infer",
+            3 * 64 * 49 * 112**2
+            + sum(9 * width // 2 * width * size**2 for width, size in ((128, 28), (256, 14), (512, 7)))
+            + sum(width // 2 * width * size**2 for width, size in ((128, 28), (256, 14), (512, 7)))
+            + 512 * 1000,
+        ),
+        ("vgg16", "infer", 25_088 * 4096 + 4096 * 4096 + 4096 * 1000),
+        ("vit-b-16", "infer", None),
+        ("vit-b-16", "train", None),
+    ],
+)
+def test_the_least_operations_of_a_step_by_hand(model: str, phase: str, layers_without_saving: int | None) -> None:
+    cost = count_step_cost(make_sized_cell(model, 224, 1000, phase=phase))
+    macs = cost.flops // 2
+    unsaved = macs if layers_without_saving is None else layers_without_saving
+    assert cost.least_flops == 2 * (unsaved + (macs - unsaved) // 4)
+
+
+def test_the_gradients_of_a_classifier_save_as_much_as_its_forward_pass() -> None:
+    # All but the dense layers of Conv6 are 3x3 convolutions of stride 1, the first of which gives no gradient back.
+    train, infer = (count_step_cost(make_sized_cell("conv6", 32, 10, phase=phase)) for phase in ("train", "infer"))
+    dense = 4096 * 256 + 256 * 256 + 256 * 10
+    first = 3 * 64 * 9 * 32**2
+    assert infer.least_flops == 2 * (dense + (infer.flops // 2 - dense) // 4)
+    assert train.least_flops == 3 * infer.least_flops - 2 * (first // 4)
+
+
+def test_the_least_operations_of_cyclegan_are_those_of_its_passes() -> None:
+    # Of a generator: 7x7 kernels at both ends, 18 of 3x3 at a quarter of the size; the rest has strides.
+    size = 64
+    ends, blocks = 2 * 3 * 64 * 49 * size**2, 18 * 256 * 256 * 9 * (size // 4) ** 2
+    cost = count_step_cost(make_sized_cell("cyclegan", size, None, phase="infer"))
+    rest = cost.flops // 2 - ends - blocks
+    assert cost.least_flops == 2 * (rest + blocks // 4 + 2 * int(ends / 2 / 24.5))
+    train = count_step_cost(make_sized_cell("cyclegan", size, None))
+    assert train.flops / 24.5 < train.least_flops < train.flops / 2.5
+
+
 def test_the_cost_of_a_matrix_product() -> None:
     cost = count_step_cost(make_sized_cell("matmul", 10_000, None, phase="infer", batch_size=2, precision="bf16"))
-    assert (cost.flops, cost.min_bytes) == (2 * 2 * 10**12, 2 * 3 * 10**8 * 2)
+    assert (cost.flops, cost.least_flops, cost.min_bytes) == (2 * 2 * 10**12, 2 * 2 * 10**12, 2 * 3 * 10**8 * 2)
 
 
 def test_the_cost_of_a_text() -> None:

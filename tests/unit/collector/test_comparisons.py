@@ -141,14 +141,17 @@ def test_mode_and_precision_are_worth_the_slower_time_over_the_faster(
     assert (row["ratio"], row["verdict"]) == (pytest.approx(4.0), verdict)
 
 
-def test_tensorflows_three_modes_make_three_pairs(collect: Collect) -> None:
-    cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph", "compiled")]
+def test_tensorflows_modes_make_the_pairs_that_differ_in_one_thing(collect: Collect) -> None:
+    modes = ("eager", "graph", "unfused", "fused-norm", "compiled")
+    cells = [make_cell(model="resnet18", framework="tensorflow", mode=mode) for mode in modes]
     results = [result for cell in cells for result in make_repeats(cell, 0.1)]
     rows = compare_cells(summarize_cells(collect(*results)), MODES)
     assert set(rows[["subject", "reference"]].itertuples(index=False, name=None)) == {
         ("graph", "eager"),
         ("compiled", "eager"),
         ("compiled", "graph"),
+        ("graph", "unfused"),
+        ("fused-norm", "graph"),
     }
 
 

@@ -9,14 +9,27 @@ from time import perf_counter
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
-from bench.harness import StepRecorder, measure
+from bench.harness import StepRecorder, Workload, measure
 from bench.observation import Observer
 from bench.order import Order
 from bench.out_of_memory import parse_requested_bytes
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.memory import read_peak_rss_bytes
-from bench.schema import CpuUse, Environment, Failure, Memory, Phases, Result, Roofline, Samples, Status, Validity
+from bench.probes.visible_gpus import restrict_to_cell
+from bench.schema import (
+    CpuUse,
+    DeviceProfile,
+    Environment,
+    Failure,
+    Memory,
+    Phases,
+    Result,
+    Roofline,
+    Samples,
+    Status,
+    Validity,
+)
 from bench.validity import ValidityInputs, judge_validity
 
 TRACEBACK_CHARACTERS = 8_000
@@ -32,6 +45,7 @@ class Measured:
     samples: Samples
     memory: Memory
     cpu_use: CpuUse
+    device_profile: DeviceProfile | None
     roofline: Roofline | None
     validity: Validity
 
@@ -80,14 +94,16 @@ class Attempt:
         self._observer.read_baseline()
         framework = self._load()
         self._observer.end_idle_watch()
-        start = perf_counter()
-        workload = framework.build_workload(cell)
-        self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        environment = self._environment = self._read_environment(framework)  # again: building decides on settings
-        self._phases, samples, cpu_use = measure(workload, cell, self._phases, self._recorder)
+        workload = self._build(framework)
+        environment = self._environment
+        assert environment is not None
+        self._phases, samples, cpu_use = measure(
+            workload, cell, self._phases, self._recorder, self._observer.watch_window
+        )
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
         self._observer.sample_gpus(workload)
+        device_profile = self._observer.profile_steps(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
         inputs = ValidityInputs(
@@ -101,7 +117,12 @@ class Attempt:
             roofline=roofline,
         )
         return Measured(
-            samples=samples, memory=memory, cpu_use=cpu_use, roofline=roofline, validity=judge_validity(inputs)
+            samples=samples,
+            memory=memory,
+            cpu_use=cpu_use,
+            device_profile=device_profile,
+            roofline=roofline,
+            validity=judge_validity(inputs),
         )
 
     def _set_variables(self) -> None:
@@ -110,6 +131,8 @@ class Attempt:
         if self._order.cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts; CUDA's own order puts the fastest first
+        if self._order.cell.device == "gpu":
+            restrict_to_cell(self._order.cell.num_gpus)
 
     def _load(self) -> Framework:
         start = perf_counter()
@@ -117,6 +140,17 @@ class Attempt:
         self._phases = Phases(import_seconds=perf_counter() - start)
         self._environment = self._read_environment(self._framework)
         return self._framework
+
+    def _build(self, framework: Framework) -> Workload:
+        start = perf_counter()
+        try:
+            workload = framework.build_workload(self._order.cell)
+            self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
+        finally:  # building decides on settings, and some versions are known only with a context on the GPU
+            self._environment = self._observer.try_probe(
+                "environment", lambda: self._read_environment(framework), self._environment
+            )
+        return workload
 
     def _read_environment(self, framework: Framework) -> Environment:
         return read_environment(
@@ -167,6 +201,7 @@ class Attempt:
             memory=measured.memory if measured else cut_short,
             cpu_use=measured.cpu_use if measured else None,
             gpu_use=self._observer.gpu_use,
+            device_profile=measured.device_profile if measured else None,
             roofline=measured.roofline if measured else None,
             validity=measured.validity if measured else None,
             probe_failures=tuple(self._observer.failures),

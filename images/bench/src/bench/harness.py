@@ -6,6 +6,7 @@ the framework has events on the device, the time between two of them is kept bes
 
 import gc
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
@@ -63,9 +64,15 @@ class StepRecorder:
 
 
 def measure(
-    workload: Workload, cell: Cell, phases: Phases, recorder: StepRecorder | None = None
+    workload: Workload,
+    cell: Cell,
+    phases: Phases,
+    recorder: StepRecorder | None = None,
+    watch_window: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> tuple[Phases, Samples, CpuUse]:
     """Run first step, warm-up and timed window of `workload`; `recorder` receives each step as it ends.
+
+    `watch_window` is entered just before the window and left just after it.
 
     Returns `phases` completed, the raw samples, and who used the CPUs from just before the window to just after it. All
     times are wall seconds of `time.perf_counter`.
@@ -75,9 +82,10 @@ def measure(
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
-    counters = read_cpu_counters()
-    events, steady_seconds = _run_window(workload, cell, recorder.steps)
-    cpu_use = compare_cpu_counters(counters, read_cpu_counters())
+    with watch_window():
+        counters = read_cpu_counters()
+        events, steady_seconds = _run_window(workload, cell, recorder.steps)
+        cpu_use = compare_cpu_counters(counters, read_cpu_counters())
     samples = Samples(
         warmup_step_seconds=tuple(recorder.warmup_steps),
         step_seconds=tuple(recorder.steps),

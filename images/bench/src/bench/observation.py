@@ -3,19 +3,22 @@
 Nothing here happens inside the timed window. A probe that fails is noted in `failures` and does not end the attempt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from statistics import median
 from typing import TypeVar
 
+from bench.device_profile import profile_steps
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks
 from bench.models.flops import count_step_cost
 from bench.peaks import Peaks, find_gpu_peaks
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
+from bench.probes.gpu_window import WindowWatch
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes
 from bench.roofline import make_roofline
-from bench.schema import Cell, Environment, GpuUse, Memory, Roofline, Samples
+from bench.schema import Cell, DeviceProfile, Environment, GpuUse, Memory, Roofline, Samples
 
 T = TypeVar("T")
 
@@ -39,10 +42,20 @@ class Observer:
             self._idle_watch = self.try_probe("idle power", lambda: IdleWatch(self.gpu_use), None)
 
     def end_idle_watch(self) -> None:
-        """Note the idle power of the GPUs; the framework is imported and has not used them yet."""
+        """Note the idle power of the GPUs; the framework is imported and has no context on them yet."""
         watch = self._idle_watch
         if watch is not None:
             self.gpu_use = self.try_probe("idle power", watch.end, self.gpu_use)
+
+    @contextmanager
+    def watch_window(self) -> Iterator[None]:
+        """Read the GPUs' clocks and counters before and after the body, which is the timed window."""
+        watch: WindowWatch | None = None
+        if self.gpu_use:
+            watch = self.try_probe("GPUs in the window", lambda: WindowWatch(self.gpu_use), None)
+        yield
+        if watch is not None:
+            self.gpu_use = self.try_probe("GPUs in the window", watch.end, self.gpu_use)
 
     def read_memory(self, framework: Framework) -> Memory:
         """Return the peaks, right after the timed window: what comes later would add to them."""
@@ -62,6 +75,23 @@ class Observer:
             self.gpu_use = self.try_probe(
                 "sampling pass", lambda: sample_gpus(baselines, lambda: run_steps(workload, seconds)), baselines
             )
+
+    def profile_steps(self, workload: Workload, framework: Framework, samples: Samples) -> DeviceProfile | None:
+        """Run the profiler pass of a GPU cell and return how long its GPUs were busy; None where there is none."""
+        cell = self._cell
+        if cell.device != "gpu" or cell.num_profiled_steps == 0:
+            return None
+        return self.try_probe(
+            "profiler pass",
+            lambda: profile_steps(
+                workload,
+                framework.record_activities,
+                source=framework.profiler_name,
+                num_steps=cell.num_profiled_steps,
+                median_step_seconds=median(samples.step_seconds),
+            ),
+            None,
+        )
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
         """Return the roofline of the median step. On a CPU this may measure the host's peak: all else must be over."""

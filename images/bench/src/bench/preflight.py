@@ -52,7 +52,9 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str]]:
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
         return (), [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
     if len(gpus) < cell.num_gpus:
-        return gpus, [f"device: {len(gpus)} GPUs can be seen, the cell needs {cell.num_gpus}"]
+        seen = "GPU" if len(gpus) == 1 else "GPUs"
+        mig = " (a process sees one MIG slice, and no whole GPU beside it)" if any(gpu.is_slice for gpu in gpus) else ""
+        return gpus, [f"device: {len(gpus)} {seen} can be seen{mig}, the cell needs {cell.num_gpus}"]
     return gpus, []
 
 

@@ -28,6 +28,7 @@ def make_roofline(cell: Cell, median_step_seconds: float, peaks: Peaks) -> Roofl
         achieved_flops_per_second=achieved,
         peak_flops_per_second=peak,
         peak_bytes_per_second=peaks.bytes_per_second,
+        peak_clock_mhz=peaks.clock_mhz,
         peak_source=peaks.source,
         share_of_peak=None if peak is None else achieved / peak,
         min_step_seconds=min_step_seconds,

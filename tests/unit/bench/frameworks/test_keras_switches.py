@@ -80,3 +80,19 @@ def test_inference_takes_and_gives_the_precision_asked_for(
     answers: dict[str, Answers], framework: str, mode: str, precision: str
 ) -> None:
     assert answers[framework]["inference"][mode][f"conv6 {precision}"]["dtypes"] == [DTYPES[precision]] * 2
+
+
+def test_importing_jax_starts_no_client_and_so_makes_no_context(jax: Answers) -> None:
+    assert jax["is_client_started"] is False
+
+
+def test_what_a_step_takes_in_jax_is_arguments_outputs_and_temporary_buffers_without_the_build(
+    jax: Answers,
+) -> None:
+    plan = jax["plan"]
+    # Two matrices and their product, 256 x 256 of four bytes.
+    assert plan["product"] == 3 * 256 * 256 * 4
+    # The state is donated: the new one takes its place. Gradients, which are a third of it, and activations come on
+    # top; a second copy of the state would be 2.
+    assert 1 + 1 / 3 < (plan["training"] - plan["inputs"]) / plan["state"] < 2
+    assert plan["num_programs"] == 1  # asking compiles nothing

@@ -17,7 +17,6 @@ from bench.probes.gpu import (
     sample_gpus,
     summarize_pass,
 )
-from bench.probes.nvml import NvmlError, find_visible_devices, open_nvml
 from bench.schema import ForeignProcess, GpuUse
 from factories import make_gpu_use
 from fake_nvml import MIB, UUIDS, FakeNvml
@@ -37,42 +36,6 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     return library
 
 
-def find_uuids(num_gpus: int) -> list[str]:
-    with open_nvml():
-        return [device.uuid for device in find_visible_devices(num_gpus)]
-
-
-# Which GPUs
-
-
-@pytest.mark.parametrize(
-    ("visible", "num_gpus", "expected"),
-    [
-        (None, 2, [0, 1]),
-        (None, 9, [0, 1, 2]),
-        ("2", 1, [2]),
-        ("2, 0,1", 2, [2, 0]),
-        ("GPU-bbbb3333", 1, [2]),
-        ("GPU-a,GPU-bbbb2", 2, [0, 1]),  # CUDA takes the beginning of a UUID
-        ("MIG-cccc4444", 1, [3]),
-        ("", 1, []),
-    ],
-)
-def test_the_devices_are_those_that_cuda_shows(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str | None, num_gpus: int, expected: list[int]
-) -> None:
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert find_uuids(num_gpus) == [UUIDS[index] for index in expected]
-
-
-@pytest.mark.parametrize("visible", ["7", "GPU-dddd", "MIG-dddd"])
-def test_a_device_that_is_not_there_is_an_error(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    with pytest.raises(NvmlError):
-        find_uuids(1)
-
-
 def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
     first, second = read_gpus(2, "12.8", None)
     assert (first.uuid, second.uuid) == (UUIDS[0], UUIDS[1])
@@ -83,6 +46,34 @@ def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
         first.cuda_version,
     ) == ("Tesla T4", "7.5", "550.54.15", "12.8")
     assert first.memory_total_bytes == 15_360 * MIB
+    assert (first.mig_profile, first.ecc_enabled) == (None, True)
+    assert (first.pcie_generation, first.pcie_width, first.max_pcie_generation, first.max_pcie_width) == (1, 8, 3, 16)
+    assert (first.power_limit_watts, first.default_power_limit_watts) == (70.0, 70.0)
+
+
+def test_a_slice_has_the_link_and_the_memory_checks_of_its_gpu_but_not_its_power(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml.slices = {1: (3,)}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-cccc4444")
+    (mig_slice,) = read_gpus(1, None, None)
+    assert (mig_slice.name, mig_slice.mig_profile) == ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "1g.5gb")
+    assert (mig_slice.compute_capability, mig_slice.ecc_enabled, mig_slice.max_pcie_width) == ("7.5", True, 16)
+    assert (mig_slice.power_limit_watts, mig_slice.default_power_limit_watts) == (None, None)
+
+
+def test_nothing_of_the_whole_gpu_is_attributed_to_a_slice(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.slices = {1: (3,)}
+    nvml.processes = [(17, 300 * MIB)]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-cccc4444")
+    (use,) = sample_gpus(IdleWatch(read_gpu_baselines(1)).end(), lambda: 5)
+    assert use.is_slice
+    assert (use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz, use.energy_joules) == (None,) * 4
+    assert (use.sm_clock_mhz, use.temperature_celsius, use.power_watts, use.utilization) == ((),) * 4
+    assert (use.throttle_reasons, use.sample_reasons) == ({}, ())
+    # NVML knows these of the slice itself.
+    assert (use.memory_used_before_bytes, use.memory_used_peak_bytes) == (3 * MIB, 3 * MIB)
+    assert use.foreign_processes == (ForeignProcess(pid=17, memory_bytes=300 * MIB),)
 
 
 # Before the framework starts
@@ -99,6 +90,11 @@ def test_the_baseline_says_who_was_there_before(nvml: FakeNvml) -> None:
         use.power_limit_watts,
         use.max_sm_clock_mhz,
     ) == (UUIDS[0], 60.5, 70.0, 1590)
+    assert (
+        use.default_power_limit_watts,
+        use.application_clock_mhz,
+        use.default_application_clock_mhz,
+    ) == (70.0, 900, 1000)
     assert use.memory_used_before_bytes == 3 * MIB  # the driver's reserve left out
     assert (use.window_seconds, use.num_steps, use.sample_seconds) == (None, 0, ())
 
@@ -113,6 +109,7 @@ def test_the_idle_power_is_the_lowest_mean_of_values_on_end(watts: list[float], 
 
 def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
     refused = ["PowerUsage", "EnforcedPowerLimit", "MaxClockInfo", "MemoryInfo_v2", "ClockInfo", "Temperature"]
+    refused += ["PowerManagementDefaultLimit", "ApplicationsClock", "UtilizationRates"]
     refused += ["TotalEnergyConsumption", "CurrentClocksThrottleReasons", "ComputeRunningProcesses_v3"]
     nvml.refusals = {f"nvmlDeviceGet{name}": NOT_SUPPORTED for name in refused}
     nvml.refusals["nvmlDeviceGetComputeRunningProcesses_v3"] = pynvml.NVML_ERROR_NO_PERMISSION
@@ -162,6 +159,8 @@ def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
         assert list(use.sample_seconds) == sorted(use.sample_seconds)
         assert (set(use.sm_clock_mhz), set(use.temperature_celsius), set(use.power_watts)) == ({1500}, {55}, {60.5})
         assert use.throttle_reasons == {"software power cap": 1.0, "software thermal slowdown": 1.0}
+        assert set(use.sample_reasons) == {("software power cap", "software thermal slowdown")}
+        assert (set(use.utilization), len(use.utilization)) == ({0.8}, len(use.sample_seconds))
         assert GpuUse.model_validate_json(use.to_json()) == use
 
 
@@ -240,3 +239,4 @@ def test_reasons_are_given_as_shares_of_the_samples() -> None:
     ]
     use = summarize_pass(make_gpu_use(), Pass(window_seconds=0.4, num_steps=3, samples=samples))
     assert use.throttle_reasons == {"GPU idle": 0.5, "sync boost": 0.25}
+    assert use.sample_reasons == tuple(reasons)

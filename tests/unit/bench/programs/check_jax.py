@@ -23,6 +23,7 @@ from bench.frameworks import jax as framework_module  # noqa: E402  chooses Kera
 import jax  # noqa: E402
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
+from jax._src import xla_bridge  # noqa: E402  nothing public says whether a client was started
 from keras_answers import (  # noqa: E402
     SIZES,
     Examiner,
@@ -39,6 +40,7 @@ from bench.tasks.keras.precision import set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 NUM_THREADS = 3
+PRODUCT = {"model": "matmul", "phase": "infer", "input_size": 256, "num_classes": None, "batch_size": 1}
 
 
 def trace_pool(pool: ImagePool) -> Callable[[Any], Any]:
@@ -124,6 +126,23 @@ def count_pool_threads() -> int:
     return names.count("tf_XLAEigen")
 
 
+def check_plan(framework: framework_module.Jax) -> dict[str, Any]:
+    """Say what steps take by XLA's plan, beside the arrays that they take and return."""
+    product = framework.build_workload(make_cell(framework="jax", mode="compiled", **PRODUCT))
+    training = framework.build_workload(make_cell(framework="jax", mode="compiled", **SIZES["conv6"]))
+    for workload in (product, training):
+        workload.run_step()
+        workload.synchronize()
+    state, inputs = (sum(array.nbytes for array in arrays) for arrays in (training._state or (), training.inputs))
+    return {
+        "product": product.plan_step_bytes(),
+        "training": training.plan_step_bytes(),
+        "state": state,
+        "inputs": inputs,
+        "num_programs": training._step._cache_size(),
+    }
+
+
 def check_out_of_memory(framework: framework_module.Jax) -> dict[str, bool]:
     """Say which errors count as too little memory."""
     errors: dict[str, BaseException] = {"value": ValueError("RESOURCE_EXHAUSTED")}
@@ -141,8 +160,9 @@ def check_out_of_memory(framework: framework_module.Jax) -> dict[str, bool]:
 
 def ask_for_a_gpu() -> str:
     """Return the message that a cell for a GPU gets on a machine that has none."""
+    cell = make_cell(framework="jax", mode="compiled", device="gpu")
     try:
-        framework_module.load(make_cell(framework="jax", mode="compiled", device="gpu"), NUM_THREADS)
+        framework_module.load(cell, NUM_THREADS).build_workload(cell)
     except DeviceMissingError as error:
         return str(error)
     return ""
@@ -151,6 +171,8 @@ def ask_for_a_gpu() -> str:
 def main() -> None:
     """Print all answers."""
     shrink_models()
+    framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)
+    is_client_started = xla_bridge.backends_are_initialized()
     message_without_gpu = ask_for_a_gpu()  # first: JAX looks for its devices once
     framework = framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)
     examiner = Examiner("jax", framework.build_workload)
@@ -168,7 +190,9 @@ def main() -> None:
         "replicas": check_sharding(),
         "step": check_step(examiner),
         "num_pool_threads": count_pool_threads(),
+        "is_client_started": is_client_started,
         "peak_memory": framework.read_peak_memory(),
+        "plan": check_plan(framework),
         "out_of_memory": check_out_of_memory(framework),
         "tf32": check_tf32(examiner),
     }

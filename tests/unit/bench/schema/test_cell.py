@@ -26,7 +26,12 @@ def make_spec(**overrides: Any) -> ModelSpec:
         ({}, {"num_gpus": 2}, "num_gpus: is 1 where device is 'cpu'"),
         ({}, {"device": "gpu", "num_gpus": 3}, "batch_size: 64 cannot be shared evenly by 3 GPUs"),
         ({}, {"mode": "graph"}, "mode: 'graph' is not a mode of pytorch; it has eager, compiled"),
-        ({}, {"framework": "tensorflow", "mode": "jit"}, "Input should be 'eager', 'graph' or 'compiled'"),
+        ({}, {"framework": "tensorflow", "mode": "jit"}, "Input should be 'eager', 'graph', 'unfused', 'fused-"),
+        (
+            {},
+            {"framework": "tensorflow", "mode": "fused-norm"},
+            "mode: 'fused-norm' changes batch norms, and tiny has none; take 'graph'",
+        ),
         ({}, {"framework": "jax"}, "mode: 'eager' is not a mode of jax; it has compiled"),
     ],
 )
@@ -49,6 +54,7 @@ def test_a_cell_that_makes_no_sense_is_refused(
         ({"data": "cifar10"}, {"data_dir": "/data"}),
         ({}, {"device": "gpu", "num_gpus": 64}),
         ({}, {"framework": "jax", "mode": "compiled"}),
+        ({"has_batch_norm": True}, {"framework": "tensorflow", "mode": "fused-norm"}),
     ],
 )
 def test_a_cell_at_the_bounds_of_its_model_is_accepted(

@@ -1,146 +1,94 @@
-"""The rates that the study's times imply, and whether the stated devices reach them."""
+"""What rate a time implies, and whether a device reaches it under any reading of the work."""
 
-import pandas as pd
 import pytest
 
-from bench.registry import Device, Phase
-from bench.schema import Framework
-from collector.claims.measurements import count_flops
 from collector.claims.plausibility import (
+    Limit,
+    Plausibility,
     Rate,
-    compute_latency_gains,
-    describe_algorithm_caveat,
-    describe_bound,
+    Work,
+    choose_kindest,
+    describe_algorithm,
+    describe_limit,
+    describe_rate,
+    explain_too_slow,
     imply_rates,
-    list_beyond_bound,
+    is_too_slow,
+    judge_time,
 )
-from collector.claims.study import load_study
+
+T4 = Limit(device="Tesla T4", flops_per_second=8.1e12)
 
 
-def find_rates(
-    model: str,
-    framework: Framework,
-    device: Device,
-    phase: Phase,
-    counted: dict[tuple[str, int, Phase], float] | None = None,
-) -> tuple[Rate, ...]:
-    study = load_study()
-    return imply_rates(study, study.find_entry(model, framework, device, phase), counted or {})
+def make_rate(teraflops: float, *, seconds: float = 1.0, winograd_share: float = 1.0) -> Rate:
+    work = Work(label="224 px", flops=teraflops * 1e12, winograd_share=winograd_share)
+    return Rate(work=work, seconds=seconds, limit=T4)
+
+
+def test_a_time_implies_a_rate_and_a_share_of_the_peak() -> None:
+    rate = make_rate(4.05, seconds=2.0)
+    assert rate.flops_per_second == 2.025e12
+    assert rate.share_of_limit == 0.25
+    assert describe_rate(rate) == "2,000 ms at 224 px imply 2.02 TFLOP/s, 25.0 % of the 8.10 TFLOP/s peak of a Tesla T4"
 
 
 @pytest.mark.parametrize(
-    ("model", "device", "phase", "flops_per_second"),
+    ("teraflops", "winograd_share", "plausibility", "algorithm"),
     [
-        # 2 FLOP a multiply-add, batch 64, three forward passes in training; GMAC and times of the study's table.
-        ("vgg16", "gpu", "train", 3 * 2 * 15.47e9 * 64 / 0.60354),
-        ("vgg16", "gpu", "infer", 2 * 15.47e9 * 64 / 0.06624),
-        ("vgg16", "cpu", "infer", 2 * 15.47e9 * 64 / 2.78917),
-        ("resnet18", "gpu", "train", 3 * 2 * 1.814e9 * 64 / 0.19842),
-        ("resnet18", "cpu", "train", 3 * 2 * 1.814e9 * 64 / 10.12783),
-        ("cyclegan", "cpu", "train", 1.885e12 / 5.04728),
-        ("cyclegan", "gpu", "infer", 2 * 49.55e9 / 0.00463),
+        (8.1, 1.0, "possible", "direct convolutions"),
+        (8.2, 1.0, "implausible", "F(2x2, 3x3)"),
+        (8.2, 0.0, "impossible", None),  # no 3x3 convolution, nothing to save
+        (18.2, 1.0, "implausible", "F(2x2, 3x3)"),  # 18.2 / 2.25 = 8.09
+        (18.3, 1.0, "implausible", "F(4x4, 3x3)"),  # 8.13, and 4.6 with 4 times fewer
+        (32.4, 1.0, "implausible", "F(4x4, 3x3)"),  # 32.4 / 4 = 8.1
+        (32.5, 1.0, "impossible", None),
+        (12.9, 0.5, "implausible", "F(4x4, 3x3)"),  # half of it a quarter: 12.9 x 0.625 = 8.06
+        (13.0, 0.5, "impossible", None),  # 8.125
     ],
 )
-def test_a_time_implies_a_rate(model: str, device: Device, phase: Phase, flops_per_second: float) -> None:
-    (rate,) = find_rates(model, "tensorflow", device, phase)
-    assert rate.flops_per_second == pytest.approx(flops_per_second, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("model", "device", "phase", "percent"),
-    [
-        ("vgg16", "gpu", "train", 121.5),  # 9.84 of 8.1 TFLOP/s
-        ("resnet18", "gpu", "train", 43.3),  # 3.51 TFLOP/s
-        ("cyclegan", "cpu", "train", 188.2),  # 373 of 64 * 3.1 = 198.4 GFLOP/s
-        ("vgg16", "cpu", "infer", 357.8),  # 710 GFLOP/s
-    ],
-)
-def test_a_rate_is_a_share_of_what_bounds_the_stated_device(
-    model: str, device: Device, phase: Phase, percent: float
+def test_impossible_is_what_no_algorithm_reaches(
+    teraflops: float, winograd_share: float, plausibility: Plausibility, algorithm: str | None
 ) -> None:
-    (rate,) = find_rates(model, "tensorflow", device, phase)
-    assert 100 * rate.share_of_bound == pytest.approx(percent, abs=0.1)
+    rate = make_rate(teraflops, winograd_share=winograd_share)
+    assert (rate.plausibility, rate.algorithm) == (plausibility, algorithm)
 
 
-def test_conv6_is_read_at_both_sizes_and_possible_at_one() -> None:
-    large, small = find_rates("conv6", "tensorflow", "gpu", "train")
-    assert (large.input_size, small.input_size) == (224, 32)
-    assert large.flops_per_second / 1e12 == pytest.approx(20.3, abs=0.05)  # 3 * 2 * 7.54e9 * 64 / 0.14267
-    assert small.flops_per_second / 1e12 == pytest.approx(0.414, abs=0.0005)  # 3 * 2 * 0.1539e9 * 64 / 0.14267
-    assert (large.plausibility, small.plausibility) == ("impossible", "possible")  # 2.49 and 0.05 times 8.1
+@pytest.mark.parametrize(
+    ("teraflops", "plausibility"),
+    [((32.5, 33.0), "impossible"), ((33.0, 9.0), "implausible"), ((33.0, 9.0, 8.0), "possible")],
+)
+def test_a_time_is_judged_by_its_kindest_reading(teraflops: tuple[float, ...], plausibility: Plausibility) -> None:
+    works = [Work(label=f"{value}", flops=value * 1e12) for value in teraflops]
+    assert judge_time(works, 1.0, T4) == plausibility
 
 
-def test_of_the_28_times_six_are_impossible_and_four_implausible() -> None:
-    found = {
-        (rate.entry.model, rate.entry.framework, rate.entry.device, rate.entry.phase): rate.plausibility
-        for rate in list_beyond_bound(load_study(), {})
-    }
-    assert found == {
-        ("vgg16", "tensorflow", "gpu", "train"): "implausible",  # 9.84 of 8.1 TFLOP/s: 1.22
-        ("vgg16", "pytorch", "gpu", "train"): "implausible",  # 9.01: 1.11
-        ("vgg16", "tensorflow", "gpu", "infer"): "impossible",  # 29.9: 3.69
-        ("vgg16", "pytorch", "gpu", "infer"): "impossible",  # 28.0: 3.45
-        ("vgg16", "tensorflow", "cpu", "infer"): "impossible",  # 710 of 198.4 GFLOP/s: 3.58
-        ("cyclegan", "tensorflow", "cpu", "train"): "implausible",  # 373: 1.88
-        ("cyclegan", "pytorch", "cpu", "train"): "implausible",  # 335: 1.69
-        ("cyclegan", "tensorflow", "gpu", "infer"): "impossible",  # 21.4 of 8.1 TFLOP/s: 2.64
-        ("cyclegan", "pytorch", "gpu", "infer"): "impossible",  # 20.1: 2.48
-        ("cyclegan", "tensorflow", "cpu", "infer"): "impossible",  # 487 of 198.4 GFLOP/s: 2.45
-    }
-    assert len(load_study().table) == 28
+def test_the_kindest_reading_is_not_always_the_one_with_the_fewest_operations() -> None:
+    few = Work(label="no 3x3 convolutions", flops=9e12, winograd_share=0.0)
+    many = Work(label="3x3 convolutions", flops=10e12, winograd_share=1.0)
+    kindest = choose_kindest(imply_rates([few, many], 1.0, T4))
+    assert (kindest.work.label, kindest.plausibility) == ("3x3 convolutions", "implausible")
 
 
-def test_the_cpus_likely_peak_is_not_its_bound() -> None:
-    sentence = describe_bound(load_study().cpu)
-    assert load_study().cpu.bound_flops_per_second == pytest.approx(2 * 16 * 2 * 3.1e9)
-    assert "is taken as 198 GFLOP/s" in sentence
-    assert sentence.endswith("its likely peak is 70.0 to 128 GFLOP/s")
+def test_a_range_of_work_is_possible_by_its_fewest_and_a_baseline_by_its_most() -> None:
+    work = Work(label="224 px", flops=1e9, most_flops=40e9)
+    rate = Rate(work=work, seconds=5.0, limit=Limit(device="Xeon", flops_per_second=198.4e9, word="bound"))
+    assert rate.plausibility == "possible"
+    assert "0.200 to 8.00 GFLOP/s, 0.101 to 4.03 % of the 198 GFLOP/s bound of a Xeon" in describe_rate(rate)
+    assert not is_too_slow(rate, 70e9)  # a tenth of 70 is 7
+    assert is_too_slow(rate, 81e9)
 
 
-def test_the_15_percent_is_not_in_the_studys_table() -> None:
-    gains = compute_latency_gains(load_study())
-    expected = {"conv6": 0.186, "vgg16": 0.064, "resnet18": 0.098, "cyclegan": 0.061}
-    assert {model: round(gain, 3) for model, gain in gains.items()} == expected
-    assert sum(gains.values()) / 4 == pytest.approx(0.1025, abs=5e-5)
-
-
-def test_the_tables_times_give_the_claimed_speedups() -> None:
-    study = load_study()
-    for claim in study.claims:
-        if claim.kind == "speedup":
-            assert claim.model is not None
-            cpu, gpu = (study.find_entry(claim.model, "tensorflow", device, "train") for device in ("cpu", "gpu"))
-            assert round(cpu.milliseconds / gpu.milliseconds) == claim.figure
-
-
-def test_operations_that_a_run_counted_replace_the_studys() -> None:
-    (rate,) = find_rates("vgg16", "tensorflow", "gpu", "train", {("vgg16", 224, "train"): 1e9})
-    assert rate.flops_per_second == pytest.approx(64e9 / 0.60354)
-    assert rate.is_counted
-
-
-def test_of_several_counts_of_one_work_the_fewest_operations_count() -> None:
-    rows = pd.DataFrame(
-        {
-            "model": "vgg16",
-            "input_size": 224,
-            "phase": "train",
-            "batch_size": [64, 64, 1],
-            "flops_per_step": pd.array([640, 320, None], dtype="Int64"),
-        }
+def test_too_slow_says_by_what_bound() -> None:
+    rate = Rate(work=Work(label="32 px", flops=1.68e9), seconds=1.0, limit=T4)
+    assert explain_too_slow(rate, 70e9).startswith(
+        "2.40 % of the lowest peak that it may have, 70.0 GFLOP/s. Under 10 % is too slow to be a baseline"
     )
-    assert count_flops(rows) == {("vgg16", 224, "train"): 5.0}
 
 
-def test_the_caveat_names_the_algorithm_and_what_is_left_to_it() -> None:
-    (training,) = find_rates("vgg16", "tensorflow", "gpu", "train")
-    (inference,) = find_rates("vgg16", "tensorflow", "gpu", "infer")
-    (small,) = find_rates("resnet18", "tensorflow", "gpu", "train")
-    assert describe_algorithm_caveat(training).startswith(
-        "out of reach of direct convolutions, possible only by algorithms with"
-    )
-    assert describe_algorithm_caveat(inference).startswith(
-        "out of reach even if all of the work were 3x3 convolutions done with"
-    )
-    assert "all of the work at 92.3 % of the peak" in describe_algorithm_caveat(inference)  # 29.89 / 8.1 / 4
-    assert describe_algorithm_caveat(small) == ""
+def test_the_algorithms_shares_of_the_peak_are_named() -> None:
+    implausible = describe_algorithm(make_rate(16.2))
+    assert "would need 88.9 % of the peak" in implausible  # 2 / 2.25
+    assert "4 times fewer, 50.0 %" in implausible
+    assert "would need 125 % of the peak" in describe_algorithm(make_rate(40.5))  # 5 / 4
+    assert describe_algorithm(make_rate(8.0)) == ""
+    assert describe_limit(T4) == "8.10 TFLOP/s peak of a Tesla T4"

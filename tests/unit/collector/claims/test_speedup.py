@@ -6,9 +6,25 @@ from typing import Any
 import pytest
 
 from bench.schema import Environment
+from collector.claims.measurements import gather_measurements
+from collector.claims.speedup import evaluate_speedup
+from collector.claims.study import load_study
+from collector.claims.verdicts import ClaimContext
+from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_validity
-from measured_runs import make_repeats
-from study_runs import IMPLAUSIBLE, IMPOSSIBLE, T4, VGG16, VGG16_FLOPS, XEON, evaluate, make_devices
+from measured_runs import collect_results, make_repeats
+from study_runs import (
+    IMPOSSIBLE,
+    T4,
+    VGG16,
+    VGG16_FLOPS,
+    WITHOUT_WINOGRAD,
+    WORK,
+    XEON,
+    evaluate,
+    evaluate_unmeasured,
+    make_devices,
+)
 
 
 def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path: Path) -> None:
@@ -27,7 +43,7 @@ def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path: Path
 
 def test_the_nearest_speedup_stands_beside_what_arithmetic_says(tmp_path: Path) -> None:
     result = evaluate(tmp_path, *make_devices(9.0, 0.1, flops_per_step=VGG16_FLOPS, **VGG16))["speedup-vgg16"]
-    assert result.verdict == IMPLAUSIBLE
+    assert result.verdict == WITHOUT_WINOGRAD
     assert "TensorFlow graph at 224 px 90.0 times" in result.reason
 
 
@@ -55,8 +71,50 @@ def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithm
 
 
 def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> None:
-    results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=2 * VGG16_FLOPS, **VGG16)
-    assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 2.44 times the T4's peak
+    results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=4 * VGG16_FLOPS, **VGG16)
+    assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 4.86 times the T4's peak
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        # At 224 px the GPU's time is too short, at 32 px the CPU's too long: a reading for each side would excuse both.
+        (("224 px", "32 px"), "0 of 2 readings do"),
+        (("224 px", "32 px", "224 px with 397K parameters"), "1 of 3 readings does (224 px with 397K parameters)"),
+    ],
+)
+def test_both_times_of_a_speedup_have_one_reading(tmp_path: Path, labels: tuple[str, ...], words: str) -> None:
+    study = load_study()
+    conv6 = study.workloads["conv6"]
+    kept = conv6.model_copy(update={"readings": tuple(r for r in conv6.readings if r.label in labels)})
+    changed = study.model_copy(update={"workloads": {**study.workloads, "conv6": kept}})
+    summary = summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1)))
+    measurements = gather_measurements(summary, changed)
+    context = ClaimContext(study=changed, counted={}, measurements=measurements, forecast=None)
+    assert any(line.endswith(words) for line in evaluate_speedup(study.claims[0], context).arithmetic)
+
+
+def test_a_baseline_under_a_tenth_of_the_lowest_peak_is_a_finding_of_its_own(tmp_path: Path) -> None:
+    result = evaluate_unmeasured(tmp_path)["speedup-conv6"]
+    (finding,) = result.findings
+    assert finding.title == "too slow to be a baseline at 32 px"
+    # 64 x 0.9233 GFLOP in 35.12342 s are 1.68 GFLOP/s: of 198.4 and of 70
+    assert "at 32 px imply 1.68 GFLOP/s, 0.848 % of the 198 GFLOP/s bound" in finding.reason
+    assert "2.40 % of the lowest peak that it may have, 70.0 GFLOP/s" in finding.reason
+    # 8.1 TFLOP/s x 142.67 / 35123.42
+    assert any("which the CPU then did at 32.9 GFLOP/s or less" in line for line in result.arithmetic)
+
+
+def test_inference_has_a_speedup_of_its_own(tmp_path: Path) -> None:
+    results = make_devices(63.0, 1.0, T4, XEON, phase="infer", flops_per_step=64 * 3_628_000_000, **WORK["resnet18"])
+    claims = evaluate(tmp_path, *results)
+    assert (claims["inference-resnet18"].verdict, claims["speedup-resnet18"].verdict) == (
+        "reproduced",
+        "not tested here",
+    )
+    assert "the table as reported by a secondary source gives 62.7x in TensorFlow" in (
+        claims["inference-resnet18"].arithmetic  # 4,023.69 / 64.17
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,4 +157,4 @@ def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path: Path) -> No
     assert [result.verdict for result in (single, left_out, nothing)] == ["not tested here"] * 3
     assert "but no interval for 1 of 1 pairs, as a side has one repeat" in single.reason
     assert "but 1 of 1 pairs are left out: 1 as no repeat of Tesla T4 and of CPU is valid" in left_out.reason
-    assert nothing.reason == "no cell of this model's training was measured on both a GPU and a CPU"
+    assert nothing.reason == "no cell of this work was measured on both a GPU and a CPU"

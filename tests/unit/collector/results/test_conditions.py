@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
+from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_roofline, make_validity
 
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
@@ -15,7 +16,8 @@ def describe(**overrides: Any) -> dict[str, Any]:
 
 
 def test_every_condition_has_a_column() -> None:
-    assert set(describe(validity=make_validity("noisy"))) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
+    row = describe(validity=make_validity("noisy"), device_profile=make_device_profile())
+    assert set(row) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
 
 
 def test_power_and_energy_of_the_gpus_of_a_cell_are_summed() -> None:
@@ -49,6 +51,13 @@ def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count(
     assert row["gpu_throttle_reasons"] == "heat 60 %, power cap 50 %"
 
 
+def test_the_power_limits_of_the_gpus_of_a_cell_are_summed() -> None:
+    row = describe(gpu_use=(make_gpu_use(power_limit_watts=60.0), make_gpu_use()))
+    assert (row["gpu_power_limit_watts"], row["gpu_default_power_limit_watts"]) == (130.0, 140.0)
+    old = describe(gpu_use=(make_gpu_use(default_power_limit_watts=None), make_gpu_use()))
+    assert old["gpu_default_power_limit_watts"] is None
+
+
 def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods() -> None:
     use = make_cpu_use(energy_joules=96.0, num_periods=40, num_throttled_periods=10)
     row = describe_conditions(make_result(make_cell(batch_size=8), cpu_use=use))
@@ -56,9 +65,17 @@ def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_
     assert row["cpu_throttled_share"] == 0.25
 
 
+def test_kernels_and_copies_are_those_of_the_busiest_gpu_in_one_step() -> None:
+    idle = make_gpu_activity(device_index=1, num_kernels=900, busy_seconds=0.05)
+    row = describe(device_profile=make_device_profile(gpus=(make_gpu_activity(), idle)))
+    assert (row["kernels_per_step"], row["copies_per_step"]) == (100.0, 2.0)
+    assert (row["kernel_seconds_per_step"], row["kernel_busy_share"]) == (0.02, 0.2)
+    assert (row["profiled_step_seconds"], row["profiled_busy_share"]) == (0.125, 0.16)  # the first step left out
+
+
 def test_what_a_result_does_not_say_is_left_out() -> None:
     row = describe_conditions(make_result(roofline=None, cpu_use=None))
-    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None}
+    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None, "notes": None}
 
 
 def test_the_roofline_is_taken_as_it_is() -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from collector.results.identity import identify_environment
+from bench.schema import Machine
+from collector.results.identity import identify_environment, identify_hardware
 from factories import (
     make_environment,
     make_gpu,
 )
+from machine_facts import make_machine
 
 
 @pytest.mark.parametrize(
@@ -41,3 +43,53 @@ def test_another_gpu_driver_or_library_changes_the_environment_id(changes: dict[
 @pytest.mark.parametrize("changes", [{"hostname": "bench-2"}, {"kernel": "6.2"}, {"git_revision": None}])
 def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes: dict[str, Any]) -> None:
     assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"product": "g4dn.2xlarge"},
+        {"is_virtual": False},
+        {"num_physical_cores": 2},
+        {"num_sockets": 2},
+        {"num_numa_nodes": 2},
+        {"threads_per_core": 1},
+        {"instruction_sets": ("avx2",)},
+    ],
+)
+def test_another_kind_of_machine_changes_both_ids(changes: dict[str, Any]) -> None:
+    same, other = make_environment(machine=make_machine()), make_environment(machine=make_machine(**changes))
+    assert identify_environment(same) != identify_environment(other)
+    assert identify_hardware(same) != identify_hardware(other)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"ecc_enabled": True}, {"pcie_width": 8}, {"max_pcie_width": 16}, {"max_pcie_generation": 4}],
+)
+def test_another_link_or_ecc_changes_both_ids(changes: dict[str, Any]) -> None:
+    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
+    assert identify_environment(same) != identify_environment(other)
+    assert identify_hardware(same) != identify_hardware(other)
+
+
+@pytest.mark.parametrize(
+    "gpu", [{"pcie_generation": 1}, {"power_limit_watts": 60.0}, {"default_power_limit_watts": 70.0}]
+)
+def test_what_a_gpu_changes_by_itself_is_in_no_id(gpu: dict[str, Any]) -> None:
+    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**gpu),))
+    assert identify_environment(same) == identify_environment(other)
+
+
+@pytest.mark.parametrize("machine", [{"visible_cores": "2-3"}, {"num_online_cores": 64}])
+def test_which_cores_of_a_machine_are_visible_is_in_no_id(machine: dict[str, Any]) -> None:
+    same, other = make_environment(machine=make_machine()), make_environment(machine=make_machine(**machine))
+    assert identify_environment(same) == identify_environment(other)
+
+
+def test_results_without_facts_on_the_machine_keep_the_ids_that_they_had() -> None:
+    # As they were before these facts were recorded.
+    cpu, gpu = make_environment(), make_environment(gpus=(make_gpu(),))
+    assert (identify_environment(cpu), identify_hardware(cpu)) == ("eb8c6267", "a3331869")
+    assert (identify_environment(gpu), identify_hardware(gpu)) == ("5ec61eee", "c1ec6271")
+    assert identify_environment(make_environment(machine=Machine())) == "eb8c6267"

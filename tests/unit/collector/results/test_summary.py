@@ -160,3 +160,27 @@ def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect: Col
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert (row["share_of_peak"], row["gpu_mean_power_watts"], row["gpu_max_temperature_celsius"]) == (0.2, 50.0, 70)
+
+
+@pytest.mark.parametrize(("slowest", "expected"), [(1511, False), (1510, True)])
+def test_repeats_whose_clocks_differ_by_a_twentieth_are_named(collect: Collect, slowest: int, expected: bool) -> None:
+    # 95% of 1590 MHz are 1510.5 MHz.
+    cell = make_cell(device="gpu")
+    clocks = enumerate((1590, slowest, 1580), start=1)
+    results = [
+        make_result(cell, repeat=repeat, gpu_use=(make_gpu_use(sm_clock_mhz=(clock,) * 3),)) for repeat, clock in clocks
+    ]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert row["gpu_sm_clock_spread"] == pytest.approx(1 - slowest / 1590)
+    assert row["note"] == ("SM clocks of the repeats differ by 5 %" if expected else "")
+
+
+def test_the_notes_of_the_repeats_stand_in_the_row_once_whatever_their_numbers(collect: Collect) -> None:
+    texts = [("ran at 73% of its 1980 MHz: power-limited",), ("ran at 72% of its 1980 MHz: power-limited", "two"), ()]
+    results = [
+        make_result(repeat=repeat, validity=make_validity().model_copy(update={"notes": notes}))
+        for repeat, notes in enumerate(texts, start=1)
+    ]
+    (row,) = summarize_cells(collect(*results)).to_dict("records")
+    assert row["notes"] == "ran at 73% of its 1980 MHz: power-limited; two"
+    assert row["note"] == row["notes"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from collector.claims.study import load_study
 from fake_interpreters import read_log
 from workspace import Workspace
 
@@ -31,11 +32,12 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
 
-    assert call_main("claims", "mine", "yours", "--moderated", "--output", "pages/claims.md") == (
-        0,
-        "pages/claims.md\n",
-        "",
-    )
+    code, out, err = call_main("claims", "mine", "yours", "--moderated", "--output", "pages/claims.md")
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert first == "pages/claims.md"
+    assert second.startswith(f"{len(load_study().claims)} claims: ")
+    assert "as reported by a secondary source" in second
 
     page = (workspace.folder / "pages" / "claims.md").read_text()
     assert page.startswith("# ")

@@ -61,7 +61,7 @@ def test_paper_compares_three_frameworks_on_the_same_work_of_every_model_phase_a
     assert len(cells) == len(expected)
 
 
-def test_paper_gpu_has_the_studys_sizes_every_mode_in_fp32_and_every_precision_compiled() -> None:
+def test_paper_gpu_has_the_studys_sizes_every_mode_of_ordinary_use_in_fp32_and_every_precision_compiled() -> None:
     cells = load_matrix("paper-gpu").cells
     assert set(pick(cells, "model", "input_size")) == {
         ("conv6", 224),
@@ -69,7 +69,8 @@ def test_paper_gpu_has_the_studys_sizes_every_mode_in_fp32_and_every_precision_c
         ("resnet18", 224),
         ("cyclegan", 256),
     }
-    modes = {(framework, mode) for framework, spec in FRAMEWORKS.items() for mode in spec.modes}
+    switches = ("unfused", "fused-norm")  # show what one part of `graph` is worth; nobody trains in them
+    modes = {(name, mode) for name, spec in FRAMEWORKS.items() for mode in spec.modes if mode not in switches}
     trained = [planned for planned in cells if planned.cell.phase == "train"]
     for model, batch_size in (("conv6", 64), ("vgg16", 64), ("resnet18", 64), ("cyclegan", 1)):
         expected = {(batch_size, framework, mode, "fp32") for framework, mode in modes}

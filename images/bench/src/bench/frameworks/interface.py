@@ -1,8 +1,10 @@
 """The interface of a framework, and its import by the framework's name."""
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
+from bench.device_profile import DeviceActivity, ProfilerName
 from bench.harness import Workload
 from bench.schema import Cell
 
@@ -13,24 +15,33 @@ class Framework(Protocol):
     versions: dict[str, str]
     """Package name to version of what the framework brings."""
     settings: dict[str, str | int | bool]
-    """The framework's switches and their present values."""
+    """The framework's switches and their present values; a workload may add to them."""
     cuda_version: str | None
+    """Like `cudnn_version`, known at the latest when a workload is built."""
     cudnn_version: str | None
+    profiler_name: ProfilerName
 
     def build_workload(self, cell: Cell) -> Workload:
-        """Return the cell's model with optimiser and synthetic data, resident on its device."""
+        """Return the cell's model with optimiser and synthetic data, resident on its device.
+
+        Raises DeviceMissingError where only a context on the cell's device shows that it is not there.
+        """
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
+
+    def record_activities(self, run: Callable[[], None]) -> Sequence[DeviceActivity]:
+        """Call `run` under the framework's profiler and return the kernels and copies on the GPUs."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether `error`, which is no MemoryError, means that memory ran out."""
 
 
 def load_framework(cell: Cell, num_threads: int) -> Framework:
-    """Import the cell's framework and set it up for its device, precision and threads.
+    """Import the cell's framework and set it up for its device, precision and threads, without a context on a GPU.
 
-    Raises ImportError where it is not installed, DeviceMissingError where the cell's device is not there.
+    A context belongs to building: all frameworks' imports and idle GPUs are measured alike. Raises
+    ImportError where it is not installed, DeviceMissingError where the cell's device is seen not to be there.
     """
     module = import_module(f"bench.frameworks.{cell.framework}")
     return cast(Framework, module.load(cell, num_threads))

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
+from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
@@ -27,7 +29,7 @@ Values = dict[int, Any]
 
 
 def load(cell: Cell, num_threads: int) -> "Jax":
-    """Set JAX's threads and precision and return it. DeviceMissingError where the GPUs asked for are not there.
+    """Set JAX's threads and precision and return it. No client is started, and with it no context on a GPU.
 
     XLA reads the size of its CPU thread pools from NPROC when its client starts; there is no other switch.
     """
@@ -38,13 +40,15 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     jax.config.update("jax_default_matmul_precision", matmul_precision)
     # The first one is the default device. Keras does some of its work on the CPU.
     jax.config.update("jax_platforms", "cpu" if cell.device == "cpu" else "cuda,cpu")
-    devices = find_devices(cell)
     settings = {"matmul_precision": matmul_precision, "num_threads": num_threads, "xla": True, **set_precision(cell)}
-    return Jax(devices, num_threads, settings)
+    return Jax(num_threads, settings)
 
 
 def find_devices(cell: Cell) -> list[jax.Device]:
-    """Return the devices of the cell, `num_gpus` of its kind; DeviceMissingError where there are fewer."""
+    """Return the devices of the cell, `num_gpus` of its kind; DeviceMissingError where there are fewer.
+
+    The first call starts JAX's clients, which make a context on every GPU that they see.
+    """
     try:
         devices = [device for device in jax.devices() if device.platform == cell.device]
     except RuntimeError as error:  # of the plugin for CUDA, which is missing or finds no GPU
@@ -56,29 +60,47 @@ def find_devices(cell: Cell) -> list[jax.Device]:
 
 
 class Jax:
-    """JAX, set up for one cell on `devices`."""
+    """JAX, set up for one cell."""
 
-    def __init__(self, devices: Sequence[jax.Device], num_threads: int, settings: dict[str, str | int | bool]) -> None:
-        self._devices = devices
+    profiler_name: ProfilerName = "jax.profiler"
+
+    def __init__(self, num_threads: int, settings: dict[str, str | int | bool]) -> None:
         self._num_threads = num_threads
+        self._devices: Sequence[jax.Device] = ()
+        self._workload: Callable[[], JaxWorkload | None] = lambda: None
         self.versions = {"jax": jax.__version__, "jaxlib": version("jaxlib"), "keras": keras.__version__}
-        self.cuda_version = read_cuda_version(devices[0].client.platform_version)
-        self.cudnn_version = read_cudnn_version() if self.cuda_version else None
+        # The client says which CUDA it runs on: known from the first workload on.
+        self.cuda_version: str | None = None
+        self.cudnn_version: str | None = None
         self.settings = settings
 
     def build_workload(self, cell: Cell) -> "JaxWorkload":
-        """Return the cell's networks with their optimisers and inputs on its devices."""
-        return JaxWorkload(cell, self._devices, self._num_threads)
+        """Return the cell's networks with their optimisers and inputs on its devices; DeviceMissingError without."""
+        self._devices = find_devices(cell)
+        self.cuda_version = read_cuda_version(self._devices[0].client.platform_version)
+        self.cudnn_version = read_cudnn_version() if self.cuda_version else None
+        workload = JaxWorkload(cell, self._devices, self._num_threads)
+        self._workload = weakref.ref(workload)  # only the caller's reference keeps its memory
+        return workload
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
-        """Return the allocator's peaks (allocated, reserved) in bytes on the fullest GPU; None on a CPU.
+        """Return what a step needs by XLA's plan and what the allocator holds, in bytes on one GPU; None on a CPU.
 
-        JAX cannot reset them: build and warm-up are included.
+        JAX cannot reset its allocators' peaks, which are those of building and of the search for the fastest kernels.
+        What they hold they never give back, so that the largest pool is also the one of the timed window.
         """
-        peaks = [device.memory_stats() for device in self._devices]
-        allocated = [stats["peak_bytes_in_use"] for stats in peaks if stats]
-        reserved = [stats["peak_pool_bytes"] for stats in peaks if stats and "peak_pool_bytes" in stats]
-        return max(allocated, default=None), max(reserved, default=None)
+        workload = self._workload()
+        if workload is None or not self._devices or self._devices[0].platform != "gpu":
+            return None, None
+        stats = [device.memory_stats() for device in self._devices]
+        reserved = [found["peak_pool_bytes"] for found in stats if found and "peak_pool_bytes" in found]
+        return workload.plan_step_bytes(), max(reserved, default=None)
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        """Call `run` under jax.profiler and return the kernels and copies on the GPUs."""
+        from bench.frameworks.jax_profiler import record_activities
+
+        return record_activities(run)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""
@@ -158,6 +180,21 @@ class JaxWorkload:
 
     def reset_peak_memory(self) -> None:
         """Do nothing: JAX has no way to start its allocators' peaks anew."""
+
+    def plan_step_bytes(self) -> int | None:
+        """Return the bytes that one step takes on each device by XLA's plan for it; None where XLA does not tell.
+
+        They are the arguments (weights, the optimiser's state, inputs), the temporary buffers (gradients, activations,
+        workspaces of the libraries) and the outputs, except those that take over the memory of a donated argument. The
+        program is the one that the steps run: it is not compiled again. With real data, the batch that is being copied
+        comes on top.
+        """
+        state = self._state or self._read_state()
+        plan = self._step.lower(state, *self.inputs).compile().memory_analysis()
+        if plan is None:
+            return None
+        outputs = plan.output_size_in_bytes - plan.alias_size_in_bytes
+        return int(plan.argument_size_in_bytes + plan.temp_size_in_bytes + outputs)
 
     def device_kind(self) -> Literal["cpu", "gpu"]:
         """Return where the last step's output lies."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 import torchvision
 
+from bench.device_profile import DeviceActivity, ProfilerName
 from bench.frameworks.interface import DeviceMissingError
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
 from bench.frameworks.pytorch_switches import set_switches
@@ -34,6 +35,8 @@ def load(cell: Cell, num_threads: int) -> "PyTorch":
 
 class PyTorch:
     """PyTorch, set up for one cell."""
+
+    profiler_name: ProfilerName = "torch.profiler"
 
     def __init__(self, cell: Cell, num_threads: int) -> None:
         self._on_gpu = cell.device == "gpu"
@@ -71,6 +74,12 @@ class PyTorch:
         workload = self._workload()
         captured = workload.captured_peak_bytes if workload else 0
         return max(torch.cuda.max_memory_allocated(), captured), torch.cuda.max_memory_reserved()
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        """Call `run` under torch.profiler and return the kernels and copies on the GPUs."""
+        from bench.frameworks.pytorch_profiler import record_activities
+
+        return record_activities(run)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an allocator gave up (most raise a RuntimeError, which is recognised by its message)."""

@@ -13,6 +13,7 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 
+from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
@@ -28,6 +29,8 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     # XLA obeys it too: it hands its matrix products and convolutions the precision HIGHEST where TF32 is off. In
     # half precision that would only keep some of XLA's kernels out.
     tf.config.experimental.enable_tensor_float_32_execution(cell.precision != "fp32")
+    # The remapper rewrites convolution or product, bias and activation as one operation. On by default.
+    tf.config.optimizer.set_experimental_options({"remapping": cell.mode != "unfused"})
     kind = cell.device.upper()
     num_seen = len(tf.config.list_physical_devices(kind))
     if num_seen < cell.num_gpus:
@@ -38,6 +41,8 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
 
 class TensorFlow:
     """TensorFlow, set up for one cell on `devices` ("CPU:0", or "GPU:0" and on)."""
+
+    profiler_name: ProfilerName = "tf.profiler"
 
     def __init__(
         self, cell: Cell, devices: Sequence[str], num_threads: int, precision: dict[str, str | int | bool]
@@ -53,6 +58,7 @@ class TensorFlow:
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
             "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
             "xla": cell.mode == "compiled",
+            "remapping": cell.mode != "unfused",
             **precision,
         }
 
@@ -68,6 +74,12 @@ class TensorFlow:
         if not is_gpu(self._devices[0]):
             return None, None
         return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None
+
+    def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
+        """Call `run` under tf.profiler and return the kernels and copies on the GPUs."""
+        from bench.frameworks.tensorflow_profiler import record_activities
+
+        return record_activities(run)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether TensorFlow's allocator gave up."""

@@ -6,7 +6,7 @@ import socket
 from importlib.metadata import version
 
 from bench.frameworks.interface import Framework
-from bench.probes import cpu, gpu, memory
+from bench.probes import cpu, gpu, host, memory
 from bench.schema import Cell, Environment
 
 # Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
@@ -60,6 +60,7 @@ def read_environment(
         cpu_quota_cores=cpu.read_cpu_quota_cores(),
         num_threads=num_threads,
         cpu_governor=cpu.read_cpu_governor(),
+        machine=host.read_machine(),
         memory_total_bytes=memory.read_memory_total_bytes(),
         memory_limit_bytes=memory.read_memory_limit_bytes(),
         versions={**framework.versions, "numpy": version("numpy")},

@@ -1,6 +1,7 @@
 """Reads a cell's GPUs through NVML: what they are, and their use by this and other processes.
 
-Only outside the timed window: before the framework starts, and in a sampling pass after the window.
+Only outside the timed window: before the framework starts, and in a sampling pass after the window
+(`bench.probes.gpu_window` reads them just before and just after it).
 """
 
 import threading
@@ -9,7 +10,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from bench.probes.nvml import Device, find_visible_devices, open_nvml, read_driver_version
+from bench.probes.nvml import Device, open_nvml, read_driver_version
+from bench.probes.visible_gpus import find_visible_devices
 from bench.schema import Gpu, GpuUse
 
 # The energy counter moves about every 0.1 s (ml-energy/zeus); half of that meets each of its values.
@@ -22,18 +24,28 @@ IDLE_SECONDS = 1.0
 def read_gpus(num_gpus: int, cuda_version: str | None, cudnn_version: str | None) -> tuple[Gpu, ...]:
     """Return the first `num_gpus` GPUs that this process may use. Raises NvmlError where there are none."""
     with open_nvml():
-        return tuple(
-            Gpu(
-                name=device.name,
-                uuid=device.uuid,
-                driver_version=read_driver_version(),
-                memory_total_bytes=device.memory_total_bytes,
-                compute_capability=device.read_compute_capability(),
-                cuda_version=cuda_version,
-                cudnn_version=cudnn_version,
-            )
-            for device in find_visible_devices(num_gpus)
-        )
+        return tuple(_describe(device, cuda_version, cudnn_version) for device in find_visible_devices(num_gpus))
+
+
+def _describe(device: Device, cuda_version: str | None, cudnn_version: str | None) -> Gpu:
+    generation, width, max_generation, max_width = device.read_pcie_link()
+    return Gpu(
+        name=device.name,
+        uuid=device.uuid,
+        driver_version=read_driver_version(),
+        memory_total_bytes=device.memory_total_bytes,
+        compute_capability=device.read_compute_capability(),
+        cuda_version=cuda_version,
+        cudnn_version=cudnn_version,
+        mig_profile=device.mig_profile,
+        ecc_enabled=device.read_ecc_enabled(),
+        pcie_generation=generation,
+        pcie_width=width,
+        max_pcie_generation=max_generation,
+        max_pcie_width=max_width,
+        power_limit_watts=device.read_power_limit_watts(),
+        default_power_limit_watts=device.read_default_power_limit_watts(),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +59,7 @@ class Sample:
     temperature_celsius: int | None
     memory_used_bytes: int | None
     throttle_reasons: tuple[str, ...] | None
+    utilization: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -70,7 +83,10 @@ def read_gpu_baselines(num_gpus: int) -> tuple[GpuUse, ...]:
 
 
 class IdleWatch:
-    """A thread that watches the power of idle GPUs from the start of the watch until it is asked."""
+    """A thread that watches the power of idle GPUs from the start of the watch until it is asked.
+
+    It must end before the first framework's context is there: a context alone lifts a GPU out of its idle state.
+    """
 
     def __init__(self, baselines: Sequence[GpuUse]) -> None:
         self._baselines = baselines
@@ -143,6 +159,8 @@ def summarize_pass(baseline: GpuUse, seen: Pass) -> GpuUse:
         "temperature_celsius": seen.read_series("temperature_celsius"),
         "power_watts": seen.read_series("power_watts"),
         "throttle_reasons": _count_reasons(seen.read_series("throttle_reasons")),
+        "sample_reasons": seen.read_series("throttle_reasons"),
+        "utilization": seen.read_series("utilization"),
     }
     return baseline.model_copy(update=update)
 
@@ -166,6 +184,7 @@ def measure_energy(seen: Pass) -> tuple[float | None, str | None]:
 
 
 def _read_baseline(device: Device) -> GpuUse:
+    application_clock, default_application_clock = device.read_application_clocks_mhz()
     return GpuUse(
         uuid=device.uuid,
         idle_power_watts=None,
@@ -174,6 +193,9 @@ def _read_baseline(device: Device) -> GpuUse:
         foreign_processes=device.read_compute_processes(),
         max_sm_clock_mhz=device.read_max_sm_clock_mhz(),
         power_limit_watts=device.read_power_limit_watts(),
+        default_power_limit_watts=device.read_default_power_limit_watts(),
+        application_clock_mhz=application_clock,
+        default_application_clock_mhz=default_application_clock,
         window_seconds=None,
         num_steps=0,
         energy_joules=None,
@@ -205,6 +227,7 @@ def _read_sample(device: Device, start: float) -> Sample:
         temperature_celsius=device.read_temperature_celsius(),
         memory_used_bytes=device.read_memory_used_bytes(),
         throttle_reasons=device.read_throttle_reasons(),
+        utilization=device.read_utilization(),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 # For pydantic and mypy, which read no dict: a test holds `Framework` to the keys of FRAMEWORKS.
 Framework = Literal["pytorch", "tensorflow", "jax"]
 Device = Literal["cpu", "gpu"]
-Mode = Literal["eager", "graph", "compiled"]
+Mode = Literal["eager", "graph", "unfused", "fused-norm", "compiled"]
 ModelDialect = Literal["torch", "keras"]
 
 
@@ -27,8 +27,9 @@ class FrameworkSpec:
     """The framework that its times are divided by in comparisons; None: it is the reference of others."""
 
 
-# `graph` is tf.function without XLA, which the others have no counterpart of; op by op, JAX runs every operation
-# through its compiler, which nobody does in practice.
+# `graph` is tf.function without XLA, which the others have no counterpart of; `unfused` and `fused-norm` are `graph`
+# with one switch turned each, to see what that switch is worth. Op by op, JAX runs every operation through its
+# compiler, which nobody does in practice.
 FRAMEWORKS: dict[Framework, FrameworkSpec] = {
     "pytorch": FrameworkSpec(
         label="PyTorch",
@@ -42,7 +43,7 @@ FRAMEWORKS: dict[Framework, FrameworkSpec] = {
         label="TensorFlow",
         package="tensorflow",
         dialect="keras",
-        modes=("eager", "graph", "compiled"),
+        modes=("eager", "graph", "unfused", "fused-norm", "compiled"),
         devices=("cpu", "gpu"),
         reference="pytorch",
     ),

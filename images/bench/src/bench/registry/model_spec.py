@@ -80,6 +80,8 @@ class ModelSpec:
     """Adam's."""
     betas: tuple[float, float] = (0.9, 0.999)
     """Adam's."""
+    has_batch_norm: bool = False
+    """Whether it normalises batches: the mode `fused-norm` is for these models."""
     data: DataKind | None = None
     """What a `data_dir` of this model holds; None: it runs on synthetic data only."""
     references: tuple[Reference, ...]

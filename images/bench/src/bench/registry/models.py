@@ -76,6 +76,7 @@ MODELS: dict[str, ModelSpec] = {
         task="image-classification",
         input_size=224,
         num_classes=1000,
+        has_batch_norm=True,
         data="cifar10",
         references=(
             Reference(
@@ -100,6 +101,7 @@ MODELS: dict[str, ModelSpec] = {
         task="image-classification",
         input_size=32,
         num_classes=10,
+        has_batch_norm=True,
         data="cifar10",
         references=(
             Reference(
@@ -117,6 +119,7 @@ MODELS: dict[str, ModelSpec] = {
         task="image-classification",
         input_size=224,
         num_classes=1000,
+        has_batch_norm=True,
         data="cifar10",
         references=(
             Reference(

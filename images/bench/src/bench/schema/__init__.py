@@ -8,12 +8,15 @@ from typing import Any
 
 from bench.registry import Device, Framework, Mode, Phase
 from bench.schema.cell import Cell, Precision
+from bench.schema.device_profile import DeviceProfile, GpuActivity
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
+from bench.schema.machine import Machine
 from bench.schema.measurement import (
     CpuUse,
     ForeignProcess,
     GpuUse,
+    GpuWindow,
     Memory,
     Phases,
     Reason,
@@ -34,6 +37,7 @@ __all__ = [
     "Cluster",
     "CpuUse",
     "Device",
+    "DeviceProfile",
     "Document",
     "Ending",
     "Environment",
@@ -42,9 +46,12 @@ __all__ = [
     "ForeignProcess",
     "Framework",
     "Gpu",
+    "GpuActivity",
     "GpuUse",
+    "GpuWindow",
     "InvalidDocumentError",
     "LeftOutCell",
+    "Machine",
     "Memory",
     "MissingRepeat",
     "Mode",

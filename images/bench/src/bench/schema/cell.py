@@ -11,6 +11,9 @@ from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSecon
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
 
 MAX_INPUT_SIZE = 65_536
+# Fields that cells got after version 2 was first published. At its default such a field is no part of the canonical
+# JSON: cells that were planned before have the id that they had.
+LATER_FIELDS = ("num_profiled_steps",)
 
 
 class Cell(Document):
@@ -28,8 +31,11 @@ class Cell(Document):
     """`fp32`: true float32, TF32 switched off. `tf32`: float32 with TF32 matrix products and convolutions. `fp16`,
     `bf16`: mixed precision for training (fp16 with dynamic loss scaling), half-precision weights for inference."""
     mode: Mode = "eager"
-    """`eager`: op by op. `graph`: tf.function without XLA (TensorFlow only). `compiled`: the best that the framework
-    offers in ordinary use: torch.compile and one CUDA graph; tf.function with XLA; jax.jit with donated buffers."""
+    """`eager`: op by op. `graph`: tf.function without XLA (TensorFlow only). `unfused`: `graph` with the remapper
+    switched off, which rewrites convolution or product, bias and activation as one operation. `fused-norm`: `graph`
+    with each batch norm as TensorFlow's one operation instead of Keras's several (models with batch norms only).
+    `compiled`: the best that the framework offers in ordinary use: torch.compile and one CUDA graph; tf.function with
+    XLA; jax.jit with donated buffers."""
     num_gpus: Annotated[int, Field(ge=1, le=64)] = 1
     """GPUs of one machine that share the batch of a step (data parallelism). 1 where `device` is `cpu`."""
     batch_size: Count
@@ -52,6 +58,10 @@ class Cell(Document):
     sampling_seconds: Seconds = 3.0
     """Length of the pass after the timed window, in which a GPU's clocks, power, energy and memory are sampled, at the
     least. 0: no such pass. A CPU's counters need none."""
+    num_profiled_steps: Annotated[int, Field(ge=0, le=100)] = 5
+    """Steps of the pass after that one, under the framework's profiler, which shows how long kernels keep a GPU busy.
+    0: no such pass. A CPU has none. Five: equal steps have equal kernels, and a training step can have ten thousand,
+    each an event to be kept and read."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
 
@@ -76,6 +86,8 @@ class Cell(Document):
     def _check_model(self, spec: ModelSpec) -> None:
         if self.phase not in spec.phases:
             raise ValueError(f"phase: '{self.phase}' makes no sense for {self.model}; it has {', '.join(spec.phases)}")
+        if self.mode == "fused-norm" and not spec.has_batch_norm:
+            raise ValueError(f"mode: 'fused-norm' changes batch norms, and {self.model} has none; take 'graph'")
         if self.num_classes is None and spec.num_classes is not None:
             raise ValueError(f"num_classes: {self.model} is a classifier and needs a number of classes")
         if self.num_classes is not None and spec.num_classes is None:
@@ -90,8 +102,11 @@ class Cell(Document):
 
     @property
     def canonical_json(self) -> str:
-        """The text that `cell_id` is computed from: every field, keys sorted, no spaces."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """The text that `cell_id` is computed from: keys sorted, no spaces; all fields but LATER_FIELDS at default."""
+        defaults = {name: type(self).model_fields[name].default for name in LATER_FIELDS}
+        fields = self.model_dump(mode="json").items()
+        kept = {name: value for name, value in fields if name not in defaults or value != defaults[name]}
+        return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
     @property
     def slug(self) -> str:

@@ -1,6 +1,7 @@
 """Environment: where a repeat ran. Results whose environments differ are not aggregated."""
 
-from bench.schema.document import Bytes, Count, Document, Integer, PositiveAmount
+from bench.schema.document import Amount, Bytes, Count, Document, Integer, Number, PositiveAmount
+from bench.schema.machine import Machine
 
 
 class Gpu(Document):
@@ -15,6 +16,19 @@ class Gpu(Document):
     cuda_version: str | None
     """The CUDA version that the framework was built for or runs on."""
     cudnn_version: str | None
+    mig_profile: str | None = None
+    """The profile of a MIG slice, such as `1g.5gb`; None for a whole GPU."""
+    ecc_enabled: bool | None = None
+    pcie_generation: Number | None = None
+    """Of the link to the machine, when the environment was read: a GPU that does nothing may lower it."""
+    pcie_width: Number | None = None
+    """Lanes."""
+    max_pcie_generation: Number | None = None
+    """The most that device and machine together allow."""
+    max_pcie_width: Number | None = None
+    power_limit_watts: Amount | None = None
+    """The limit in force."""
+    default_power_limit_watts: Amount | None = None
 
 
 class Environment(Document):
@@ -32,6 +46,8 @@ class Environment(Document):
     num_threads: Count
     """floor(quota or visible cores), at least 1: given to every library."""
     cpu_governor: str | None
+    machine: Machine | None = None
+    """Firmware, cores, NUMA nodes and instruction sets; None: not recorded."""
     memory_total_bytes: Bytes
     """The memory of the machine."""
     memory_limit_bytes: Bytes | None = None

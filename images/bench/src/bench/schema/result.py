@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from bench.schema.cell import Cell
+from bench.schema.device_profile import DeviceProfile
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
 from bench.schema.environment import Environment
 from bench.schema.measurement import CpuUse, GpuUse, Memory, Phases, Roofline, Samples, Validity
@@ -63,6 +64,8 @@ class Result(Document):
     cpu_use: CpuUse | None = None
     gpu_use: tuple[GpuUse, ...] = ()
     """One per GPU of the cell."""
+    device_profile: DeviceProfile | None = None
+    """None on a CPU, and where there was no such pass."""
     roofline: Roofline | None = None
     validity: Validity | None = None
     probe_failures: tuple[str, ...] = ()

@@ -5,6 +5,9 @@ PyTorch's FlopCounterMode counts them; not norms, activations, losses and optimi
 does beside them. Training: forward, the gradients of the weights, and those of each layer's input where something in
 front of it learns (nothing is in front of a first layer).
 
+Beside that count stands the least: what the best known algorithm of each layer needs (`layers.find_saving`). Rates and
+shares are those of the first count; whether a time is possible at all is judged by the second.
+
 What is counted as bytes: what has to cross the device's memory however good the caches are, each once: inference reads
 weights and input and writes the output; training reads the input, and reads and writes weights and Adam's two moments
 in float32. Activations and gradients need not cross. Inputs are counted in the cell's precision, token ids as 4 bytes.

@@ -24,6 +24,7 @@ from bench.models.flops.layers import (
     count_parameters,
     count_traffic,
     describe_pass,
+    reduce_layers,
 )
 from bench.schema import Cell
 
@@ -33,15 +34,18 @@ NUM_BLOCKS = 9
 def count(cell: Cell) -> StepCost:
     """Return the cost of one step: training of all four networks, or one generator's forward pass."""
     generator, discriminator = list_generator(cell.input_size), list_discriminator(cell.input_size)
+    least_generator, least_discriminator = reduce_layers(generator), reduce_layers(discriminator)
     if cell.phase == "infer":
-        macs, num_images = describe_pass(generator).forward, 1
-        num_parameters = count_parameters(generator)
+        macs, least_macs = describe_pass(generator).forward, describe_pass(least_generator).forward
+        num_images, num_parameters = 1, count_parameters(generator)
     else:
-        macs, num_images = count_training_macs(generator, discriminator), 2
-        num_parameters = 2 * (count_parameters(generator) + count_parameters(discriminator))
+        macs = count_training_macs(generator, discriminator)
+        least_macs = count_training_macs(least_generator, least_discriminator)
+        num_images, num_parameters = 2, 2 * (count_parameters(generator) + count_parameters(discriminator))
     weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=3 * cell.input_size**2)
     return StepCost(
         flops=2 * macs * cell.batch_size,
+        least_flops=2 * least_macs * cell.batch_size,
         min_bytes=weight_bytes + cell.batch_size * (num_images * count_image_bytes(cell) + output_bytes),
         num_parameters=num_parameters,
     )
@@ -61,8 +65,8 @@ def list_generator(size: int) -> list[Layer]:
     half, quarter = size // 2, size // 4
     return [
         convolve(3, 64, 7, size),
-        convolve(64, 128, 3, half),
-        convolve(128, 256, 3, quarter),
+        convolve(64, 128, 3, half, stride=2),
+        convolve(128, 256, 3, quarter, stride=2),
         *[convolve(256, 256, 3, quarter)] * (2 * NUM_BLOCKS),
         convolve_transposed(256, 128, 3, quarter),
         convolve_transposed(128, 64, 3, half),
@@ -76,6 +80,6 @@ def list_discriminator(size: int) -> list[Layer]:
     num_channels = 3
     for width, stride in ((64, 2), (128, 2), (256, 2), (512, 1), (1, 1)):
         size = compute_output_size(size, 4, stride=stride, padding=1)
-        layers.append(convolve(num_channels, width, 4, size))
+        layers.append(convolve(num_channels, width, 4, size, stride=stride))
         num_channels = width
     return layers

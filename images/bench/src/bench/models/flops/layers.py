@@ -1,13 +1,22 @@
 """Counts the multiply-adds and parameters of single layers, and sums them up to the cost of a step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.schema import Cell, Precision
 
 ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 # A float32 weight and Adam's two moments of it, each read and written once per update.
 TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4
+# How many times fewer multiply-adds than counted the best known algorithm needs, for convolutions of stride 1: no
+# library has such an algorithm for another stride. 3x3: Winograd's F(4x4, 3x3), with 36 products where the direct way
+# takes 144 (A. Lavin, S. Gray, arXiv 1509.09308). cuDNN and oneDNN have it or F(2x2, 3x3), which saves 2.25, also for
+# the gradients: that of the input is a convolution with 3x3 weights, that of the weights is F(3x3, 4x4). The transforms
+# are not counted. Larger kernels: what FFT saves at most, in large tiles: one complex multiply-add, which is 4 real
+# ones, for every two values of a tile instead of kernel^2 for every value (M. Mathieu et al., arXiv 1312.5851; N.
+# Vasilache et al., arXiv 1412.7580; cuDNN's algorithms FFT and FFT_TILING). For 3x3, in tiles of 32, it saves 3.96.
+WINOGRAD_SAVING = 4.0
+FFT_SAVING_PER_KERNEL_VALUE = 1 / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +24,9 @@ class StepCost:
     """The least that one step has to compute and move on one device."""
 
     flops: int
+    """Operations of direct convolutions and plain matrix products."""
+    least_flops: int
+    """The fewest that known algorithms need for the same results, at most `flops`."""
     min_bytes: int
     num_parameters: int
     """The parameters of all networks that take part in the step."""
@@ -26,6 +38,8 @@ class Layer:
 
     macs: int
     num_parameters: int
+    saving: float = 1.0
+    """How many times fewer multiply-adds the best known algorithm needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +55,23 @@ class Pass:
     """The part of `input_gradients` that is only needed if something in front of the network learns."""
 
 
-def convolve(in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, has_bias: bool = True) -> Layer:
+def convolve(
+    in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, stride: int = 1, has_bias: bool = True
+) -> Layer:
     """Return a square convolution: every output value sums kernel_size^2 x in_channels products."""
     num_weights = in_channels * out_channels * kernel_size**2
-    return Layer(macs=num_weights * out_size**2, num_parameters=num_weights + has_bias * out_channels)
+    return Layer(
+        macs=num_weights * out_size**2,
+        num_parameters=num_weights + has_bias * out_channels,
+        saving=find_saving(kernel_size, stride),
+    )
+
+
+def find_saving(kernel_size: int, stride: int) -> float:
+    """Return how many times fewer multiply-adds than a direct convolution a known algorithm needs, at least 1."""
+    if stride != 1 or kernel_size == 1:
+        return 1.0
+    return WINOGRAD_SAVING if kernel_size == 3 else FFT_SAVING_PER_KERNEL_VALUE * kernel_size**2
 
 
 def convolve_transposed(in_channels: int, out_channels: int, kernel_size: int, in_size: int) -> Layer:
@@ -102,20 +129,30 @@ def describe_pass(layers: Sequence[Layer]) -> Pass:
     return Pass(forward=macs, weight_gradients=macs, input_gradients=macs, first_layer=layers[0].macs)
 
 
+def reduce_layers(layers: Sequence[Layer]) -> list[Layer]:
+    """Return `layers` with the fewest multiply-adds that known algorithms need, rounded down."""
+    return [replace(layer, macs=int(layer.macs / layer.saving), saving=1.0) for layer in layers]
+
+
 def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sample: int) -> StepCost:
     """Return the cost of a step of a classifier. Its first layer's input is data, which needs no gradient."""
-    seen = describe_pass(layers)
-    macs = seen.forward
-    if cell.phase == "train":
-        macs += seen.weight_gradients + seen.input_gradients - seen.first_layer
     assert cell.num_classes is not None
     num_parameters = count_parameters(layers)
     weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=cell.num_classes)
     return StepCost(
-        flops=2 * macs * cell.batch_size,
+        flops=2 * _count_classifier_macs(cell, layers) * cell.batch_size,
+        least_flops=2 * _count_classifier_macs(cell, reduce_layers(layers)) * cell.batch_size,
         min_bytes=weight_bytes + cell.batch_size * (input_bytes_per_sample + output_bytes),
         num_parameters=num_parameters,
     )
+
+
+def _count_classifier_macs(cell: Cell, layers: Sequence[Layer]) -> int:
+    """Return the multiply-adds of a step per sample."""
+    seen = describe_pass(layers)
+    if cell.phase == "infer":
+        return seen.forward
+    return seen.forward + seen.weight_gradients + seen.input_gradients - seen.first_layer
 
 
 def count_traffic(cell: Cell, num_parameters: int, *, num_output_values: int) -> tuple[int, int]:

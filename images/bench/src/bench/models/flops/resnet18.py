@@ -25,7 +25,7 @@ def count(cell: Cell) -> StepCost:
 def count_stem(cell: Cell) -> tuple[Layer, int]:
     """Return the 7x7 convolution to 64 channels, without its norm, and the height and width after the max-pooling."""
     size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
-    return convolve(3, 64, 7, size, has_bias=False), compute_output_size(size, 3, stride=2, padding=1)
+    return convolve(3, 64, 7, size, stride=2, has_bias=False), compute_output_size(size, 3, stride=2, padding=1)
 
 
 def count_with_stem(cell: Cell, stem: Layer, size: int) -> StepCost:
@@ -35,16 +35,16 @@ def count_with_stem(cell: Cell, stem: Layer, size: int) -> StepCost:
     num_channels = 64
     for width, stride in STAGES:
         size = compute_output_size(size, 3, stride=stride, padding=1)
-        layers += _list_block(num_channels, width, size, has_shortcut=stride != 1)
-        layers += _list_block(width, width, size, has_shortcut=False)
+        layers += _list_block(num_channels, width, size, stride=stride)
+        layers += _list_block(width, width, size, stride=1)
         num_channels = width
     layers.append(connect(num_channels, cell.num_classes))
     return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
 
 
-def _list_block(in_channels: int, width: int, out_size: int, *, has_shortcut: bool) -> list[Layer]:
-    layers = [convolve(in_channels, width, 3, out_size, has_bias=False), normalize(width)]
+def _list_block(in_channels: int, width: int, out_size: int, *, stride: int) -> list[Layer]:
+    layers = [convolve(in_channels, width, 3, out_size, stride=stride, has_bias=False), normalize(width)]
     layers += [convolve(width, width, 3, out_size, has_bias=False), normalize(width)]
-    if has_shortcut:
-        layers += [convolve(in_channels, width, 1, out_size, has_bias=False), normalize(width)]
+    if stride != 1:
+        layers += [convolve(in_channels, width, 1, out_size, stride=stride, has_bias=False), normalize(width)]
     return layers

@@ -25,21 +25,21 @@ def count(cell: Cell) -> StepCost:
     layers = [stem, normalize(64)]
     num_channels = 64
     for width, num_blocks, stride in STAGES:
-        out_size = compute_output_size(size, 3, stride=stride, padding=1)
-        layers += _list_bottleneck(num_channels, width, size, out_size, has_shortcut=True)
-        num_channels = EXPANSION * width
+        layers += _list_bottleneck(num_channels, width, size, stride=stride, has_shortcut=True)
+        num_channels, size = EXPANSION * width, compute_output_size(size, 3, stride=stride, padding=1)
         for _ in range(num_blocks - 1):
-            layers += _list_bottleneck(num_channels, width, out_size, out_size, has_shortcut=False)
-        size = out_size
+            layers += _list_bottleneck(num_channels, width, size, stride=1, has_shortcut=False)
     layers.append(connect(num_channels, cell.num_classes))
     return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
 
 
-def _list_bottleneck(in_channels: int, width: int, in_size: int, out_size: int, *, has_shortcut: bool) -> list[Layer]:
-    out_channels = EXPANSION * width
+def _list_bottleneck(in_channels: int, width: int, in_size: int, *, stride: int, has_shortcut: bool) -> list[Layer]:
+    out_channels, out_size = EXPANSION * width, compute_output_size(in_size, 3, stride=stride, padding=1)
     layers = [convolve(in_channels, width, 1, in_size, has_bias=False), normalize(width)]
-    layers += [convolve(width, width, 3, out_size, has_bias=False), normalize(width)]  # v1.5: the stride is here
+    # v1.5: the stride is here
+    layers += [convolve(width, width, 3, out_size, stride=stride, has_bias=False), normalize(width)]
     layers += [convolve(width, out_channels, 1, out_size, has_bias=False), normalize(out_channels)]
     if has_shortcut:
-        layers += [convolve(in_channels, out_channels, 1, out_size, has_bias=False), normalize(out_channels)]
+        shortcut = convolve(in_channels, out_channels, 1, out_size, stride=stride, has_bias=False)
+        layers += [shortcut, normalize(out_channels)]
     return layers

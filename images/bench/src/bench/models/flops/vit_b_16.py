@@ -28,6 +28,7 @@ def count(cell: Cell) -> StepCost:
     length = side**2 + 1
     embeddings = Layer(macs=0, num_parameters=(1 + length) * WIDTH)  # the class token and the positions
     encoder = NUM_LAYERS * list_encoder_layer(length, WIDTH, MLP_WIDTH)
-    layers = [convolve(3, WIDTH, PATCH_SIZE, side), embeddings, *encoder, normalize(WIDTH)]
+    patches = convolve(3, WIDTH, PATCH_SIZE, side, stride=PATCH_SIZE)
+    layers = [patches, embeddings, *encoder, normalize(WIDTH)]
     layers.append(connect(WIDTH, cell.num_classes))
     return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))

@@ -1,9 +1,11 @@
-"""Builds the layers that Keras's image models share: their input, and convolutions with PyTorch's padding."""
+"""Builds the layers that Keras's image models share: input, convolutions with PyTorch's padding, batch norms."""
 
 from typing import Any
 
 import keras
 from keras import layers
+
+from bench.schema import Cell
 
 
 def make_image_input(size: int) -> Any:
@@ -27,3 +29,12 @@ def convolve(x: Any, num_channels: int, kernel_size: int, *, padding: int, strid
         x = layers.ZeroPadding2D(padding)(x)
     padding_mode = "same" if padding and same_padding == 2 * padding else "valid"
     return layers.Conv2D(num_channels, kernel_size, strides=stride, padding=padding_mode, **options)(x)
+
+
+def normalize_batch(x: Any, cell: Cell) -> Any:
+    """Return the batch norm of x with PyTorch's momentum and epsilon: Keras's own, or TensorFlow's (`fused-norm`)."""
+    if cell.mode == "fused-norm":
+        from bench.models.keras.fused_norm import FusedBatchNormalization  # only where TensorFlow is Keras's backend
+
+        return FusedBatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)

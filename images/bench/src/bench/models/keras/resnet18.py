@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from bench.models.keras.image_layers import convolve, make_image_input
+from bench.models.keras.image_layers import convolve, make_image_input, normalize_batch
 from bench.models.keras.initializers import he_normal_fan_out, torch_uniform
 from bench.schema import Cell
 
@@ -22,12 +22,12 @@ def build(cell: Cell) -> keras.Model:
     Keras, PyTorch's that of n - 1.
     """
     inputs = make_image_input(cell.input_size)
-    return keras.Model(inputs, classify(add_stem(inputs), cell))
+    return keras.Model(inputs, classify(add_stem(inputs, cell), cell))
 
 
-def add_stem(images: Any) -> Any:
+def add_stem(images: Any, cell: Cell) -> Any:
     """Return the output of the ImageNet stem: a 7x7 convolution to 64 channels and max-pooling, each of stride 2."""
-    x = layers.ReLU()(convolve_and_normalize(images, 64, 7, stride=2))
+    x = layers.ReLU()(convolve_and_normalize(images, cell, 64, 7, stride=2))
     # Padding with zeros equals PyTorch's padding with minus infinity, since no value after a ReLU is below zero.
     return layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
 
@@ -35,8 +35,8 @@ def add_stem(images: Any) -> Any:
 def classify(x: Any, cell: Cell) -> Any:
     """Return the logits for the stem's output: four stages, then the head."""
     for num_channels, stride in STAGES:
-        x = _add_block(x, num_channels, stride)
-        x = _add_block(x, num_channels, 1)
+        x = _add_block(x, cell, num_channels, stride)
+        x = _add_block(x, cell, num_channels, 1)
     return add_head(x, cell)
 
 
@@ -47,7 +47,7 @@ def add_head(x: Any, cell: Cell) -> Any:
     return layers.Dense(cell.num_classes, kernel_initializer=weights, bias_initializer=bias)(x)
 
 
-def convolve_and_normalize(x: Any, num_channels: int, kernel_size: int, stride: int = 1) -> Any:
+def convolve_and_normalize(x: Any, cell: Cell, num_channels: int, kernel_size: int, stride: int = 1) -> Any:
     """Return the batch-normalised convolution of x."""
     x = convolve(
         x,
@@ -58,13 +58,13 @@ def convolve_and_normalize(x: Any, num_channels: int, kernel_size: int, stride: 
         use_bias=False,
         kernel_initializer=he_normal_fan_out(),
     )
-    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+    return normalize_batch(x, cell)
 
 
-def _add_block(x: Any, num_channels: int, stride: int) -> Any:
+def _add_block(x: Any, cell: Cell, num_channels: int, stride: int) -> Any:
     shortcut = x
     if stride != 1 or x.shape[-1] != num_channels:
-        shortcut = convolve_and_normalize(x, num_channels, 1, stride)
-    x = layers.ReLU()(convolve_and_normalize(x, num_channels, 3, stride))
-    x = convolve_and_normalize(x, num_channels, 3)
+        shortcut = convolve_and_normalize(x, cell, num_channels, 1, stride)
+    x = layers.ReLU()(convolve_and_normalize(x, cell, num_channels, 3, stride))
+    x = convolve_and_normalize(x, cell, num_channels, 3)
     return layers.ReLU()(layers.Add()([x, shortcut]))

@@ -11,5 +11,5 @@ from bench.schema import Cell
 def build(cell: Cell) -> keras.Model:
     """Return ResNet18 with a 3x3 stem of stride 1 and no max-pool: 11,173,962 trainable parameters at 10 classes."""
     inputs = make_image_input(cell.input_size)
-    x = layers.ReLU()(convolve_and_normalize(inputs, 64, 3))
+    x = layers.ReLU()(convolve_and_normalize(inputs, cell, 64, 3))
     return keras.Model(inputs, classify(x, cell))

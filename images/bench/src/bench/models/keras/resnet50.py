@@ -21,18 +21,18 @@ def build(cell: Cell) -> keras.Model:
     norms and initial weights as in `bench.models.keras.resnet18`.
     """
     inputs = make_image_input(cell.input_size)
-    x = add_stem(inputs)
+    x = add_stem(inputs, cell)
     for width, num_blocks, stride in STAGES:
         for number in range(num_blocks):
-            x = _add_bottleneck(x, width, stride if number == 0 else 1)
+            x = _add_bottleneck(x, cell, width, stride if number == 0 else 1)
     return keras.Model(inputs, add_head(x, cell))
 
 
-def _add_bottleneck(x: Any, width: int, stride: int) -> Any:
+def _add_bottleneck(x: Any, cell: Cell, width: int, stride: int) -> Any:
     shortcut = x
     if stride != 1 or x.shape[-1] != EXPANSION * width:
-        shortcut = convolve_and_normalize(x, EXPANSION * width, 1, stride)
-    x = layers.ReLU()(convolve_and_normalize(x, width, 1))
-    x = layers.ReLU()(convolve_and_normalize(x, width, 3, stride))
-    x = convolve_and_normalize(x, EXPANSION * width, 1)
+        shortcut = convolve_and_normalize(x, cell, EXPANSION * width, 1, stride)
+    x = layers.ReLU()(convolve_and_normalize(x, cell, width, 1))
+    x = layers.ReLU()(convolve_and_normalize(x, cell, width, 3, stride))
+    x = convolve_and_normalize(x, cell, EXPANSION * width, 1)
     return layers.ReLU()(layers.Add()([x, shortcut]))

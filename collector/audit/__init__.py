@@ -1,0 +1,1 @@
+"""Anybody's table of times or rates, held against arithmetic and against measured cells."""

@@ -1,0 +1,129 @@
+"""Judge a claim that latency falls by about some share, as the mean over the study's models at its own work.
+
+The study states one figure for four models, so its mean is what is judged: its own table has 18.6, 6.4, 9.8 and 6.1 %,
+of which one alone lies within 10 to 20 %, and a mean of 10.3 %. A rule that asked it of each model would call the study
+itself not reproduced.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import sqrt
+
+import pandas as pd
+
+from collector.claims.measurements import find_stated_batches
+from collector.claims.study import Study
+from collector.claims.verdicts import ClaimVerdict, Interval, ReasonedVerdict, explain_missing_intervals, place_interval
+from collector.units import PERCENT, format_interval, format_number
+
+# "About 15 %": from 10 to 20 %.
+GAIN_TOLERANCE = 0.05
+# Of several readings of a model's work the one that is kindest to the claim counts.
+KINDEST_FIRST: tuple[ClaimVerdict, ...] = ("reproduced", "not decided", "not reproduced")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """The share by which latency falls, below zero where it rises, with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+def judge_gains(figure: float, pairs: pd.DataFrame, study: Study, what: str) -> ReasonedVerdict:
+    """Return whether latency falls by `figure`, as the mean over the study's models at its own work.
+
+    The stated GPU decides where it was measured, or else every GPU that was.
+
+    `pairs`: time ratios of a comparison; those at other batches are left out. `what`: what is compared, in words.
+    """
+    own = pairs[find_stated_batches(pairs, study)]
+    decisive = own[own["ratio_low"].notna()]
+    by_gpu = {str(gpu): _collect_gains(group) for gpu, group in decisive.groupby("gpu_name_subject", sort=True)}
+    complete = {gpu: gains for gpu, gains in by_gpu.items() if set(gains) == set(study.workloads)}
+    if not complete:
+        return "not tested here", _explain_untested(own, by_gpu, study, what)
+    stated = {gpu: gains for gpu, gains in complete.items() if study.gpu.is_named(gpu)}
+    judged = {gpu: _judge_readings(figure, gains) for gpu, gains in (stated or complete).items()}
+    verdicts = [verdict for verdict, _ in judged.values()]
+    verdict = next(verdict for verdict in reversed(KINDEST_FIRST) if verdict in verdicts)
+    band = format_interval(*find_band(figure), PERCENT)
+    return verdict, "; ".join(
+        f"on {gpu}, {what} at the study's own work: {text}; the band is {band} %" for gpu, (_, text) in judged.items()
+    )
+
+
+def find_band(figure: float) -> Interval:
+    """Return what counts as about `figure`."""
+    return figure - GAIN_TOLERANCE, figure + GAIN_TOLERANCE
+
+
+def judge_mean(figure: float, gains: Sequence[Gain]) -> ClaimVerdict:
+    """Return where the mean's interval lies: inside the band, outside, or across an edge of it."""
+    mean = compute_mean(gains)
+    place = place_interval((mean.low, mean.high), find_band(figure))
+    return {"inside": "reproduced", "outside": "not reproduced", "across": "not decided"}[place]  # type: ignore[return-value]
+
+
+def compute_mean(gains: Sequence[Gain]) -> Gain:
+    """Return the mean of independent gains; its interval is put together from theirs.
+
+    The distances of the limits from the values add up in squares: G. Y. Zou, A. Donner, Construction of confidence
+    limits about effect measures, Statistics in Medicine 27 (2008) 1693.
+    """
+    value = sum(gain.value for gain in gains) / len(gains)
+    below = sqrt(sum((gain.value - gain.low) ** 2 for gain in gains)) / len(gains)
+    above = sqrt(sum((gain.high - gain.value) ** 2 for gain in gains)) / len(gains)
+    return Gain(name="mean", value=value, low=value - below, high=value + above)
+
+
+def describe_gain(gain: Gain) -> str:
+    """Return `conv6 18.6 % lower`, with the interval where it is one."""
+    low, high = (gain.low, gain.high) if gain.value >= 0 else (-gain.high, -gain.low)
+    size = format_number(abs(gain.value), PERCENT)
+    interval = "" if low == high else f" (95 % interval {format_interval(low, high, PERCENT)})"
+    return f"{gain.name} {size} % {'lower' if gain.value >= 0 else 'higher'}{interval}"
+
+
+def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[Gain]]:
+    """Return per model the gain at each of its input sizes; of several runs the widest limits count."""
+    gains: dict[str, list[Gain]] = {}
+    for (model, size), group in pairs.groupby(["model", "input_size"], sort=True):
+        gain = Gain(
+            name=f"{model} at {size} px",
+            value=1 - float(group["ratio"].median()),
+            low=1 - float(group["ratio_high"].max()),
+            high=1 - float(group["ratio_low"].min()),
+        )
+        gains.setdefault(str(model), []).append(gain)
+    return gains
+
+
+def _judge_readings(figure: float, gains: Mapping[str, Sequence[Gain]]) -> ReasonedVerdict:
+    """Return the verdict under the reading that is kindest to the claim, and all of them in words."""
+    found = [(judge_mean(figure, chosen), _describe_mean(chosen)) for chosen in product(*gains.values())]
+    found.sort(key=lambda judged: KINDEST_FIRST.index(judged[0]))
+    return found[0][0], " or ".join(text for _, text in found)
+
+
+def _describe_mean(gains: Sequence[Gain]) -> str:
+    return f"{describe_gain(compute_mean(gains))}, of {', '.join(describe_gain(gain) for gain in gains)}"
+
+
+def _explain_untested(
+    own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study, what: str
+) -> str:
+    names = ", ".join(study.workloads)
+    wanted = f"the figure is a mean over {names} at the study's own work, and the comparison of {what}"
+    missing = explain_missing_intervals(own)
+    if not by_gpu:
+        return f"{wanted} was measured for none of them on one GPU{f': {missing}' if missing else ''}"
+    return f"{wanted} was not measured for all of them on one GPU: {'; '.join(_list_measured(by_gpu))}"
+
+
+def _list_measured(by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]]) -> Iterator[str]:
+    for gpu, gains in by_gpu.items():
+        yield f"on {gpu} {', '.join(describe_gain(gain) for found in gains.values() for gain in found)}"

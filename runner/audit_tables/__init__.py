@@ -1,0 +1,1 @@
+"""Reading tables that are audited from YAML and CSV files of users."""

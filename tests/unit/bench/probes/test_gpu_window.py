@@ -1,0 +1,78 @@
+"""What is read of GPUs around the timed window, against a made-up NVIDIA library."""
+
+import time
+
+import pynvml
+import pytest
+
+from bench.probes.gpu import read_gpu_baselines
+from bench.probes.gpu_window import Reading, WindowWatch, compare_readings
+from bench.schema import GpuWindow
+from fake_nvml import FakeNvml
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """The library in the place of the driver's; every device is visible."""
+    library = FakeNvml()
+    monkeypatch.setattr("pynvml.nvmlLib", library)
+    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return library
+
+
+def watch(seconds: float) -> GpuWindow:
+    window_watch = WindowWatch(read_gpu_baselines(1))
+    time.sleep(seconds)
+    (use,) = window_watch.end()
+    assert use.window is not None
+    return use.window
+
+
+def test_the_window_has_the_growth_of_every_counter_that_can_be_read(nvml: FakeNvml) -> None:
+    nvml.held_nanoseconds = {
+        pynvml.NVML_FI_DEV_PERF_POLICY_POWER: [7 * SECOND, 7 * SECOND + SECOND // 20],
+        pynvml.NVML_FI_DEV_PERF_POLICY_THERMAL: [5 * SECOND],
+    }
+    nvml.energy_millijoules = [1_000_000, 1_012_000]
+    window = watch(0.1)
+    assert (window.sm_clock_before_mhz, window.sm_clock_after_mhz) == (1500, 1500)
+    assert window.energy_joules == pytest.approx(12.0)
+    assert window.held_seconds == {"power": pytest.approx(0.05), "thermal": 0.0}
+    assert window.seconds >= 0.1
+
+
+def test_only_the_drivers_samples_of_the_window_itself_count(nvml: FakeNvml) -> None:
+    now = int(time.time() * 1e6)
+    # A minute before, in the window, and in a minute; times since the machine was booted would be long ago.
+    nvml.clock_samples = [(now - 60_000_000, 300), (now + 50_000, 1400), (now + 60_000, 1410), (now + 60_000_000, 300)]
+    assert watch(0.2).sm_clock_mhz == (1400, 1410)
+
+
+def test_what_a_driver_does_not_count_is_unknown(nvml: FakeNvml) -> None:
+    refused = ("ClockInfo", "TotalEnergyConsumption", "FieldValues", "Samples")
+    nvml.refusals = {f"nvmlDeviceGet{name}": pynvml.NVML_ERROR_NOT_SUPPORTED for name in refused}
+    window = watch(0.0)
+    assert (window.sm_clock_before_mhz, window.sm_clock_after_mhz, window.energy_joules) == (None, None, None)
+    assert (window.sm_clock_mhz, window.held_seconds) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (3.0, 3.5, {"power": 0.5}),
+        (3.0, 5.1, {"power": 2.0}),  # the counter is brought up to date now and then
+        (3.0, 5.3, {}),  # more than the window had: these are no nanoseconds
+        (3.0, 2.9, {}),  # it was set back
+    ],
+)
+def test_a_counter_that_cannot_be_right_is_not_believed(
+    before: float, after: float, expected: dict[str, float]
+) -> None:
+    first, last = (
+        Reading(sm_clock_mhz=1500, energy_joules=None, held_seconds={"power": held}) for held in (before, after)
+    )
+    held_seconds = compare_readings(first, last, 2.0, ()).held_seconds
+    assert held_seconds == {name: pytest.approx(value) for name, value in expected.items()}

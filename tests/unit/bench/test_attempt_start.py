@@ -1,0 +1,93 @@
+"""The start of an attempt, up to the workload: what the process sees of the GPUs, and what a build decides."""
+
+import os
+from typing import Any
+
+import pytest
+
+from bench.attempt import Attempt
+from bench.order import Order
+from bench.probes.cpu import THREAD_VARIABLES
+from bench.schema import Cell, Result
+from factories import make_cell
+from fake_nvml import UUIDS, FakeNvml
+
+
+class Unbuildable:
+    """A framework that is there, decides on a switch and a version when it builds, and fails."""
+
+    versions = {"stub": "1"}
+    cudnn_version = None
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str | int | bool] = {}
+        self.cuda_version: str | None = None
+
+    def build_workload(self, cell: Cell) -> None:
+        self.settings["decided"], self.cuda_version = True, "12.8"
+        raise MemoryError("no array")
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return True
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Three idle GPUs, looked at for an instant."""
+    library = FakeNvml()
+    monkeypatch.setattr("pynvml.nvmlLib", library)
+    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
+    for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.setenv(name, "")  # the attempt sets them for good
+    return library
+
+
+def attempt(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> tuple[Result, str]:
+    """Return the record, and CUDA_VISIBLE_DEVICES as the framework found it when it was loaded."""
+    seen: list[str] = []
+
+    def load(cell: Cell, num_threads: int) -> Unbuildable:
+        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
+        return Unbuildable()
+
+    monkeypatch.setattr("bench.attempt.load_framework", load)
+    cell = make_cell(device="gpu", **fields)
+    return Attempt(Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-")).run(), seen[0]
+
+
+@pytest.mark.parametrize(
+    ("visible", "num_gpus", "slices", "expected"),
+    [
+        ("2,1,0", 2, {}, [2, 1]),
+        (None, 1, {}, [0]),
+        (None, 1, {1: (3, 4)}, [3]),
+    ],
+)
+def test_the_framework_is_loaded_with_the_gpus_of_its_cell_alone(
+    nvml: FakeNvml,
+    monkeypatch: pytest.MonkeyPatch,
+    visible: str | None,
+    num_gpus: int,
+    slices: dict[int, tuple[int | None, ...]],
+    expected: list[int],
+) -> None:
+    nvml.slices = slices
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    result, seen = attempt(monkeypatch, num_gpus=num_gpus)
+    uuids = [UUIDS[index] for index in expected]
+    assert seen == ",".join(uuids)
+    assert [use.uuid for use in result.gpu_use] == uuids
+    assert result.environment is not None
+    assert [gpu.uuid for gpu in result.environment.gpus] == uuids
+
+
+def test_what_a_build_decided_is_recorded_though_it_failed(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    result, _ = attempt(monkeypatch)
+    assert (result.status, result.phases.build_seconds) == ("oom", None)
+    assert result.environment is not None
+    assert (result.environment.settings["decided"], result.environment.gpus[0].cuda_version) == (True, "12.8")

@@ -1,0 +1,115 @@
+"""Peaks of GPUs, against numbers by hand and against each other."""
+
+import pytest
+
+from bench.peaks import find_gpu_peaks, read_gpu_table
+from bench.schema import Precision
+from bench.validity.work import MAX_SHARE_OF_TENSOR_PEAK
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "tflops"),
+    [
+        ("Tesla T4", "fp32", 8.1),
+        ("Tesla T4", "fp16", 65),
+        ("NVIDIA H100 80GB HBM3", "fp32", 66.9),
+        ("NVIDIA H100 80GB HBM3", "tf32", 494.7),
+        ("NVIDIA H100 80GB HBM3", "bf16", 989.4),
+        ("NVIDIA A100-SXM4-40GB", "tf32", 156),
+        ("NVIDIA L4", "fp16", 121),
+    ],
+)
+def test_the_peak_is_that_of_the_precision(name: str, precision: Precision, tflops: float) -> None:
+    assert find_gpu_peaks([name], precision).flops_per_second == tflops * 1e12
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"), [("Tesla T4", "tf32"), ("Tesla T4", "bf16"), ("Tesla V100-SXM2-16GB", "bf16")]
+)
+def test_a_precision_that_the_hardware_lacks_has_no_peak(name: str, precision: Precision) -> None:
+    peaks = find_gpu_peaks([name], precision)
+    assert peaks.flops_per_second is None
+    assert (peaks.bytes_per_second or 0) > 0
+    assert peaks.source.endswith(f"no {precision} units")
+
+
+def test_several_gpus_have_the_sum_of_their_peaks() -> None:
+    peaks = find_gpu_peaks(["NVIDIA H200"] * 4, "bf16")
+    assert (peaks.flops_per_second, peaks.bytes_per_second) == (4 * 989.4e12, 4 * 4.8e12)
+    assert peaks.cache_bytes == 4 * 60 * 2**20
+
+
+@pytest.mark.parametrize("names", [["NVIDIA GeForce RTX 2060"], ["Tesla T4", "NVIDIA L4"], []])
+def test_a_device_in_no_row_and_devices_of_two_kinds_have_no_peaks(names: list[str]) -> None:
+    peaks = find_gpu_peaks(names, "fp32")
+    assert (peaks.flops_per_second, peaks.bytes_per_second) == (None, None)
+    assert "not in the table of peaks" in peaks.source
+
+
+def test_a_slice_has_no_peaks_and_is_named_as_what_it_is() -> None:
+    peaks = find_gpu_peaks(["NVIDIA A100-SXM4-40GB MIG 1g.5gb"], "fp32")
+    assert (peaks.flops_per_second, peaks.bytes_per_second, peaks.cache_bytes) == (None, None, 0)
+    assert peaks.source == "a slice of NVIDIA A100-SXM4-40GB (1g.5gb): the peaks of slices are not known"
+
+
+def test_no_name_is_in_two_rows_and_every_row_names_its_source() -> None:
+    names = [name for row in read_gpu_table() for name in row.names]
+    assert sorted(names) == sorted(set(names))
+    assert all("datasheet" in row.source or "whitepaper" in row.source for row in read_gpu_table())
+
+
+def test_every_figure_follows_from_cores_and_a_clock_that_such_a_chip_can_have() -> None:
+    for row in read_gpu_table():
+        assert 800 < row.clock_mhz < 2600, row
+        # A tensor core does 2 (A10G, L40, GeForce), 4, 8 or 16 times the operations of float32 in fp16, tf32 a half,
+        # at clocks that differ by a seventh at most.
+        assert {"fp16", "bf16"} & set(row.tflops) or row.names[0].startswith(("Tesla K", "Tesla P")), row
+        for precision, ratios in (("fp16", (2, 4, 8, 16, 32)), ("tf32", (1, 2, 4, 8, 16))):
+            if precision in row.tflops:
+                ratio = row.tflops[precision] / row.tflops["fp32"]
+                assert any(0.86 * whole <= ratio <= 1.07 * whole for whole in ratios), (row, ratio)
+        if "bf16" in row.tflops:
+            assert row.tflops["bf16"] == row.tflops["fp16"], row
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NVIDIA H200", 1980),  # the highest clocks of these, as NVML reports them
+        ("NVIDIA A100-SXM4-80GB", 1410),
+        ("NVIDIA L4", 2040),
+        ("NVIDIA GeForce RTX 4090", 2520),  # boost clocks of these, by datasheet or whitepaper
+        ("NVIDIA GeForce RTX 5090", 2407),
+        ("Tesla K80", 875),
+    ],
+)
+def test_the_clock_of_the_figures_is_that_of_the_vendor(name: str, expected: float) -> None:
+    assert find_gpu_peaks([name], "fp32").clock_mhz == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "mebibytes"),
+    [("NVIDIA H200", 60), ("NVIDIA H100 80GB HBM3", 60), ("NVIDIA H100 PCIe", 50), ("NVIDIA B200", 126.5)],
+)
+def test_the_cache_is_the_one_that_the_device_reports(name: str, mebibytes: float) -> None:
+    assert find_gpu_peaks([name], "fp32").cache_bytes == mebibytes * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [("Tesla P100-PCIE-16GB", "fp16"), ("Tesla P4", "fp16"), ("Tesla K80", "tf32")],
+)
+def test_gpus_without_tensor_cores_have_one_peak(name: str, precision: Precision) -> None:
+    assert find_gpu_peaks([name], precision).source.endswith(f"no {precision} units")
+
+
+def test_float32_on_an_h100_is_two_operations_per_core_and_cycle() -> None:
+    # 132 multiprocessors of 128 cores at 1980 MHz.
+    assert find_gpu_peaks(["NVIDIA H200"], "fp32").flops_per_second == pytest.approx(132 * 128 * 2 * 1.98e9, rel=1e-3)
+
+
+def test_no_tensor_core_of_hopper_can_pass_its_figure_by_more_than_the_verdict_allows() -> None:
+    # A tensor core does 16 operations in fp16 for each in float32, whose figure is that of the highest clock.
+    hopper = [row.tflops for row in read_gpu_table() if "H100" in row.source]
+    assert len(hopper) == 7
+    assert all(1.05 < 16 * tflops["fp32"] / tflops["fp16"] < MAX_SHARE_OF_TENSOR_PEAK for tflops in hopper)

@@ -1,0 +1,162 @@
+"""The verdict by arithmetic: what a figure implies, over what its device can do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit_tables import GIGA, audit_row, make_row
+from collector.audit.table import StatedDevice, StatedReading
+
+ORDER = ("possible", "implausible", "impossible")
+positive = st.floats(min_value=1e-6, max_value=1e6)
+
+
+def test_the_calculation_stands_in_one_line() -> None:
+    audited = audit_row(
+        make_row(device="T4", model="resnet50", flops_per_sample=None, batch_size=64, seconds=None, milliseconds=152.73)
+    )
+    assert audited.arithmetic.lines == (
+        "64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32",
+    )
+
+
+def test_a_rate_needs_no_batch_size() -> None:
+    (line,) = audit_row(make_row(samples_per_second=50)).arithmetic.lines
+    assert line == "50 samples/s x 10.0 GFLOP = 0.500 TFLOP/s, 50.0 % of the 1.00 TFLOP/s of the Round at fp32"
+
+
+@pytest.mark.parametrize(
+    ("times_the_peak", "verdict"),
+    [
+        (0.999, "possible"),
+        (1.0, "possible"),
+        (1.001, "implausible"),
+        (2.3, "implausible"),  # beyond F(2x2, 3x3), which saves 2.25
+        (3.99, "implausible"),
+        (4.01, "impossible"),  # beyond F(4x4, 3x3), which saves 4
+    ],
+)
+def test_a_row_is_judged_by_how_many_times_the_peak_it_implies(times_the_peak: float, verdict: str) -> None:
+    audited = audit_row(make_row(samples_per_second=100 * times_the_peak))
+    assert audited.arithmetic.verdict == verdict
+    assert audited.arithmetic.share_of_bound == pytest.approx(times_the_peak)
+    assert bool(audited.arithmetic.reason) == (verdict != "possible")
+
+
+def test_work_without_3x3_convolutions_is_not_saved_by_winograd() -> None:
+    reading = StatedReading(flops_per_sample=10 * GIGA, winograd_share=0.0)
+    assert audit_row(make_row(readings=(reading,), samples_per_second=101)).arithmetic.verdict == "impossible"
+
+
+@pytest.mark.parametrize(
+    ("model", "times_the_peak", "verdict"),
+    [
+        ("matmul", 1.01, "impossible"),
+        ("vit-b-16", 1.01, "impossible"),
+        ("vgg16", 3.8, "implausible"),  # all but 0.8 % of its work is in 3x3 convolutions: 3.91 times fewer
+        ("vgg16", 4.0, "impossible"),
+        ("resnet50", 1.3, "implausible"),  # 13 of 16 blocks have one of stride 1, 0.1156 of 4.089 GMAC each
+        ("resnet50", 1.6, "impossible"),
+    ],
+)
+def test_a_counted_model_is_saved_only_in_its_3x3_convolutions(model: str, times_the_peak: float, verdict: str) -> None:
+    slow = audit_row(make_row(model=model, flops_per_sample=None, samples_per_second=1)).arithmetic
+    assert slow.share_of_bound is not None
+    rate = times_the_peak / slow.share_of_bound
+    fast = audit_row(make_row(model=model, flops_per_sample=None, samples_per_second=rate)).arithmetic
+    assert fast.verdict == verdict
+
+
+@given(rate=positive, factor=st.floats(min_value=1, max_value=1e6))
+def test_a_faster_row_is_never_more_plausible(rate: float, factor: float) -> None:
+    slow, fast = (audit_row(make_row(samples_per_second=value)).arithmetic for value in (rate, rate * factor))
+    assert ORDER.index(slow.verdict) <= ORDER.index(fast.verdict)
+
+
+@given(rate=positive, flops=st.lists(positive, min_size=1, max_size=4), more=positive)
+def test_another_reading_never_makes_a_row_less_plausible(rate: float, flops: list[float], more: float) -> None:
+    readings = tuple(StatedReading(flops_per_sample=one * GIGA) for one in [*flops, more])
+    some, every = (
+        audit_row(make_row(samples_per_second=rate, readings=chosen)).arithmetic for chosen in (readings[:-1], readings)
+    )
+    assert ORDER.index(every.verdict) <= ORDER.index(some.verdict)
+
+
+@given(rate=positive, num_devices=st.integers(min_value=1, max_value=64))
+def test_devices_share_a_rate(rate: float, num_devices: int) -> None:
+    one = audit_row(make_row(samples_per_second=rate)).arithmetic
+    several = audit_row(make_row(samples_per_second=rate * num_devices, num_devices=num_devices)).arithmetic
+    assert several.share_of_bound == pytest.approx(one.share_of_bound)
+
+
+def test_each_reading_has_its_line_and_the_kindest_one_decides() -> None:
+    readings = (
+        StatedReading(label="large", flops_per_sample=1000 * GIGA),
+        StatedReading(label="small", flops_per_sample=GIGA),
+    )
+    arithmetic = audit_row(make_row(readings=readings)).arithmetic
+    assert [line.partition(":")[0] for line in arithmetic.lines] == ["large", "small"]
+    assert arithmetic.verdict == "possible"
+    assert arithmetic.flops_per_second == pytest.approx(10 * GIGA)
+    assert arithmetic.most_flops_per_second == pytest.approx(10_000 * GIGA)
+
+
+def test_a_range_of_operations_is_judged_by_the_fewest() -> None:
+    reading = StatedReading(flops_per_sample=10 * GIGA, most_flops_per_sample=1000 * GIGA)
+    arithmetic = audit_row(make_row(readings=(reading,))).arithmetic
+    assert arithmetic.verdict == "possible"
+    assert "10.0 to 1,000 GFLOP / 1 s = 0.100 to 10.0 TFLOP/s, 10.0 to 1,000 % of" in arithmetic.lines[0]
+
+
+def test_a_figure_between_rated_peak_and_bound_is_possible_and_says_so() -> None:
+    cpu = StatedDevice(
+        name="CPU", source="made up", cores=10, flops_per_cycle=50, gigahertz=2.0, bound_gigahertz=3.0
+    )  # 1.0 to 1.5 TFLOP/s
+    arithmetic = audit_row(make_row(device="CPU", samples_per_second=120), cpu).arithmetic
+    assert arithmetic.verdict == "possible"
+    assert arithmetic.lines[0].endswith(
+        "120 % of the 1.00 TFLOP/s of the CPU at fp32, 80.0 % of its bound of 1.50 TFLOP/s"
+    )
+    assert arithmetic.reason == "beyond the rated peak, within the bound: it needs a clock above the rated one"
+
+
+def test_without_a_peak_in_the_precision_nothing_is_known() -> None:
+    audited = audit_row(make_row(device="T4", precision="bf16", samples_per_second=1e9))
+    assert (audited.verdict, audited.arithmetic.share_of_bound) == ("unknown", None)
+    assert audited.arithmetic.reason.startswith("no bf16 peak of the Tesla T4 is known (")
+
+
+def test_amp_is_held_against_the_peak_of_fp16_and_int8_against_its_own() -> None:
+    amp, fp16, int8 = (
+        audit_row(make_row(device="T4", precision=precision, samples_per_second=1300)).arithmetic
+        for precision in ("amp", "fp16", "int8")
+    )
+    assert amp.share_of_bound == fp16.share_of_bound == pytest.approx(13 / 65)
+    assert int8.share_of_bound == pytest.approx(13 / 130)
+    assert "1,300 samples/s x 10.0 GOP = 13.0 TOP/s" in int8.lines[0]
+
+
+def test_fp32_that_only_tf32_reaches_is_named() -> None:
+    row = make_row(device="NVIDIA A100-SXM4-40GB", samples_per_second=10_000)  # 100 of 19.5 TFLOP/s; TF32: 156
+    arithmetic = audit_row(row).arithmetic
+    assert arithmetic.verdict == "impossible"
+    assert "in TF32, which frameworks use" in arithmetic.reason
+    assert "in TF32" not in audit_row(row.model_copy(update={"samples_per_second": 20_000.0})).arithmetic.reason
+
+
+def test_fp16_on_a_card_of_half_rate_names_the_faster_accumulation() -> None:
+    reasons = [
+        audit_row(make_row(device=name, precision="fp16", samples_per_second=30_000)).arithmetic.reason
+        for name in ("RTX 4090", "T4")  # 300 of 1.2 x 165.2 TFLOP/s, of 65
+    ]
+    assert ["accumulation in float16" in reason for reason in reasons] == [True, False]
+
+
+def test_weights_cannot_be_read_faster_than_the_memory_gives_them() -> None:
+    # 138.36 million weights of 2 bytes less twice 4 MiB of cache, at 320 GB/s: 0.8385 ms. Arithmetic needs 0.476 ms.
+    fields = {"device": "T4", "model": "vgg16", "flops_per_sample": None, "precision": "fp16", "batch_size": 1}
+    slow, fast = (audit_row(make_row(**fields, seconds=None, milliseconds=value)).arithmetic for value in (0.84, 0.83))
+    assert (slow.verdict, fast.verdict) == ("possible", "impossible")
+    assert fast.reason == "reading the weights once, 277 MB less what the cache keeps, takes 0.839 ms at 320 GB/s"
+    training = audit_row(make_row(**fields | {"phase": "train"}, seconds=None, milliseconds=1.5)).arithmetic
+    assert training.verdict == "possible"  # how often a step crosses the memory depends on the optimiser

@@ -1,0 +1,104 @@
+"""The claims that arithmetic alone speaks about: matrix product, peak rates, text classifier, memory."""
+
+from pathlib import Path
+
+import pytest
+
+from collector.claims.study import load_study
+from collector.forecast.fit import fit_forecast
+from collector.forecast.gpu_table import load_gpu_table
+from factories import make_cell, make_environment, make_gpu, make_roofline
+from measured_runs import make_repeats
+from study_runs import H100, HOST, evaluate, evaluate_unmeasured
+
+
+def test_ten_seconds_on_cuda_are_no_kernel_time(tmp_path: Path) -> None:
+    result = evaluate_unmeasured(tmp_path)["product"]
+    (finding,) = result.findings
+    assert (result.verdict, finding.title) == ("not tested here", "no kernel time")
+    # 2 x 10,000^3 = 2 TFLOP in 10.6 s, of 2 x 2,496 x 0.562 GHz = 2.8 TFLOP/s, which do it in 0.714 s
+    assert "imply 0.189 TFLOP/s, 6.74 % of the 2.80 TFLOP/s peak" in finding.reason
+    assert "at that peak the product takes 714 ms" in finding.reason
+    assert "26,500 ms for 2,000 GFLOP are 75.5 GFLOP/s" in result.arithmetic[0]
+    assert result.arithmetic[0].endswith("a factor of 2.50")
+
+
+def test_a_measured_product_is_listed(tmp_path: Path) -> None:
+    fields = {"model": "matmul", "phase": "infer", "input_size": 10_000, "num_classes": None, "batch_size": 1}
+    roofline = make_roofline(flops_per_step=2 * 10**12)
+    results = [
+        *make_repeats(make_cell(**fields), 12.0, 12.0, environment=HOST, roofline=roofline),
+        *make_repeats(make_cell(**fields, device="gpu"), 0.04, 0.04, environment=H100, roofline=roofline),
+    ]
+    speedup, time = evaluate(tmp_path, *results)["product"].measured
+    assert "300 times (95 % interval 300 to 300) as fast" in speedup
+    assert time.endswith("PyTorch eager, NVIDIA H100: 40.0 ms a step")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "others"),
+    [
+        # 312 / 15.7 = 19.9; 156 / 19.5 = 8, 156 / 15.7 = 9.94, 312 / 19.5 = 16
+        ("tf32", "20 is the ratio of two peak rates, 19.9 (an A100's TF32 with structured", ["8.00", "9.94", "16.0"]),
+        # 125 / 10.6 = 11.8; 125 / 21.2 = 5.90, 125 / 15.7 = 7.96
+        ("v100", "12 is the ratio of two peak rates, 11.8 (a V100's FP16 on Tensor Cores over a", ["5.90", "7.96"]),
+    ],
+)
+def test_a_ratio_of_data_sheets_is_called_one(tmp_path: Path, name: str, reason: str, others: list[str]) -> None:
+    result = evaluate_unmeasured(tmp_path)[name]
+    assert result.verdict == "peak rates only"
+    assert result.reason.startswith(reason)
+    assert all(any(line.startswith(f"{other} (") for line in result.arithmetic) for other in others)
+
+
+def test_tf32_over_fp32_is_listed_as_measured(tmp_path: Path) -> None:
+    a100 = make_environment(gpus=(make_gpu(name="NVIDIA A100-SXM4-40GB", compute_capability="8.0"),))
+    results = [
+        *make_repeats(make_cell(device="gpu"), 0.08, 0.08, environment=a100),
+        *make_repeats(make_cell(device="gpu", precision="tf32"), 0.02, 0.02, environment=a100),
+    ]
+    claim_results = evaluate(tmp_path, *results)
+    (line,) = claim_results["tf32"].measured
+    assert "NVIDIA A100-SXM4-40GB: tf32 is 4.00 times (95 % interval 4.00 to 4.00) as fast as fp32" in line
+    assert claim_results["v100"].measured == ()
+
+
+def test_a_text_classifier_of_unknown_work_is_not_tested(tmp_path: Path) -> None:
+    fields = {"model": "text-classifier", "input_size": 128, "num_classes": 2}
+    results = [
+        *make_repeats(make_cell(**fields), 3.0, 3.0, environment=HOST),
+        *make_repeats(make_cell(**fields, device="gpu"), 0.2, 0.2, environment=H100),
+    ]
+    result = evaluate(tmp_path, *results)["text"]
+    assert result.verdict == "not tested here"
+    assert result.arithmetic[0] == "198.2 s over 14.4 s are 13.8"  # 13.76
+    (line,) = result.measured
+    assert "text-classifier train, batch 64, 128 tokens, PyTorch eager, NVIDIA H100 over " in line
+    assert "15.0 times" in line
+
+
+def test_the_projection_of_memory_misses_the_truth_of_2025(tmp_path: Path) -> None:
+    forecast = fit_forecast(load_gpu_table(None), year=2030)
+    result = evaluate_unmeasured(tmp_path, forecast)["memory"]
+    assert result.verdict == "not reproduced"
+    assert "fitted on GPUs up to 2022, give 110 GB to 176 GB where it has 288 GB; 0 of 3 are within" in result.reason
+    assert "tested on the memory of the largest GPU of 2025 alone" in result.reason
+    lines = [line for line in result.arithmetic if line.startswith("polynomial")]
+    assert [line.split(":")[1].split(" for ")[0].strip() for line in lines] == ["159 GB", "176 GB", "110 GB"]
+
+
+def test_without_a_forecast_of_the_largest_gpu_memory_is_not_tested(tmp_path: Path) -> None:
+    every_gpu = fit_forecast(load_gpu_table(None), year=2030, series="all")
+    for folder, forecast in (("none", None), ("all", every_gpu)):
+        assert evaluate_unmeasured(tmp_path / folder, forecast)["memory"].verdict == "not tested here"
+
+
+def test_every_claim_names_who_reports_it(tmp_path: Path) -> None:
+    study = load_study()
+    results = evaluate_unmeasured(tmp_path)
+    assert {source for claim in study.claims for source in claim.sources} == set(study.sources)
+    assert all(result.provenance for result in results.values())
+    assert results["table"].provenance == "the table as reported by a secondary source"
+    assert results["speedup-conv6"].provenance == (
+        "the abstract as quoted by pages about the paper and the table as reported by a secondary source"
+    )

@@ -1,0 +1,108 @@
+"""The FLOPs of the readings in claims.yaml, summed from the layers."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from bench.models.flops import count_step_cost
+from bench.models.flops.cyclegan import count_training_macs, list_discriminator, list_generator
+from bench.models.flops.layers import Layer, convolve, convolve_transposed
+from bench.registry import Phase
+from bench.schema import Cell
+from collector.claims.study import Reading, load_study
+from factories import make_cell
+
+
+def find_reading(model: str, label: str) -> Reading:
+    return next(reading for reading in load_study().workloads[model].readings if reading.label == label)
+
+
+def count_macs(layers: Sequence[Layer]) -> int:
+    return sum(layer.macs for layer in layers)
+
+
+def list_unet_generator() -> list[Layer]:
+    """Return the layers of `unet_generator` of tensorflow_examples.models.pix2pix at 256 px, which its CycleGAN uses.
+
+    Eight 4x4 convolutions of stride 2 down to one position, seven transposed ones up, each of which takes the output of
+    the one before it and of the convolution of its size, and a last one to the image.
+    """
+    widths_down, widths_up = (64, 128, 256, 512, 512, 512, 512, 512), (512, 512, 512, 512, 256, 128, 64)
+    layers, size, num_channels = [], 256, 3
+    for width in widths_down:
+        size //= 2
+        layers.append(convolve(num_channels, width, 4, size))
+        num_channels = width
+    for width, skipped in zip(widths_up, reversed(widths_down[:-1]), strict=True):
+        layers.append(convolve_transposed(num_channels, width, 4, size))
+        size, num_channels = 2 * size, width + skipped
+    return [*layers, convolve_transposed(num_channels, 3, 4, size)]
+
+
+def test_the_unet_of_tensorflows_tutorial_computes_an_eighth_of_resnet_9() -> None:
+    reading = find_reading("cyclegan", "256 px with U-Net generators")
+    unet, discriminator = count_macs(list_unet_generator()), count_macs(list_discriminator(256))
+    assert unet / 1e9 == pytest.approx(6.048, abs=0.0005)
+    assert reading.infer_flops_per_sample == pytest.approx(2 * unet, rel=1e-4)
+    # 6 generator passes, 2 frozen and 4 trained discriminator passes, each forward and two gradients or one.
+    assert reading.train_flops_per_sample == pytest.approx(2 * (18 * unet + 16 * discriminator), rel=1e-4)
+    assert 2 * (18 * unet + 16 * discriminator) / 1e12 == pytest.approx(0.318, abs=0.0005)
+    assert count_macs(list_generator(256)) / unet == pytest.approx(8.19, abs=0.005)
+
+
+def test_resnet_9_is_the_projects_own_cyclegan() -> None:
+    reading = find_reading("cyclegan", "256 px with ResNet-9 generators")
+    generator, discriminator = list_generator(256), list_discriminator(256)
+    blocks = 18 * 256 * 256 * 9 * 64 * 64  # 3x3 convolutions of 256 channels at 64 px
+    macs = count_macs(generator)
+    assert reading.infer_flops_per_sample == pytest.approx(2 * macs, rel=1e-3)
+    assert reading.infer_winograd_share == pytest.approx(blocks / macs, abs=5e-5)
+    training = 18 * macs + 16 * count_macs(discriminator)
+    assert reading.train_flops_per_sample == pytest.approx(2 * training, rel=1e-3)
+    assert reading.train_winograd_share == pytest.approx(18 * blocks / training, abs=5e-5)
+    assert 2 * count_training_macs(generator, discriminator) == pytest.approx(1.879e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "label", "input_size", "convolutions", "dense"),
+    [
+        ("conv6", "224 px", 224, 7_485_456_384, 51_448_320),
+        ("conv6", "32 px", 32, 152_764_416, 1_116_672),
+        ("vgg16", "224 px", 224, 15_346_630_656, 123_633_664),
+    ],
+)
+def test_a_classifiers_3x3_convolutions_are_all_but_its_dense_layers(
+    model: str, label: str, input_size: int, convolutions: int, dense: int
+) -> None:
+    reading = find_reading(model, label)
+    macs = convolutions + dense
+    assert reading.infer_flops_per_sample == pytest.approx(2 * macs, rel=1e-4)
+    assert reading.train_flops_per_sample == pytest.approx(6 * macs, rel=1e-4)
+    for phase in ("train", "infer"):
+        assert reading.find_winograd_share(phase) == pytest.approx(convolutions / macs, abs=5e-5)
+    assert count_forward(make_work(model, input_size, 10 if model == "conv6" else 1000)) == 2 * macs
+
+
+def test_five_sixths_of_resnet18_are_3x3_convolutions_of_stride_1() -> None:
+    reading = find_reading("resnet18", "224 px")
+    stages = [(64, 56, 4), (128, 28, 3), (256, 14, 3), (512, 7, 3)]  # channels, size, convolutions of stride 1
+    macs = sum(number * channels**2 * 9 * size**2 for channels, size, number in stages)
+    forward = count_forward(make_work("resnet18", 224, 1000))
+    assert reading.infer_flops_per_sample == pytest.approx(forward, rel=1e-4)
+    assert reading.infer_winograd_share == pytest.approx(2 * macs / forward, abs=5e-5)
+
+
+def test_397k_parameters_leave_a_range_of_operations() -> None:
+    reading = find_reading("conv6", "224 px with 397K parameters")
+    phases: tuple[tuple[Phase, int], ...] = (("infer", 1), ("train", 3))
+    for phase, times in phases:
+        assert reading.count_flops(phase) == times * 2 * 397_000
+        assert reading.count_most_flops(phase) == pytest.approx(times * 2 * 397_000 * 224**2, rel=1e-9)
+
+
+def make_work(model: str, input_size: int, num_classes: int) -> Cell:
+    return make_cell(model=model, input_size=input_size, num_classes=num_classes, batch_size=1, phase="infer")
+
+
+def count_forward(cell: Cell) -> int:
+    return count_step_cost(cell).flops

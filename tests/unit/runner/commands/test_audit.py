@@ -1,0 +1,77 @@
+"""The command `audit`."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+TABLE = """\
+device,model,phase,precision,batch_size,milliseconds,framework
+H200,vgg16,infer,fp32,64,1.0,pytorch
+H200,vgg16,infer,bf16,64,10.0,pytorch
+"""
+
+
+def test_a_table_is_audited_whatever_its_verdicts(call_main: CallMain, workspace: Workspace) -> None:
+    (workspace.folder / "mine.csv").write_text(TABLE)
+    code, out, err = call_main("audit", "mine.csv")
+    assert (code, err) == (0, "")
+    assert out.startswith("mine (mine.csv)\n")
+    assert "64 images x 30.9 GFLOP / 1 ms = 1,980 TFLOP/s" in out
+    assert out.endswith("2 rows: 1 impossible, 1 possible\n")
+
+
+def test_the_page_and_the_json_document_hold_the_same(call_main: CallMain, workspace: Workspace) -> None:
+    (workspace.folder / "mine.csv").write_text(TABLE)
+    assert call_main("audit", "mine.csv", "--output", "pages/audit.md") == (0, "pages/audit.md\n", "")
+    assert "2 rows: 1 impossible, 1 possible" in (workspace.folder / "pages" / "audit.md").read_text()
+    code, out, err = call_main("audit", "mine.csv", "--json")
+    assert (code, err) == (0, "")
+    assert [row["verdict"] for row in json.loads(out)["rows"]] == ["impossible", "possible"]
+
+
+def test_a_table_is_held_against_runs(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    (workspace.folder / "mine.csv").write_text(TABLE)
+    code, out, err = call_main("audit", "mine.csv", "--run", "mine")
+    assert (code, err) == (0, "")
+    assert "by measurement" in out
+    assert "no valid cell of this work on this device in the runs" in out
+
+
+def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> None:
+    code, out, _ = call_main("audit", "--list")
+    names = [line.partition(":")[0] for line in out.splitlines()]
+    assert (code, names) == (0, ["jcjohnson-cnn-benchmarks", "nvidia-t4-resnet50", "study"])
+    code, out, _ = call_main("audit", "nvidia-t4-resnet50")
+    assert code == 0
+    assert out.endswith("21 rows: 21 possible\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("mine.csv",), "error: mine.csv:2: row 1, column precision: found the text 'fp23', expected "),
+        (("none.csv",), "error: none.csv: cannot be read: No such file or directory; "),
+        (("nothing",), "error: nothing: is no table; known are "),
+        ((), "error: TABLE is missing; "),
+        (("study", "--store", "file://nowhere", "--run", "a"), "error: store file://nowhere: there is no directory "),
+    ],
+)
+def test_an_error_is_one_message(
+    call_main: CallMain, workspace: Workspace, words: tuple[str, ...], message: str
+) -> None:
+    (workspace.folder / "mine.csv").write_text(TABLE.replace("fp32", "fp23"))
+    code, out, err = call_main("audit", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert len(err.splitlines()) == 1
+
+
+def test_the_help_has_an_example(call_main: CallMain) -> None:
+    code, out, _ = call_main("audit", "--help")
+    assert code == 0
+    assert "benchmatrix audit nvidia-t4-resnet50" in out
