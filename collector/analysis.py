@@ -23,6 +23,8 @@ class Analysis:
     """The pairs of `compare_all`, by the name of the comparison."""
     include_invalid: bool
     """Whether cells without a valid repeat are compared too."""
+    moderated: bool
+    """Whether intervals draw on the spread of the run's other cells too."""
     forecast: Forecast | None
 
     @property
@@ -31,13 +33,16 @@ class Analysis:
         return self.summary[self.summary["num_ok"] > 0]
 
 
-def analyze_run(collection: Collection, *, forecast: Forecast | None = None, include_invalid: bool = False) -> Analysis:
+def analyze_run(
+    collection: Collection, *, forecast: Forecast | None = None, include_invalid: bool = False, moderated: bool = False
+) -> Analysis:
     """Summarise the cells of a run and compare them; `forecast` is carried along for the report."""
-    summary = add_labels(summarize_cells(collection))
+    summary = add_labels(summarize_cells(collection, moderated=moderated))
     return Analysis(
         collection=collection,
         summary=summary,
         comparisons=compare_all(summary, include_invalid=include_invalid),
         include_invalid=include_invalid,
+        moderated=moderated,
         forecast=forecast,
     )

@@ -13,11 +13,11 @@ import pandas as pd
 
 from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
+from collector.machines import SIDES, describe_scope, estimate_pair, list_machine_notes
+from collector.ratio_verdicts import adjust_verdicts, describe_direction, describe_efficiency, describe_ratio
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
 from collector.results.identity import drop_build
-from collector.results.summary import read_estimate
-from collector.statistics import Estimate, estimate_ratio, scale_estimate
-from collector.units import format_significant
+from collector.statistics import Estimate, invert_estimate, scale_estimate
 
 PROTOCOL_FIELDS = (
     "num_warmup_steps",
@@ -30,7 +30,6 @@ PROTOCOL_FIELDS = (
     "num_profiled_steps",
 )
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
-SIDES = ("subject", "reference")
 SIDE_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -40,6 +39,8 @@ SIDE_COLUMNS: Columns = {
     "num_threads": "Int64",
     "gpu_name": "str",
     "cuda_graph": "boolean",
+    "num_machines": "int64",
+    "machines": "str",
     "median_step_seconds": "float64",
 }
 MAX_GPUS = 64
@@ -55,7 +56,7 @@ class Comparison:
     pairs: tuple[tuple[str | int, str | int], ...]
     """(subject, reference): values of `field`."""
     measure: Literal["time ratio", "speedup", "efficiency"]
-    """`time ratio`: the subject's median step time over the reference's, below 1 where the subject is faster.
+    """`time ratio`: the subject's step time over the reference's, below 1 where the subject is faster.
     `speedup`: the reference's over the subject's. `efficiency`: throughput of n GPUs over n times that of one."""
     free: tuple[str, ...] = ()
     """Further fields that may differ."""
@@ -81,7 +82,8 @@ class Comparison:
             | {"subject": "str", "reference": "str"}
             | {f"{name}_{side}": dtype for name, dtype in sided.items() for side in SIDES}
             | {"ratio": "float64", "ratio_low": "float64", "ratio_high": "float64"}
-            | {"verdict": "str", "note": "str", "left_out": "str"}
+            | {"scope": "str", "p_value": "float64", "p_adjusted": "float64"}
+            | {"verdict": "str", "adjusted_verdict": "str", "note": "str", "left_out": "str"}
         )
 
 
@@ -137,7 +139,9 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
 
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
     same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
-    left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`.
+    left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`. `p_value` is that
+    of a true ratio of 1, `p_adjusted` and `adjusted_verdict` allow for the number of pairs that have one; efficiencies,
+    which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])
     subjects = rows[rows[comparison.field].isin({subject for subject, _ in comparison.pairs})]
@@ -147,7 +151,8 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     if comparison.same_hardware:
         pairs = _prefer(pairs, pairs["hardware_id_subject"] == pairs["hardware_id_reference"])
     pairs = _prefer(pairs, pairs["run_id_subject"] == pairs["run_id_reference"])
-    return make_frame([_compare(pair, comparison, include_invalid) for pair in list_rows(pairs)], comparison.columns)
+    compared = [_compare(pair, comparison, include_invalid) for pair in list_rows(pairs)]
+    return make_frame(adjust_verdicts(compared), comparison.columns)
 
 
 def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
@@ -158,26 +163,6 @@ def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
         return ""
     counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
     return f"{len(reasons)} of {sum(map(len, frames))} pairs are left out: {counts}."
-
-
-def describe_ratio(ratio: Estimate, *, subject: str) -> str:
-    """Return in words how `subject` compares, where `ratio` is its time over the other's."""
-    if ratio.interval is None:
-        return "no verdict: one repeat, no interval"
-    low, high = ratio.interval
-    if low <= 1 <= high:
-        return "no difference shown"
-    factors = (ratio.center, low, high) if low > 1 else (1 / ratio.center, 1 / high, 1 / low)
-    factor, least, most = (format_significant(value) for value in factors)
-    return f"{subject} is {factor}x {'slower' if low > 1 else 'faster'} ({least} to {most})"
-
-
-def describe_efficiency(efficiency: Estimate) -> str:
-    """Return in words how near n GPUs come to n times the throughput of one."""
-    if efficiency.interval is None:
-        return "no verdict: one repeat, no interval"
-    center, low, high = (format_significant(100 * value) for value in (efficiency.center, *efficiency.interval))
-    return f"{center} % of linear ({low} to {high})"
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
@@ -198,20 +183,21 @@ def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
         left_out = f"no repeat of {' and of '.join(names[side] for side in invalid)} is valid"
         verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in invalid)
         return row | {"verdict": f"left out: {left_out} ({verdicts})", "left_out": left_out}
-    return row | _measure(pair, comparison, names["subject"])
+    measured = _measure(pair, comparison, names["subject"])
+    notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]
+    return row | measured | {"scope": describe_scope(pair, comparison.field), "note": "; ".join(notes)}
 
 
 def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
-    subject, reference = (read_estimate(pair, f"_{side}") for side in SIDES)
-    time_ratio = estimate_ratio(subject, reference)
-    if comparison.measure == "time ratio":
-        return _describe_estimate(time_ratio, describe_ratio(time_ratio, subject=name))
-    speedup = estimate_ratio(reference, subject)
-    if comparison.measure == "speedup":
-        return _describe_estimate(speedup, describe_ratio(time_ratio, subject=name))
-    batches = [pair.get(f"batch_size_{side}", pair.get("batch_size")) for side in SIDES]
-    efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
-    return _describe_estimate(efficiency, describe_efficiency(efficiency))
+    time_ratio = estimate_pair(pair)
+    speedup = invert_estimate(time_ratio)
+    if comparison.measure == "efficiency":
+        batches = [pair.get(f"batch_size_{side}", pair.get("batch_size")) for side in SIDES]
+        efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
+        return _describe_estimate(efficiency, describe_efficiency(efficiency))
+    ratio = time_ratio if comparison.measure == "time ratio" else speedup
+    test = {"p_value": time_ratio.p_value, "direction": describe_direction(time_ratio, subject=name)}
+    return _describe_estimate(ratio, describe_ratio(time_ratio, subject=name)) | test
 
 
 def _describe_estimate(ratio: Estimate, verdict: str) -> Row:

@@ -10,14 +10,16 @@ from collector.results.collection import Collection
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 
 
-def write_collection(collection: Collection, directory: Path, *, include_invalid: bool = False) -> list[Path]:
+def write_collection(
+    collection: Collection, directory: Path, *, include_invalid: bool = False, moderated: bool = False
+) -> list[Path]:
     """Write results, samples and tables to `directory`, made if absent, and return the paths of the files.
 
     `results` and `samples` as Parquet (samples hold every raw step time), `results` and the tables as CSV, all in
-    base units. `include_invalid`: rows without a valid repeat are compared too. Files of the same names are replaced,
-    each only by a whole one; UserError where that cannot be done.
+    base units. `include_invalid`: rows without a valid repeat are compared too. `moderated`: as in `summarize_cells`.
+    Files of the same names are replaced, each only by a whole one; UserError where that cannot be done.
     """
-    summary = summarize_cells(collection)
+    summary = summarize_cells(collection, moderated=moderated)
     tables = {
         "results": collection.results,
         "cells": summary,

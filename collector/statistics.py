@@ -1,12 +1,13 @@
-"""Estimate a cell's median step time with its interval, its percentiles, and the ratio of two cells.
+"""Estimate the centre of a cell's repeats with its interval, its percentiles, and the ratio of two cells.
 
-The centre is the median over the repeats of each repeat's median. Its uncertainty comes from a two-stage bootstrap:
-repeats are resampled, then the steps inside each. Steps of one process follow each other and are not independent, so
-it is the spread between repeats that carries the interval; steps alone would make it far too narrow (docs/report.md).
+Everything is computed on logs, where a ratio is a difference. Steps of one process follow each other and are not
+independent, so an interval rests on the repeats alone: one number per repeat, Student's t over them. Repeats on one
+machine share it, so where a cell ran on several machines the interval rests on the machines. benchmarks/
+interval_coverage.py compares these intervals with others; docs/report.md has its tables.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,11 +18,12 @@ from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE
 
 FloatArray = npt.NDArray[np.float64]
 
-NUM_RESAMPLES = 4000
 CONFIDENCE = 0.95
-SEED = 20260301
 # Log of the widest factor of an interval: any ratio of two times that a document can hold lies within it.
 MAX_LOG_FACTOR = 2 * math.log(MAX_AMOUNT / SMALLEST_POSITIVE)
+# Times are read in whole nanoseconds (time.perf_counter on Linux), so equal times may differ by a rounding error, which
+# is uniform over a nanosecond: its standard deviation is a nanosecond over the square root of 12.
+ROUNDING_SECONDS = 1e-9 / math.sqrt(12)
 # A percentile needs samples beyond it: one in twenty for p95, one in a hundred for p99.
 MIN_SAMPLES = {95: 20, 99: 100}
 
@@ -32,7 +34,7 @@ class Estimate:
 
     center: float
     log_standard_error: float | None
-    """Standard error of log(center); None where one repeat leaves it unknown."""
+    """Standard error of log(center), above 0; None where one repeat leaves it unknown."""
     degrees_of_freedom: float | None
 
     @property
@@ -44,56 +46,53 @@ class Estimate:
         factor = math.exp(min(quantile * self.log_standard_error, MAX_LOG_FACTOR))
         return self.center / factor, self.center * factor
 
+    @property
+    def p_value(self) -> float | None:
+        """The two-sided p-value of Student's t for a true value of 1; below 0.05 where the interval excludes 1."""
+        if self.log_standard_error is None or self.degrees_of_freedom is None:
+            return None
+        distance = abs(math.log(self.center)) / self.log_standard_error
+        return float(2 * stats.t.sf(distance, self.degrees_of_freedom))
 
-def estimate_median(repeats: Sequence[FloatArray], *, seed: Sequence[int] = (SEED,)) -> Estimate:
-    """Return the median over `repeats` of each repeat's median, with its standard error.
 
-    `repeats`: one array of step times (seconds, > 0) per repeat, at least one. The standard error is the standard
-    deviation of the log centre over NUM_RESAMPLES two-stage bootstrap resamples, times sqrt(n / (n - 1)), to be used
-    with Student's t at n - 1 degrees of freedom: both correct the narrowness of the bootstrap in small samples
-    (T. C. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, arXiv 1411.5279).
+def estimate_center(values: Sequence[float]) -> Estimate:
+    """Return the geometric mean of independent `values` (seconds, > 0, at least one) with its standard error.
+
+    Student's t on the logs, n - 1 degrees of freedom. Equal values have no spread, but are known no better than the
+    clock reads: the standard deviation is at least ROUNDING_SECONDS over the centre.
     """
-    num_repeats = len(repeats)
-    center = float(np.median([np.median(steps) for steps in repeats]))
-    if num_repeats < 2:
+    logs = np.log(np.asarray(values) / values[0])
+    center = compute_geometric_mean(values)
+    if len(logs) < 2:
         return Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
-    centers = resample_centers(repeats, np.random.default_rng(seed))
-    spread = float(np.log(centers).std(ddof=1))
+    deviation = max(float(logs.std(ddof=1)), ROUNDING_SECONDS / center)
     return Estimate(
-        center=center,
-        log_standard_error=spread * math.sqrt(num_repeats / (num_repeats - 1)),
-        degrees_of_freedom=num_repeats - 1,
+        center=center, log_standard_error=deviation / math.sqrt(len(logs)), degrees_of_freedom=len(logs) - 1
     )
 
 
-def resample_centers(
-    repeats: Sequence[FloatArray], rng: np.random.Generator, num_resamples: int = NUM_RESAMPLES
-) -> FloatArray:
-    """Return the centre of each two-stage resample, shape (num_resamples,), in seconds."""
-    chosen = rng.integers(len(repeats), size=(num_resamples, len(repeats)))
-    medians = np.empty(chosen.shape)
-    for index, steps in enumerate(repeats):
-        mask = chosen == index
-        medians[mask] = resample_medians(steps, int(mask.sum()), rng)
-    return np.asarray(np.median(medians, axis=1))
+def compute_geometric_mean(values: Sequence[float]) -> float:
+    """Return the geometric mean of `values` (> 0, at least one); of equal values exactly their value."""
+    return values[0] * math.exp(float(np.log(np.asarray(values) / values[0]).mean()))
 
 
-def resample_medians(steps: FloatArray, num_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return medians of bootstrap resamples of `steps`, shape (num_resamples,), drawn without making the resamples.
+def average_by_machine(values: Sequence[float], machines: Sequence[str]) -> dict[str, float]:
+    """Return the geometric mean of the `values` (seconds) of each machine, in the order in which they first occur."""
+    found: dict[str, list[float]] = {}
+    for value, machine in zip(values, machines, strict=True):
+        found.setdefault(machine, []).append(value)
+    return {machine: compute_geometric_mean(own) for machine, own in found.items()}
 
-    The k-th smallest of m draws with replacement is the sorted sample at rank ceil(m * u), where u is the k-th
-    smallest of m uniforms: Beta(k, m - k + 1). Given it, the next one is u + (1 - u) * Beta(1, m - k)
-    (David and Nagaraja, Order Statistics, 3rd ed., 2003, chapter 2). Exact, and O(1) per resample.
+
+def estimate_cell(values: Sequence[float], machines: Sequence[str]) -> Estimate:
+    """Return the centre of a cell's repeats (seconds), of which each ran on the machine beside it.
+
+    On one machine the repeats are independent. On several, the machine is a random effect: the centre is the geometric
+    mean of the machines' geometric means, with as many degrees of freedom as there are machines, less one. That is the
+    exact analysis of a design with as many repeats on every machine, and a sound one of others.
     """
-    ordered = np.sort(steps)
-    num_steps = len(ordered)
-    rank = (num_steps + 1) // 2
-    uniform = rng.beta(rank, num_steps - rank + 1, num_resamples)
-    lower = ordered[_find_ranks(uniform, num_steps)]
-    if num_steps % 2:
-        return lower
-    uniform = uniform + (1 - uniform) * rng.beta(1, num_steps - rank, num_resamples)
-    return np.asarray((lower + ordered[_find_ranks(uniform, num_steps)]) / 2)
+    means = average_by_machine(values, machines)
+    return estimate_center(list(means.values()) if len(means) > 1 else values)
 
 
 def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
@@ -111,15 +110,48 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     if len(parts) < 2:
         return Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
     variance = sum(squared for squared, _ in parts)
-    if variance == 0:
-        return Estimate(center=center, log_standard_error=0.0, degrees_of_freedom=sum(freedom for _, freedom in parts))
-    freedom = variance**2 / sum(squared**2 / freedom for squared, freedom in parts)
+    # As shares of the variance, which cannot overflow or vanish when they are squared.
+    freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in parts)
     return Estimate(center=center, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
+
+
+def estimate_paired_ratio(numerators: Mapping[str, float], denominators: Mapping[str, float]) -> Estimate:
+    """Return the ratio of two cells that ran on the same machines, by machine: what a machine does to both cancels.
+
+    Student's t on the log ratios, one per machine, so a machine may also favour one of the cells.
+    """
+    ratios = [numerators[machine] / denominators[machine] for machine in numerators]
+    estimate = estimate_center(ratios)
+    # A ratio is no time: its rounding error is that of its two times.
+    least = max(
+        math.hypot(ROUNDING_SECONDS / numerators[machine], ROUNDING_SECONDS / denominators[machine])
+        for machine in numerators
+    ) / math.sqrt(len(ratios))
+    return replace(estimate, log_standard_error=max(estimate.log_standard_error or 0.0, least))
 
 
 def scale_estimate(estimate: Estimate, factor: float) -> Estimate:
     """Return `factor` (a known number, > 0) times the estimate; the relative uncertainty stays."""
     return replace(estimate, center=estimate.center * factor)
+
+
+def invert_estimate(estimate: Estimate) -> Estimate:
+    """Return 1 over the estimate; the relative uncertainty stays."""
+    return replace(estimate, center=1 / estimate.center)
+
+
+def adjust_p_values(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values of one family of tests after Holm's adjustment, in their order, 1 at most.
+
+    The chance of any false difference in the family is at most the bound that they are held against, however the tests
+    depend on each other (S. Holm, Scandinavian Journal of Statistics 6, 1979, 65-70).
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
 
 
 def compute_quartiles(repeats: Sequence[FloatArray]) -> tuple[float, float]:
@@ -134,8 +166,3 @@ def compute_percentile(repeats: Sequence[FloatArray], percent: int) -> float | N
     if len(pooled) < MIN_SAMPLES[percent]:
         return None
     return float(np.quantile(pooled, percent / 100))
-
-
-def _find_ranks(uniform: FloatArray, num_steps: int) -> npt.NDArray[np.intp]:
-    # The beta draw can round to 1.0, whose rank would be one past the end.
-    return np.minimum((uniform * num_steps).astype(np.intp), num_steps - 1)

@@ -92,7 +92,7 @@ def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
     """Return whether repeats are missing. Records are read only if their keys alone do not show it."""
     records = Records.of(store, run)
     counts = records.count_by_key()
-    if any(repeat.key not in counts for repeat in order_repeats(run.cells)):
+    if any(repeat.key not in counts for repeat in order_repeats(run.cells, run.order_seed)):
         return True
     return bool(select_missing(run, records.read_snapshot(), retry_failed=retry_failed))
 
@@ -107,7 +107,7 @@ def check_same_plan(run: Run, plan: Run, source: str) -> None:
 
 
 def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) -> list[Repeat]:
-    """Return the planned repeats without a terminal record, interleaved: every cell's first, then every cell's second.
+    """Return the planned repeats without a terminal record in the run's order: every cell's first, then every second.
 
     A damaged record counts as none. `retry_failed`: those without a record that says ok.
     """
@@ -117,7 +117,7 @@ def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) 
 def select_missing(run: Run, snapshot: RecordSnapshot, *, retry_failed: bool) -> list[Repeat]:
     """Return what `list_missing_repeats` does, from a snapshot."""
     present = snapshot.ok if retry_failed else snapshot.ended
-    return [repeat for repeat in order_repeats(run.cells) if repeat.key not in present]
+    return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 
 def count_failed_repeats(store: Store, run: Run) -> int:
@@ -127,7 +127,7 @@ def count_failed_repeats(store: Store, run: Run) -> int:
 
 def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
     """Return what `count_failed_repeats` does, from a snapshot."""
-    return len({repeat.key for repeat in order_repeats(run.cells)} & (snapshot.ended - snapshot.ok))
+    return len({repeat.key for repeat in order_repeats(run.cells, run.order_seed)} & (snapshot.ended - snapshot.ok))
 
 
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:

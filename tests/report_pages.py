@@ -68,6 +68,7 @@ def put_and_render(
     repeats: int = 3,
     strange_keys: Iterable[str] = (),
     forecast: Forecast | None = None,
+    moderated: bool = False,
     **run_fields: Any,
 ) -> Path:
     """Store documents, load and render them; return the path of the report. Planned are the cells of the results."""
@@ -78,7 +79,7 @@ def put_and_render(
     for key in strange_keys:
         store.put(key, b"{")
     path = directory / "out" / "report.html"
-    render_report(load_run(store, run.run_id), forecast=forecast, path=path)
+    render_report(load_run(store, run.run_id), forecast=forecast, path=path, moderated=moderated)
     return path
 
 

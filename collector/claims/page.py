@@ -70,7 +70,7 @@ def describe_verdicts(results: Sequence[ClaimResult]) -> str:
 
 
 def write_claims_page(
-    collections: Sequence[Collection], path: Path, *, include_invalid: bool = False
+    collections: Sequence[Collection], path: Path, *, include_invalid: bool = False, moderated: bool = False
 ) -> tuple[ClaimResult, ...]:
     """Write what `collections`, runs of one machine or of several, say about each claim to `path`, in Markdown.
 
@@ -78,7 +78,7 @@ def write_claims_page(
     """
     table = load_gpu_table()
     forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
-    summary = summarize_collections(collections)
+    summary = summarize_collections(collections, moderated=moderated)
     context = _gather_context(summary, forecast, include_invalid)
     results = _evaluate_all(context)
     replace_text(path, "\n".join(_write_page(collections, context, results)))

@@ -48,8 +48,8 @@ def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGr
     )
     return FigureGroup(
         question="How fast is each cell?",
-        caption="Dot: median step time. Line: its 95 % interval. Circles below: the median of each repeat. Every panel "
-        "starts at zero and has its own scale.",
+        caption="Dot: step time, the geometric mean of the repeats. Line: its 95 % interval. Circles below: the median "
+        "of each repeat. Every panel starts at zero and has its own scale.",
         figures=figures,
         omitted=_join(
             count_omitted(len(workloads), MAX_PANELS, "workloads"),
@@ -126,9 +126,9 @@ def _describe_step_times(rows: pd.DataFrame) -> str:
 
 
 def _describe_step_time(row: Row) -> str:
-    median = format_number(row["median_step_seconds"], MILLISECOND)
+    center = format_number(row["median_step_seconds"], MILLISECOND)
     interval = format_interval(row["interval_low_seconds"], row["interval_high_seconds"], MILLISECOND)
-    return f"{row['variant']}: median {median} ms, 95 % interval {interval} ms"
+    return f"{row['variant']}: {center} ms, 95 % interval {interval} ms"
 
 
 def _describe_durations(row: Row) -> str:

@@ -28,13 +28,18 @@ TEMPLATES = resources.files("collector.report") / "templates"
 
 
 def render_report(
-    collection: Collection, *, forecast: Forecast | None, path: Path, include_invalid: bool = False
+    collection: Collection,
+    *,
+    forecast: Forecast | None,
+    path: Path,
+    include_invalid: bool = False,
+    moderated: bool = False,
 ) -> None:
     """Write the report to `path`, whose directory is made if absent. UserError where it cannot be written.
 
-    `include_invalid`: rows without a valid repeat are compared too.
+    `include_invalid`: rows without a valid repeat are compared too. `moderated`: as in `summarize_cells`.
     """
-    analysis = analyze_run(collection, forecast=forecast, include_invalid=include_invalid)
+    analysis = analyze_run(collection, forecast=forecast, include_invalid=include_invalid, moderated=moderated)
     scripts = {"bundle": load_bundle(), "mount": (TEMPLATES / "report.js").read_text()}
     html = (
         _open_templates()

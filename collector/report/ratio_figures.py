@@ -33,7 +33,7 @@ class Question:
 QUESTIONS: Mapping[str, Question] = {
     FRAMEWORKS.name: Question(
         question="Which framework is faster?",
-        caption="The median step time of the first framework over PyTorch's, with its 95 % interval. Left of 1 the "
+        caption="The step time of the first framework over PyTorch's, with its 95 % interval. Left of 1 the "
         "first is faster.",
         better="first faster",
         worse="first slower",
@@ -41,8 +41,7 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     DEVICES.name: Question(
         question="What does the GPU gain?",
-        caption="The median step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is "
-        "faster.",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is faster.",
         better="GPU faster",
         worse="GPU slower",
     ),
@@ -92,6 +91,6 @@ def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
 def _draw_ratios(pairs: pd.DataFrame, title: str, asked: Question) -> Figure:
     rows = zip(pairs["subject"], pairs["reference"], pairs["rest"], strict=True)
     shown = pairs.assign(name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in rows])
-    lines = zip(shown["name"], shown["ratio"].map(format_significant), strict=True)
+    lines = zip(shown["name"], shown["ratio"].map(format_significant), shown["scope"], strict=True)
     chart = plot_ratios(shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better)
-    return make_figure(chart, "; ".join(f"{name}: {ratio}" for name, ratio in lines), title=title)
+    return make_figure(chart, "; ".join(f"{name}: {ratio} ({scope})" for name, ratio, scope in lines), title=title)

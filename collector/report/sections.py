@@ -16,8 +16,8 @@ from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
 from collector.report.figures import build_figures
 from collector.report.plots.forecast import plot_forecast
+from collector.results.intervals import MODERATED
 from collector.results.summary import list_failures
-from collector.statistics import NUM_RESAMPLES
 from collector.tables.comparisons import make_comparison_table
 from collector.tables.devices import make_devices_table
 from collector.tables.durations import make_durations_table
@@ -109,7 +109,13 @@ def _collect_forecast(analysis: Analysis) -> Content:
 
 
 def _collect_method(analysis: Analysis) -> Content:
-    return {"num_resamples": f"{NUM_RESAMPLES:,}", "tool_version": analysis.collection.run.tool_version}
+    methods = analysis.summary["interval_method"].dropna()
+    num_moderated = int(methods.str.startswith(MODERATED).sum())
+    return {
+        "moderated": num_moderated if analysis.moderated else None,
+        "num_intervals": len(methods),
+        "tool_version": analysis.collection.run.tool_version,
+    }
 
 
 SECTIONS = (

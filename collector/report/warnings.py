@@ -9,6 +9,11 @@ from collector.results.host_peaks import HostDrift
 from collector.tables.environments import describe_environment
 from collector.units import PERCENT, choose_rate_unit, format_number
 
+MODERATED_WARNING = (
+    "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often in cells "
+    "that vary more than the others."
+)
+
 
 def list_warnings(analysis: Analysis) -> list[str]:
     """Return a sentence for each thing to beware of."""
@@ -24,7 +29,9 @@ def list_warnings(analysis: Analysis) -> list[str]:
         (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
     ]
     counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]
-    return [*_list_mixed_cells(collection, measured), *map(_describe_drift, collection.host_drifts), *counted]
+    moderated = [MODERATED_WARNING] if analysis.moderated else []
+    drifts = map(_describe_drift, collection.host_drifts)
+    return [*_list_mixed_cells(collection, measured), *drifts, *counted, *moderated]
 
 
 def _describe_drift(drift: HostDrift) -> str:

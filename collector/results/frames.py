@@ -20,7 +20,7 @@ from bench.schema import (
     Samples,
 )
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
-from collector.results.identity import identify_environment, identify_hardware
+from collector.results.identity import identify_environment, identify_hardware, name_machine
 from collector.results.placements import PLACEMENT_COLUMNS, AttemptKey, describe_placement
 
 Row = dict[str, Any]
@@ -53,7 +53,6 @@ MEMORY_COLUMNS: Columns = dict.fromkeys(Memory.model_fields, "Int64")
 ENVIRONMENT_COLUMNS: Columns = {
     "environment_id": "str",
     "hardware_id": "str",
-    "hostname": "str",
     "cpu_model": "str",
     "num_threads": "Int64",
     "gpu_name": "str",
@@ -72,6 +71,8 @@ PACE_COLUMNS: Columns = {
     "sustained_seconds": "float64",
     "data_wait_share": "float64",
 }
+MACHINE_COLUMNS: Columns = {"hostname": "str", "gpu_uuid": "str", "machine": "str"}
+"""Which machine a repeat ran on: `gpu_uuid` of several GPUs is joined, see `name_machine` for `machine`."""
 RESULT_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -97,6 +98,7 @@ RESULT_COLUMNS: Columns = {
     **CONDITION_COLUMNS,
     **ENVIRONMENT_COLUMNS,
     **PLACEMENT_COLUMNS,
+    **MACHINE_COLUMNS,
     "error_kind": "str",
     "error_message": "str",
     "exit_code": "Int64",
@@ -212,6 +214,8 @@ def _describe_environment(environment: Environment, framework: Framework) -> Row
         "environment_id": identify_environment(environment),
         "hardware_id": identify_hardware(environment),
         "hostname": environment.hostname,
+        "gpu_uuid": ", ".join(sorted(gpu.uuid for gpu in environment.gpus)) or None,
+        "machine": name_machine(environment),
         "cpu_model": environment.cpu_model,
         "num_threads": environment.num_threads,
         "gpu_name": gpu.name if gpu else None,

@@ -42,6 +42,14 @@ def identify_hardware(environment: Environment) -> str:
     return _hash_document(describe_hardware(environment))
 
 
+def name_machine(environment: Environment) -> str:
+    """Return the name of the machine: of a CPU cell its host, of a GPU cell its host and the UUIDs of its GPUs.
+
+    Two cards of one model are not equally fast, so each card is a machine of its own.
+    """
+    return " ".join([environment.hostname, *sorted(gpu.uuid for gpu in environment.gpus)])
+
+
 def describe_hardware(environment: Environment) -> dict[str, Any]:
     """Return what must be equal for two frameworks to be compared on it."""
     return {

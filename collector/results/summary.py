@@ -6,7 +6,6 @@ environment: a cell that ran in two environments has two rows, never one.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -24,8 +23,9 @@ from collector.results.frames import (
     list_rows,
     make_frame,
 )
+from collector.results.intervals import INTERVAL_COLUMNS, describe_center, moderate_rows
 from collector.results.notes import merge_notes
-from collector.statistics import SEED, Estimate, FloatArray, compute_percentile, compute_quartiles, estimate_median
+from collector.statistics import FloatArray, compute_percentile, compute_quartiles
 
 # Of the repeats that count, the largest; of the other numbers, the median.
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
@@ -44,7 +44,7 @@ SUMMARY_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
     **CELL_COLUMNS,
-    **{name: dtype for name, dtype in ENVIRONMENT_COLUMNS.items() if name != "hostname"},
+    **ENVIRONMENT_COLUMNS,
     "num_environments": "int64",
     "num_planned": "int64",
     "num_ok": "int64",
@@ -56,12 +56,7 @@ SUMMARY_COLUMNS: Columns = {
     "gpu_sm_clock_spread": "float64",
     "num_steady": "int64",
     "num_steps_taken": "int64",
-    "median_step_seconds": "float64",
-    "interval_low_seconds": "float64",
-    "interval_high_seconds": "float64",
-    "log_standard_error": "float64",
-    "degrees_of_freedom": "float64",
-    "interval_reason": "str",
+    **INTERVAL_COLUMNS,
     "q1_step_seconds": "float64",
     "q3_step_seconds": "float64",
     "p95_step_seconds": "float64",
@@ -73,6 +68,8 @@ SUMMARY_COLUMNS: Columns = {
     **CONDITION_COLUMNS,
     "note": "str",
 }
+# Of a cell without an ok repeat, these are zero.
+COUNTS = ("num_ok", "num_valid", "num_counted", "num_steady", "num_steps_taken", "num_machines")
 INVALID_COLUMNS: Columns = {
     "cell_id": "str",
     **CELL_COLUMNS,
@@ -95,13 +92,15 @@ FAILURE_COLUMNS: Columns = {
 }
 
 
-def summarize_cells(collection: Collection) -> pd.DataFrame:
+def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.DataFrame:
     """Return one row per cell and environment with the columns SUMMARY_COLUMNS, in the order of the plan.
 
     The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
-    there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. Times, throughput,
-    durations and conditions are medians over them, quartiles and percentiles are those of all their timed steps pooled,
-    memory and temperature are the largest. A cell without any ok repeat has one row without figures.
+    there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. The step time is the
+    geometric mean over them of each one's `center_step_seconds`; throughput, durations and conditions are medians over
+    them, quartiles and percentiles those of all their timed steps pooled, memory and temperature the largest. A cell
+    without any ok repeat has one row without figures. `moderated`: intervals draw on the spread of the run's other
+    cells too (`collector.moderation`).
     """
     timed = _group_timed_steps(collection.samples)
     rows = []
@@ -110,19 +109,19 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
         counts = {"num_planned": len(repeats), "num_environments": ok["environment_id"].nunique()}
         cell = list_rows(repeats[["run_id", "cell_id", *CELL_COLUMNS]].head(1))[0] | counts
         if ok.empty:
-            zeros = dict.fromkeys(("num_ok", "num_valid", "num_counted", "num_steady", "num_steps_taken"), 0)
-            rows.append(cell | zeros | {"note": ""})
+            rows.append(cell | dict.fromkeys(COUNTS, 0) | {"note": ""})
         for _, group in ok.groupby("environment_id", sort=False):
             counted = _choose_counted(group)
             steps = [timed[str(cell_id), int(repeat)] for repeat in counted["repeat"]]
             row = cell | _count_verdicts(group) | _summarize_repeats(counted, steps)
             rows.append(row | {"note": _note(row)})
-    return make_frame(rows, SUMMARY_COLUMNS)
+    return make_frame(moderate_rows(rows) if moderated else rows, SUMMARY_COLUMNS)
 
 
-def summarize_collections(collections: Sequence[Collection]) -> pd.DataFrame:
-    """Return the rows of `summarize_cells` of several runs, one run after the other."""
-    return pd.concat([summarize_cells(collection) for collection in collections], ignore_index=True)
+def summarize_collections(collections: Sequence[Collection], *, moderated: bool = False) -> pd.DataFrame:
+    """Return the rows of `summarize_cells` of several runs, one run after the other; each is moderated by itself."""
+    frames = [summarize_cells(collection, moderated=moderated) for collection in collections]
+    return pd.concat(frames, ignore_index=True)
 
 
 def list_invalid(collection: Collection) -> pd.DataFrame:
@@ -141,16 +140,6 @@ def list_failures(collection: Collection) -> pd.DataFrame:
 def list_skipped(collection: Collection) -> pd.DataFrame:
     """Return one row per skipped document: key, reason."""
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
-
-
-def read_estimate(row: Row, suffix: str = "") -> Estimate:
-    """Return the median step time of a row of `summarize_cells`, whose columns may carry `suffix`."""
-    error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
-    return Estimate(
-        center=float(row[f"median_step_seconds{suffix}"]),
-        log_standard_error=None if pd.isna(error) else float(error),
-        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
-    )
 
 
 def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArray]:
@@ -180,14 +169,14 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
     first = group.iloc[0]
     quartiles = compute_quartiles(steps)
     return {
-        **first[[name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name != "hostname"]],
+        **first[[*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS]],
         "num_counted": len(group),
         "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
         "notes": merge_notes(note for text in group["notes"].dropna() for note in text.split("; ")),
         "gpu_sm_clock_spread": _measure_clock_spread(group),
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
-        **_estimate_center(steps, group["center_step_seconds"].to_list(), cell_id=first["cell_id"]),
+        **describe_center(group),
         "q1_step_seconds": quartiles[0],
         "q3_step_seconds": quartiles[1],
         "p95_step_seconds": compute_percentile(steps, 95),
@@ -202,22 +191,6 @@ def _measure_clock_spread(group: pd.DataFrame) -> float | None:
     """Return by how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it."""
     clocks = group["gpu_sm_clock_mhz"].dropna()
     return None if clocks.empty else float(1 - clocks.min() / clocks.max())
-
-
-def _estimate_center(steps: list[FloatArray], centers: list[float], *, cell_id: str) -> Row:
-    # Seeded by the cell: its interval does not depend on which other cells are in the run.
-    estimate = estimate_median(steps, seed=(SEED, int(cell_id[-8:], 16)))
-    # A repeat whose steps jump between two levels is stood for by their mean; the relative uncertainty stays.
-    estimate = replace(estimate, center=float(np.median(centers)))
-    low, high = estimate.interval or (None, None)
-    return {
-        "median_step_seconds": estimate.center,
-        "interval_low_seconds": low,
-        "interval_high_seconds": high,
-        "log_standard_error": estimate.log_standard_error,
-        "degrees_of_freedom": estimate.degrees_of_freedom,
-        "interval_reason": None if estimate.interval else "one repeat says nothing about the spread between repeats",
-    }
 
 
 def _note(row: Row) -> str:
@@ -237,6 +210,8 @@ def _note(row: Row) -> str:
         notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
+    if row["num_machines"] > 1:
+        notes.append(f"ran on {row['num_machines']} machines")
     if num_counted == 1:
         notes.append("one repeat: no interval")
     return "; ".join(notes)

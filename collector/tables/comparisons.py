@@ -16,6 +16,7 @@ from collector.comparisons import (
     Comparison,
 )
 from collector.labels import label_hardware, label_shared
+from collector.ratio_verdicts import count_differences
 from collector.tables.columns import interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, Unit
@@ -32,9 +33,9 @@ class Heading:
 
 HEADINGS: Mapping[str, Heading] = {
     FRAMEWORKS.name: Heading(
-        caption="Frameworks: median step times and their ratio, below 1 where the first is faster", ratio="time ratio"
+        caption="Frameworks: step times and their ratio, below 1 where the first is faster", ratio="time ratio"
     ),
-    DEVICES.name: Heading(caption="GPU over CPU: median step times and the speedup, CPU / GPU", ratio="speedup"),
+    DEVICES.name: Heading(caption="GPU over CPU: step times and the speedup, CPU / GPU", ratio="speedup"),
     MODES.name: Heading(caption="What the mode is worth: the speedup of the first over the second", ratio="speedup"),
     PRECISIONS.name: Heading(
         caption="What the precision is worth: the speedup of the first over the second", ratio="speedup"
@@ -66,11 +67,14 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         number_column("second", "median_step_seconds_reference", MILLISECOND),
         number_column(heading.ratio, "ratio", heading.unit),
         interval_column("95 % interval", "ratio_low", "ratio_high", heading.unit),
+        text_column("from", "scope"),
         text_column("verdict", "verdict"),
+        text_column("after Holm's adjustment", "adjusted_verdict", is_optional=True),
         *_hardware_columns(comparison),
         text_column("note", "note", is_optional=True),
     ]
-    return make_table(heading.caption, columns, rows.assign(workload=label_shared(rows)))
+    remark = count_differences(rows)
+    return make_table(heading.caption, columns, rows.assign(workload=label_shared(rows)), remark=remark)
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:

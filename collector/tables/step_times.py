@@ -62,7 +62,7 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
 
 
 def time_columns(title: str) -> list[Column]:
-    """Return the columns of the median step time, called `title`, its interval and the quartiles of the steps."""
+    """Return the columns of the step time, called `title`, its interval and the quartiles of the steps."""
     return [
         number_column(title, "median_step_seconds", MILLISECOND),
         interval_column("95 % interval", "interval_low_seconds", "interval_high_seconds", MILLISECOND),

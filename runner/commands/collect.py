@@ -4,6 +4,7 @@ from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     IncludeInvalidOption,
+    ModeratedOption,
     OutputOption,
     StoredRunArgument,
     StoreOption,
@@ -17,11 +18,14 @@ def collect(
     store: StoreOption = DEFAULT_STORE,
     output: OutputOption = None,
     include_invalid: IncludeInvalidOption = False,
+    moderated: ModeratedOption = False,
 ) -> None:
     """Merge a run's results into Parquet and CSV tables."""
     from collector.export import write_collection
 
     collection = load_collection(open_existing_store(store), run_id)
-    for path in write_collection(collection, choose_output(output, collection.run), include_invalid=include_invalid):
+    for path in write_collection(
+        collection, choose_output(output, collection.run), include_invalid=include_invalid, moderated=moderated
+    ):
         CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)

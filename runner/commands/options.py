@@ -75,6 +75,10 @@ CancellationStoreOption = Annotated[
 IncludeInvalidOption = Annotated[
     bool, typer.Option("--include-invalid", help="Also compare cells that have no valid repeat.")
 ]
+ModeratedOption = Annotated[
+    bool,
+    typer.Option("--moderated", help="Intervals that use the spread of the run's other cells too; see docs/report.md."),
+]
 YearOption = Annotated[
     int | None, typer.Option("--year", metavar="YEAR", help="Forecast up to this year; default: four years from now.")
 ]

@@ -5,6 +5,7 @@ from runner.commands.options import (
     DEFAULT_STORE,
     GpuTableOption,
     IncludeInvalidOption,
+    ModeratedOption,
     OutputOption,
     StoredRunArgument,
     StoreOption,
@@ -21,10 +22,13 @@ def report(
     year: YearOption = None,
     table: GpuTableOption = None,
     include_invalid: IncludeInvalidOption = False,
+    moderated: ModeratedOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline."""
     collection = load_collection(open_existing_store(store), run_id)
     directory = choose_output(output, collection.run)
-    path = write_report(collection, directory, fit_forecast(year, table), include_invalid=include_invalid)
+    path = write_report(
+        collection, directory, fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated
+    )
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)

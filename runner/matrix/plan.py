@@ -1,6 +1,7 @@
 """Plan a run of a matrix: which cells are measured, which are left out and why, and the order of the repeats."""
 
 import getpass
+import hashlib
 import os
 import secrets
 import socket
@@ -18,6 +19,8 @@ from runner.records import RepeatKey
 
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 """The format of the time in the id of a run."""
+SEED_BITS = 32
+"""Length of the seed of a run's order: short enough to be copied by hand, long enough that no two runs share it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +67,37 @@ def plan_run(
         left_out=tuple(
             LeftOutCell(cell=planned.cell, reason=reason) for planned, reason in explained if reason is not None
         ),
+        order_seed=secrets.randbits(SEED_BITS),
     )
 
 
-def order_repeats(cells: Iterable[PlannedCell]) -> list[Repeat]:
-    """Return all repeats in the order A1 B1 A2 B2: a drift of the machine meets every cell alike."""
+def order_repeats(cells: Iterable[PlannedCell], seed: int | None) -> list[Repeat]:
+    """Return all repeats in rounds, every cell's first, then every cell's second: a drift meets every cell alike.
+
+    Within a round the order is drawn from `seed`, anew for each round: in one fixed order, a cell would always follow
+    the same one, whose heat and caches it would always meet. None: the order of `cells`, as in runs planned before.
+    """
     cells = tuple(cells)
     most = max(planned.repeats for planned in cells)
-    return [
-        Repeat(planned=planned, number=number)
+    rounds = (
+        [Repeat(planned=planned, number=number) for planned in cells if number <= planned.repeats]
         for number in range(1, most + 1)
-        for planned in cells
-        if number <= planned.repeats
+    )
+    return [
+        repeat
+        for repeats in rounds
+        for repeat in (repeats if seed is None else sorted(repeats, key=lambda repeat: _draw_place(repeat, seed)))
     ]
+
+
+def _draw_place(repeat: Repeat, seed: int) -> bytes:
+    """Return where a repeat stands in its round, as bytes to sort by.
+
+    A hash, and no random generator: the order is the same in every version of Python, and that of some of the cells is
+    that of all of them with gaps.
+    """
+    cell_id, number = repeat.key
+    return hashlib.sha256(f"{seed} {number} {cell_id}".encode()).digest()
 
 
 def shorten_name(matrix_name: str) -> str:

@@ -21,13 +21,18 @@ def choose_output(output: Path | None, run: Run) -> Path:
 
 
 def write_report(
-    collection: "Collection", directory: Path, forecast: "Forecast", *, include_invalid: bool = False
+    collection: "Collection",
+    directory: Path,
+    forecast: "Forecast",
+    *,
+    include_invalid: bool = False,
+    moderated: bool = False,
 ) -> Path:
     """Write `report.html` into the directory and return its path."""
     from collector.report.html import render_report
 
     path = directory / "report.html"
-    render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid)
+    render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid, moderated=moderated)
     return path
 
 

@@ -8,6 +8,7 @@ from runs import Setup, make_cells
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.connection import Connection
+from runner.matrix.plan import order_repeats
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -26,6 +27,20 @@ def test_every_repeat_is_measured_once_and_has_its_record(
     assert set(kubelet.measured.values()) == {1}
     assert set(setup.count_records().values()) == {1}
     assert observed.warnings == []
+
+
+def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(4), repeats=2, max_in_flight=1)
+    setup.run = setup.run.model_copy(update={"order_seed": 5})
+
+    observed = setup.measure()
+
+    drawn = [repeat.key for repeat in order_repeats(setup.run.cells, 5)]
+    assert [(result.cell_id, result.repeat) for result in observed.results] == drawn
+    assert drawn != [repeat.key for repeat in order_repeats(setup.run.cells, None)]
 
 
 @pytest.mark.parametrize(

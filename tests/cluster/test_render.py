@@ -79,7 +79,7 @@ def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call
         profile=load_profile("mine.yaml"), store_url=STORE, git_revision=find_revision(workspace), queue="team"
     )
     expected = {}
-    for repeat in order_repeats(load_matrix("matrix.yaml").cells):
+    for repeat in order_repeats(load_matrix("matrix.yaml").cells, None):
         key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
         expected[f"{key.job_name}.yaml"] = json.loads(renderer.render(repeat.planned, key))
     assert {path.name: yaml.safe_load(path.read_text()) for path in (workspace / "out").glob("*.yaml")} == expected

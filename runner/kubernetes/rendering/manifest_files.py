@@ -43,7 +43,7 @@ def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) 
     """Return the Jobs by file."""
     renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
     files = {}
-    for repeat in order_repeats(run.cells):
+    for repeat in order_repeats(run.cells, run.order_seed):
         key = JobKey(run_id=run.run_id, cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
         files[f"{key.job_name}.yaml"] = dump_yaml([json.loads(renderer.render(repeat.planned, key))])
     return files

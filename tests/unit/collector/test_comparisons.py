@@ -15,11 +15,9 @@ from collector.comparisons import (
     Comparison,
     compare_cells,
     count_left_out,
-    describe_ratio,
 )
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells, summarize_collections
-from collector.statistics import Estimate
 from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity
 from measured_runs import Collect, collect_results, make_repeats
 
@@ -105,21 +103,6 @@ def test_the_speedup_is_cpu_time_over_gpu_time_and_names_both(collect: Collect) 
 def test_devices_are_compared_within_one_framework_and_mode(collect: Collect) -> None:
     results = [*make_repeats(make_cell(), 0.4), *make_repeats(make_cell(device="gpu", framework="tensorflow"), 0.01)]
     assert len(compare_cells(summarize_cells(collect(*results)), DEVICES)) == 0
-
-
-@pytest.mark.parametrize(
-    ("center", "error", "verdict"),
-    [
-        # Student's t at 4 degrees of freedom and 97.5 %: 2.776445; exp(2.776445 * 0.02) = 1.0571
-        (1.12, 0.02, "TensorFlow is 1.12x slower (1.06 to 1.18)"),
-        (1 / 1.12, 0.02, "TensorFlow is 1.12x faster (1.06 to 1.18)"),
-        (1.05, 0.02, "no difference shown"),
-        (0.95, 0.02, "no difference shown"),
-    ],
-)
-def test_a_verdict_is_given_only_where_the_interval_excludes_1(center: float, error: float, verdict: str) -> None:
-    ratio = Estimate(center=center, log_standard_error=error, degrees_of_freedom=4)
-    assert describe_ratio(ratio, subject="TensorFlow") == verdict
 
 
 def test_without_an_interval_there_is_no_verdict(collect: Collect) -> None:

@@ -53,6 +53,22 @@ def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_wel
     assert count_failed_repeats(store, run) == 1
 
 
+def test_a_resumed_run_goes_on_in_the_order_that_was_drawn_for_it(store: Store) -> None:
+    cells = tuple(make_cell(batch_size=size) for size in range(1, 7))
+    run = make_own_run(cells=cells, repeats=2, order_seed=5)
+    put_documents(store, run, [])
+    planned = [repeat.key for repeat in list_missing_repeats(store, run)]
+    done = planned[:3]
+    put_documents(store, run, [make_ok(run, cell) for cell in cells if (cell.cell_id, 1) in done])
+
+    found = read_run(store, run.run_id)
+
+    assert found is not None
+    assert found.order_seed == 5
+    assert [repeat.key for repeat in list_missing_repeats(store, found)] == planned[3:]
+    assert planned[:6] != [(cell.cell_id, 1) for cell in cells]
+
+
 def test_keys_that_are_no_results_and_results_of_other_cells_do_not_count(store: Store) -> None:
     run = make_own_run()
     put_documents(store, run, [make_ok(run, make_cell(batch_size=1)), make_ok(run, CELL_A, repeat=2)])

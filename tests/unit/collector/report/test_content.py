@@ -92,6 +92,25 @@ def test_a_cell_in_two_environments_is_named_with_what_differs(render: Render) -
     )
 
 
+def test_a_ratio_stands_beside_the_number_of_machines_it_rests_on(full_report: Path) -> None:
+    words = read_words(full_report)
+    assert "one card and its host" in words
+    assert "after Holm&#39;s adjustment" in words
+    assert "(one card)" in words  # in the text of a figure
+
+
+def test_moderated_intervals_are_said_to_be_so(render: Render) -> None:
+    results = [
+        make_result(make_cell(batch_size=size), repeat=repeat, step_seconds=[0.1 + size * repeat / 1000] * 3)
+        for size in (1, 2, 3)
+        for repeat in (1, 2, 3)
+    ]
+    assert "Moderated:" not in read_words(render(*results))
+    words = read_words(render(*results, moderated=True))
+    assert "Intervals are moderated: they use the spread of the run" in words
+    assert "Moderated: 3 of the 3 intervals use the spread of the run's other cells too (Smyth 2004)." in words
+
+
 def test_the_forecast_says_where_a_candidate_gives_none(render: Render) -> None:
     table = load_gpu_table(None)
     falling = table.assign(memory_gb=[max(1.0, 300.0 - 15 * (year - 2008)) for year in table["year"]])

@@ -1,5 +1,7 @@
 """Summaries of cells, and the lists of repeats that are invalid or failed."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,13 +31,18 @@ def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
         make_failed_result(cell, repeat=3),
     )
     (row,) = summarize_cells(collection).to_dict("records")
-    assert row["median_step_seconds"] == 3.5  # of the medians 2 and 5
+    assert row["median_step_seconds"] == pytest.approx(math.sqrt(10))  # of the medians 2 and 5
     assert (row["q1_step_seconds"], row["q3_step_seconds"]) == (2.25, 4.75)  # of 1 2 3 4 5 9
     assert row["throughput_samples_per_s"] == pytest.approx((10 * 3 / 6 + 10 * 3 / 18) / 2)
     assert row["peak_rss_bytes"] == 7
     assert row["steady_seconds"] == 12.0  # of the windows 6 and 18
     assert tuple(row[name] for name in ("num_planned", "num_ok", "num_steady", "num_steps_taken")) == (3, 2, 2, 6)
-    assert row["interval_low_seconds"] < 3.5 < row["interval_high_seconds"]
+    # The logs' standard deviation is log(5 / 2) / sqrt(2); Student's t at 1 degree of freedom and 97.5 % is 12.70620.
+    half_width = 12.70620 * math.log(2.5) / 2
+    interval = (row["interval_low_seconds"], row["interval_high_seconds"])
+    assert interval == pytest.approx(
+        (math.sqrt(10) * math.exp(-half_width), math.sqrt(10) * math.exp(half_width)), 1e-5
+    )
 
 
 def test_phases_are_medians_of_the_repeats(collect: Collect) -> None:
@@ -116,7 +123,7 @@ def test_repeats_whose_conditions_were_at_fault_are_left_out(collect: Collect, v
     results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
     results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity(verdict, "noisy"))[2]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert row["median_step_seconds"] == 2.0
+    assert row["median_step_seconds"] == pytest.approx(math.sqrt(3))
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 2, f"1 {verdict}")
     assert row["note"] == "figures from 2 of 3 ok, those with sound conditions"
 
@@ -126,7 +133,7 @@ def test_no_repeat_is_left_out_for_its_outcome(collect: Collect, verdict: Verdic
     results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
     results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity(verdict))[2]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert row["median_step_seconds"] == 3.0
+    assert row["median_step_seconds"] == pytest.approx(3.0)
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 3, f"1 {verdict}")
     assert row["note"] == ""
 
@@ -185,7 +192,8 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
         for number, seconds, verdict in zip((1, 2, 3), (1.0, 3.0, 9.0), verdicts, strict=True)
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert (row["median_step_seconds"], row["num_valid"], row["faults"]) == (3.0, 0, "1 throttled, 2 too-short")
+    assert row["median_step_seconds"] == pytest.approx(3.0)
+    assert (row["num_valid"], row["faults"]) == (0, "1 throttled, 2 too-short")
     assert row["note"] == "no valid repeat: figures from all 3 ok"
 
 

@@ -29,6 +29,18 @@ def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path: Path) 
     assert frameworks["hardware"] == "Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads"
     assert [frameworks[name] for name in ("time ratio", "second, ms", "first, ms")] == ["1.25", "400", "500"]
     assert (devices["speedup"], devices["GPU"]) == ("40.0", "Tesla T4")
+    assert (frameworks["from"], devices["from"]) == ("one machine", "one card and its host")
+    assert frameworks["after Holm's adjustment"] == "TensorFlow is slower"
+
+
+def test_a_comparison_says_how_many_ratios_it_has_and_how_many_differences_remain(tmp_path: Path) -> None:
+    results = [
+        *make_repeats(make_cell(), 0.4, 0.4),
+        *make_repeats(make_cell(framework="tensorflow"), 0.5, 0.5),
+    ]
+    table = make_comparison_table(FRAMEWORKS, analyze_run(collect_results(tmp_path, *results, repeats=2)))
+    assert table is not None
+    assert table.remark == "1 ratio is compared; after Holm's adjustment 1 of 1 difference remains."
 
 
 def test_pairs_that_are_left_out_have_no_row(tmp_path: Path) -> None:

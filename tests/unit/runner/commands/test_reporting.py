@@ -19,7 +19,9 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Work
     assert code == 0
     assert all((workspace.folder / line).is_file() for line in out.splitlines())
     assert "tables/results.csv" in out
-    assert call_main("report", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
+    assert call_main("collect", "mine", "--moderated", "--output", "moderated")[0] == 0
+    assert (workspace.folder / "moderated" / "cells.csv").is_file()
+    assert call_main("report", "--moderated", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
     assert (workspace.folder / "other" / "report.html").stat().st_size > 100_000
     code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--no-report")
     assert (code, len(read_log(workspace.log))) == (0, 4)
@@ -30,7 +32,7 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
 
-    code, out, err = call_main("claims", "mine", "yours", "--output", "pages/claims.md")
+    code, out, err = call_main("claims", "mine", "yours", "--moderated", "--output", "pages/claims.md")
     assert (code, err) == (0, "")
     first, second = out.splitlines()
     assert first == "pages/claims.md"

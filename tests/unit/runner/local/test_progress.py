@@ -57,7 +57,8 @@ def terminal() -> Iterator[tuple[Console, Callable[[], str]]]:
 
 def make_repeats(repeats: int) -> list[Repeat]:
     """Return the repeats A1 B1 A2 B2 ... of two cells."""
-    return order_repeats(PlannedCell(cell=cell, repeats=repeats, timeout_seconds=60.0) for cell in (CELL_A, CELL_B))
+    planned = (PlannedCell(cell=cell, repeats=repeats, timeout_seconds=60.0) for cell in (CELL_A, CELL_B))
+    return order_repeats(planned, None)
 
 
 def measure(progress: Progress, repeat: Repeat, seconds: float, wait: Wait) -> None:

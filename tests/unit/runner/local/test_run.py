@@ -19,6 +19,7 @@ from bench.store import Store, results_prefix, run_key
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun
+from runner.matrix.plan import order_repeats
 from runner.runs import list_missing_repeats
 
 MATRIX = """
@@ -65,8 +66,8 @@ class Setup:
         return run, printed.getvalue()
 
     def begin(self) -> Run:
-        """Return a run of the matrix of which nothing is measured yet."""
-        run = self.make().choose_run()
+        """Return a run of the matrix of which nothing is measured yet, planned without a drawn order: PyTorch first."""
+        run = self.make().choose_run().model_copy(update={"order_seed": None})
         self.store.put(run_key(run.run_id), run.to_json())
         return run
 
@@ -78,8 +79,9 @@ def count_results(store: Store, run: Run) -> int:
 def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
     run, printed = setup.measure()
 
-    pytorch, tensorflow = (planned.cell.cell_id for planned in run.cells)
-    assert read_log(setup.log) == [(pytorch, 1), (tensorflow, 1), (pytorch, 2), (tensorflow, 2)]
+    assert read_log(setup.log) == [repeat.key for repeat in order_repeats(run.cells, run.order_seed)]
+    assert [number for _, number in read_log(setup.log)] == [1, 1, 2, 2]
+    assert len(set(read_log(setup.log))) == 4
     assert Run.model_validate_json(setup.store.get(run_key(run.run_id))) == run
     assert count_results(setup.store, run) == 4
     assert printed.splitlines()[:3] == [

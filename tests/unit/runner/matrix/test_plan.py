@@ -1,7 +1,9 @@
 """What a run of a matrix measures, in which order, and what is left out of it."""
 
+import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -29,9 +31,59 @@ def test_repeats_are_interleaved_also_where_cells_have_different_numbers() -> No
         for size, repeats in ((1, 3), (2, 1), (4, 2))
     ]
 
-    order = [(repeat.planned.cell.batch_size, repeat.number) for repeat in order_repeats(planned)]
+    order = [(repeat.planned.cell.batch_size, repeat.number) for repeat in order_repeats(planned, None)]
 
     assert order == [(1, 1), (2, 1), (4, 1), (1, 2), (4, 2), (1, 3)]
+
+
+def plan_cells(number: int) -> list[PlannedCell]:
+    return [
+        PlannedCell(cell=make_cell(batch_size=size), repeats=3, timeout_seconds=1.0) for size in range(1, number + 1)
+    ]
+
+
+def name_rounds(planned: Sequence[PlannedCell], seed: int) -> list[list[int]]:
+    """Return the batch sizes of each round, in their order."""
+    rounds: dict[int, list[int]] = {}
+    for repeat in order_repeats(planned, seed):
+        rounds.setdefault(repeat.number, []).append(repeat.planned.cell.batch_size)
+    return list(rounds.values())
+
+
+def test_in_every_round_each_cell_has_its_turn_in_an_order_of_its_own() -> None:
+    planned = plan_cells(8)
+
+    assert [repeat.number for repeat in order_repeats(planned, 1)] == [1] * 8 + [2] * 8 + [3] * 8
+    rounds = name_rounds(planned, 1)
+    assert [sorted(sizes) for sizes in rounds] == [list(range(1, 9))] * 3
+    assert len({tuple(sizes) for sizes in (*rounds, *name_rounds(planned, 2), range(1, 9))}) == 7
+
+
+def test_every_cell_is_the_first_of_a_round_about_as_often_as_every_other() -> None:
+    planned = plan_cells(4)
+    firsts = [sizes[0] for seed in range(300) for sizes in name_rounds(planned, seed)]
+
+    # 900 rounds: 225 of each are expected, with a standard deviation of 13; within four of them.
+    assert all(abs(firsts.count(size) - 225) < 52 for size in range(1, 5))
+
+
+def test_the_order_does_not_depend_on_python_nor_on_the_other_cells() -> None:
+    planned = plan_cells(8)
+
+    # What anybody can compute from run.json: SHA-256 of "SEED ROUND CELL_ID", the smallest first.
+    digests = {
+        plan.cell.batch_size: hashlib.sha256(f"7 1 {plan.cell.cell_id}".encode()).hexdigest() for plan in planned
+    }
+    assert name_rounds(planned, 7)[0] == sorted(digests, key=digests.__getitem__)
+    of_all = [size for size in name_rounds(planned, 7)[1] if size % 2]
+    assert name_rounds([plan for plan in planned if plan.cell.batch_size % 2], 7)[1] == of_all
+
+
+def test_a_run_is_planned_with_a_seed_of_its_own() -> None:
+    seeds = {plan_local_run(make_matrix(CELL_A, CELL_B), gpu=None, run_id=None).order_seed for _ in range(3)}
+
+    assert None not in seeds
+    assert len(seeds) == 3
 
 
 def test_cells_for_a_gpu_are_left_out_with_the_reason_where_there_is_none() -> None:

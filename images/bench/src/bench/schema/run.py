@@ -12,6 +12,7 @@ from bench.schema.document import (
     CellId,
     Count,
     Document,
+    Integer,
     Name,
     Number,
     PositiveSeconds,
@@ -84,6 +85,8 @@ class Run(Document):
     git_revision: str | None
     cells: tuple[PlannedCell, ...]
     left_out: tuple[LeftOutCell, ...]
+    order_seed: Integer | None = None
+    """What the order of the cells in each round of repeats was drawn from; null: their order in the matrix, always."""
     ending: Ending | None = None
     """Only in `latest/run.json`: a run's own document is written before anything is measured."""
 

@@ -1,0 +1,85 @@
+"""Say on which machines the two sides of a pair ran, and compute their ratio accordingly.
+
+Machines of one kind are not equally fast. A ratio from one machine is a ratio of that machine; one between two machines
+holds the difference of the machines too. Only where several machines ran both sides does the interval hold it.
+"""
+
+from typing import Literal
+
+from collector.results.frames import Row
+from collector.results.intervals import read_estimate, read_machine_means
+from collector.statistics import Estimate, estimate_paired_ratio, estimate_ratio
+
+# A note names so many machines of a side, and counts the others.
+MAX_NAMED = 3
+SIDES = ("subject", "reference")
+ACROSS = "across machines"
+DIFFERENT_BY_NATURE = ("device", "num_gpus")
+"""Fields whose values cannot have the same machine: a GPU and a CPU, one GPU and several."""
+
+
+def estimate_pair(pair: Row) -> Estimate:
+    """Return the subject's step time over the reference's.
+
+    Where both ran on the same machines, and on several, the ratio is taken on each machine; else the sides are
+    independent.
+    """
+    if _count(pair, "subject") > 1 and _is_same(pair, "machines"):
+        return estimate_paired_ratio(*(read_machine_means(pair, f"_{side}") for side in SIDES))
+    return estimate_ratio(*(read_estimate(pair, f"_{side}") for side in SIDES))
+
+
+def describe_scope(pair: Row, field: str) -> str:
+    """Return in words on how many machines the ratio rests: `one card`, `across machines, 2 cards a side`.
+
+    `field`: the one in which the sides differ. If it is DIFFERENT_BY_NATURE, sides of one host are not across machines.
+    """
+    nouns = [_name_unit(pair, side) for side in SIDES]
+    counts = [_count(pair, side) for side in SIDES]
+    if _is_same(pair, "machines"):
+        return count_machines(counts[0], nouns[0])
+    sides = " and ".join(map(count_machines, counts, nouns))
+    if field in DIFFERENT_BY_NATURE and _is_same(pair, "hostnames"):
+        return sides if counts != [1, 1] else "one card and its host" if field == "device" else "one machine"
+    if counts[0] == counts[1] and nouns[0] == nouns[1]:
+        sides = f"{count_machines(counts[0], nouns[0])} a side"
+    return f"{ACROSS}, {sides}"
+
+
+def list_machine_notes(pair: Row, names: dict[str, str], field: str) -> list[str]:
+    """Return what a reader must know of the machines of a pair: that they differ, and what the interval rests on."""
+    notes = []
+    if describe_scope(pair, field).startswith(ACROSS):
+        named = "; ".join(f"{names[side]} on {_shorten(pair[f'machines_{side}'])}" for side in SIDES)
+        notes.append(f"{ACROSS}: {named}")
+    if max(_count(pair, side) for side in SIDES) > 1:
+        how = "its ratio on each" if _is_same(pair, "machines") else "the mean of each"
+        notes.append(f"the machine is a random effect: the interval is from {how}")
+    return notes
+
+
+def count_machines(count: int, noun: str) -> str:
+    """Return `one card`, `3 cards`."""
+    return f"one {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _name_unit(pair: Row, side: str) -> Literal["card", "machine", "host"]:
+    """Return what is counted as a machine of a side: a card, the host of a CPU cell, or a host with several cards."""
+    device, num_gpus = (pair.get(f"{name}_{side}", pair.get(name)) for name in ("device", "num_gpus"))
+    if device == "gpu" and num_gpus == 1:
+        return "card"
+    return "host" if "device_subject" in pair else "machine"
+
+
+def _count(pair: Row, side: str) -> int:
+    return int(pair[f"num_machines_{side}"])
+
+
+def _is_same(pair: Row, name: str) -> bool:
+    return bool(pair[f"{name}_subject"] == pair[f"{name}_reference"])
+
+
+def _shorten(machines: str) -> str:
+    named = machines.split("; ")
+    others = len(named) - MAX_NAMED
+    return machines if others <= 0 else f"{', '.join(named[:MAX_NAMED])} and {others} more"

@@ -1,0 +1,95 @@
+"""Put a cell's centre and its interval into the columns of a summary, and read them back."""
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from collector.moderation import moderate_estimates
+from collector.statistics import Estimate, average_by_machine, estimate_cell
+
+Row = dict[str, Any]
+
+INTERVAL_COLUMNS = {
+    "median_step_seconds": "float64",
+    "interval_low_seconds": "float64",
+    "interval_high_seconds": "float64",
+    "log_standard_error": "float64",
+    "degrees_of_freedom": "float64",
+    "interval_method": "str",
+    "interval_reason": "str",
+    "num_machines": "int64",
+    "machines": "str",
+    "hostnames": "str",
+    "machine_step_seconds": "str",
+}
+"""`median_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
+there are several.
+`interval_method`: what the interval was computed from; `interval_reason`: why there is none.
+`machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
+MODERATED = "moderated "
+"""How the `interval_method` of a moderated interval begins."""
+NO_INTERVAL = "one repeat says nothing about the spread between repeats"
+
+
+def describe_center(repeats: pd.DataFrame) -> Row:
+    """Return INTERVAL_COLUMNS of the repeats (rows of the results) that a cell's figures come from."""
+    values, machines = repeats["center_step_seconds"].to_list(), repeats["machine"].to_list()
+    means = average_by_machine(values, machines)
+    unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
+    row = _describe_estimate(estimate_cell(values, machines), f"Student's t, {unit}")
+    return row | {
+        "num_machines": len(means),
+        "machines": "; ".join(sorted(means)),
+        "hostnames": "; ".join(sorted(repeats["hostname"].unique())),
+        "machine_step_seconds": json.dumps(means),
+    }
+
+
+def moderate_rows(rows: list[Row]) -> list[Row]:
+    """Return the rows with moderated intervals, as `moderate_estimates` computes them.
+
+    Spreads between repeats and spreads between machines are different things: each kind is moderated by itself.
+    """
+    moderated = list(rows)
+    for is_over_machines in (False, True):
+        indices = [
+            index
+            for index, row in enumerate(rows)
+            if row.get("log_standard_error") is not None and (row["num_machines"] > 1) == is_over_machines
+        ]
+        estimates = [read_estimate(rows[index]) for index in indices]
+        for index, before, after in zip(indices, estimates, moderate_estimates(estimates), strict=True):
+            if after is not before:
+                method = f"{MODERATED}{rows[index]['interval_method']}"
+                moderated[index] = rows[index] | _describe_estimate(after, method)
+    return moderated
+
+
+def read_estimate(row: Row, suffix: str = "") -> Estimate:
+    """Return the centre of a row of `summarize_cells`, whose columns may carry `suffix`."""
+    error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
+    return Estimate(
+        center=float(row[f"median_step_seconds{suffix}"]),
+        log_standard_error=None if pd.isna(error) else float(error),
+        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
+    )
+
+
+def read_machine_means(row: Row, suffix: str = "") -> dict[str, float]:
+    """Return the geometric mean of the repeats' centres (seconds) on each machine of a row of `summarize_cells`."""
+    means: dict[str, float] = json.loads(row[f"machine_step_seconds{suffix}"])
+    return means
+
+
+def _describe_estimate(estimate: Estimate, method: str) -> Row:
+    low, high = estimate.interval or (None, None)
+    return {
+        "median_step_seconds": estimate.center,
+        "interval_low_seconds": low,
+        "interval_high_seconds": high,
+        "log_standard_error": estimate.log_standard_error,
+        "degrees_of_freedom": estimate.degrees_of_freedom,
+        "interval_method": method if estimate.interval else None,
+        "interval_reason": None if estimate.interval else NO_INTERVAL,
+    }
