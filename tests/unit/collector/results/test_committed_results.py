@@ -46,9 +46,6 @@ def test_a_committed_matrix_has_the_cells_of_its_committed_run(folder: str, matr
     assert collection.run.cells == load_matrix(str(RESULTS / folder / matrix)).cells
 
 
-# The pages hold the intervals of the bootstrap that was used when they were written. strict: once they are written
-# again, this mark must go.
-@pytest.mark.xfail(strict=True, reason="docs/results/*/claims.md were written before intervals were Student's t")
 @pytest.mark.parametrize(("folder", "run_ids"), [(H100, (H100_GPU, H100_CPU)), (H200, (H200_GPU,))])
 def test_the_page_of_claims_is_what_the_committed_results_say(
     folder: str, run_ids: tuple[str, ...], tmp_path: Path
