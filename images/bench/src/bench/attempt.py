@@ -146,19 +146,25 @@ class Attempt:
         start = perf_counter()
         self._framework = load_framework(self._order.cell, self._num_threads)
         self._phases = Phases(import_seconds=perf_counter() - start)
-        self._environment = self._read_environment(self._framework)
+        # Whether the GPU is there is for the build to say, in the framework's words.
+        self._environment = self._try_environment(self._framework)
         return self._framework
 
     def _build(self, framework: Framework) -> Workload:
         start = perf_counter()
         try:
             workload = framework.build_workload(self._order.cell)
-            self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        finally:  # building decides on settings, and some versions are known only with a context on the GPU
-            self._environment = self._observer.try_probe(
-                "environment", lambda: self._read_environment(framework), self._environment
-            )
+        except Exception:
+            self._environment = self._try_environment(framework)
+            raise
+        self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
+        # Again: building decides on settings, and some versions are known only with a context on the GPU.
+        self._environment = self._read_environment(framework)
         return workload
+
+    def _try_environment(self, framework: Framework) -> Environment | None:
+        """Return the environment as far as it is known before a GPU was used; None, and a note, where it cannot be."""
+        return self._observer.try_probe("environment", lambda: self._read_environment(framework), self._environment)
 
     def _read_environment(self, framework: Framework) -> Environment:
         return read_environment(

@@ -47,7 +47,13 @@ def test_the_window_has_the_growth_of_every_counter_that_can_be_read(nvml: FakeN
 def test_only_the_drivers_samples_of_the_window_itself_count(nvml: FakeNvml) -> None:
     now = int(time.time() * 1e6)
     # A minute before, in the window, and in a minute; times since the machine was booted would be long ago.
-    nvml.clock_samples = [(now - 60_000_000, 300), (now + 50_000, 1400), (now + 60_000, 1410), (now + 60_000_000, 300)]
+    nvml.clock_samples = [
+        (now - 60_000_000, 300),
+        (now + 50_000, 1400),
+        (now + 60_000, 1410),
+        (now + 70_000, 0),
+        (now + 60_000_000, 300),
+    ]
     assert watch(0.2).sm_clock_mhz == (1400, 1410)
 
 

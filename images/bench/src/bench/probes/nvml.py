@@ -185,7 +185,9 @@ class Device:
 
         def ask(gpu: Any) -> tuple[tuple[int, int], ...]:
             _, samples = pynvml.nvmlDeviceGetSamples(gpu, pynvml.NVML_PROCESSOR_CLK_SAMPLES, since_microseconds)
-            return tuple((int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in samples)
+            found = ((int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in samples)
+            # A driver that keeps no samples of the clock may answer with one of 0 MHz (H200, driver 580).
+            return tuple((moment, clock) for moment, clock in found if clock)
 
         return self._ask_gpu(ask) or ()
 
