@@ -63,6 +63,12 @@ def test_the_record_says_what_was_decided_for_the_mode(answers: Answers) -> None
     assert {answer["device_kind"] for answer in answers["training"].values()} == {"cpu"}
 
 
+def test_only_inference_on_a_gpu_has_options_and_every_kernel_is_tried_where_that_is_quick(answers: Answers) -> None:
+    expected = {"gpu conv6 infer": {"max_autotune": True}, "gpu resnet18 infer": {"coordinate_descent_tuning": True}}
+    assert {cell: options for cell, options in answers["inductor"].items() if options} == expected
+    assert answers["training"]["compiled fp32"]["settings"]["inductor_options"] == "none"
+
+
 def test_every_network_is_trained(answers: Answers) -> None:
     assert len(answers["training"]["cyclegan"]["moved"]) == 4
     for answer in answers["training"].values():

@@ -9,7 +9,7 @@ import torch
 
 from bench.frameworks import pytorch, pytorch_switches
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
-from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.frameworks.pytorch_workload import PyTorchWorkload, choose_inductor_options
 from bench.schema import Cell
 from bench.tasks.torch.image_translation import POOL_SIZE, ImagePool
 from factories import make_cell
@@ -132,6 +132,14 @@ def main() -> None:
         "pool": check_pool(),
         "parts": check_parts(),
         "replicas": compare_replicas(),
+        "inductor": {
+            f"{device} {model} {phase}": choose_inductor_options(
+                make_cell(model=model, device=device, phase=phase, mode="compiled")
+            )
+            for device in ("cpu", "gpu")
+            for model in ("conv6", "resnet18")
+            for phase in ("train", "infer")
+        },
     }
     print(json.dumps(answers), flush=True)
     os._exit(0)  # as bench does: the replicas end with their parent

@@ -49,6 +49,7 @@ class PyTorchWorkload:
             "torch_compile": self._is_compiled,
             "cuda_graph": is_graphed,
             "optimizer": adam,
+            "inductor_options": ", ".join(choose_inductor_options(self._cell)) or "none",
         }
 
     @property
@@ -129,8 +130,7 @@ class PyTorchWorkload:
         for network in self.networks.values():
             network.eval().to(self._device).to(memory_format=self._memory_format)
             network.to(HALF_TYPES.get(self._cell.precision, torch.float32))
-        # Part of torch.compile's own "max-autotune": seconds of compilation for a few percent of the small kernels.
-        options = {"coordinate_descent_tuning": True} if self._is_on_gpu else {}
+        options = choose_inductor_options(self._cell)
         infer = torch.compile(self.task.infer, options=options) if self._is_compiled else self.task.infer
         return self._capture(InferenceStep(infer))
 
@@ -165,6 +165,17 @@ def keep_busy(device: torch.device) -> None:
         torch.cuda.synchronize()
 
     spin_up(run_burst)
+
+
+def choose_inductor_options(cell: Cell) -> dict[str, str | int | bool]:
+    """Return the options of torch.compile: none but for inference on a GPU.
+
+    There `max_autotune` for the models whose entry asks for it, and otherwise its part `coordinate_descent_tuning`:
+    seconds of compilation for a few percent of the small kernels.
+    """
+    if cell.mode != "compiled" or cell.device == "cpu" or cell.phase == "train":
+        return {}
+    return {"max_autotune" if MODELS[cell.model].max_autotune else "coordinate_descent_tuning": True}
 
 
 def choose_memory_format(cell: Cell) -> torch.memory_format:

@@ -82,6 +82,9 @@ class ModelSpec:
     """Adam's."""
     has_batch_norm: bool = False
     """Whether it normalises batches: the mode `fused-norm` is for these models."""
+    max_autotune: bool = False
+    """Whether `compiled` PyTorch tries every kernel that it knows for inference on a GPU (torch.compile's
+    `max_autotune`): where that gains and compiling stays under a minute. docs/performance.md has what was measured."""
     data: DataKind | None = None
     """What a `data_dir` of this model holds; None: it runs on synthetic data only."""
     references: tuple[Reference, ...]

@@ -11,6 +11,7 @@ MODELS: dict[str, ModelSpec] = {
         input_size=32,
         num_classes=10,
         learning_rate=3e-4,
+        max_autotune=True,
         data="cifar10",
         references=(
             Reference(
