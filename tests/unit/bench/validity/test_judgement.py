@@ -1,8 +1,11 @@
 """The verdict as a whole: valid without a reason, and what could not be checked."""
 
+from pathlib import Path
+from typing import get_args
+
 import pytest
 
-from bench.schema import GpuUse, Validity
+from bench.schema import GpuUse, Validity, Verdict
 from bench.validity import judge_validity
 from factories import make_cpu_use, make_gpu_use
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
@@ -41,3 +44,10 @@ def test_what_could_not_be_read_is_held_against_nobody() -> None:
 def test_a_valid_measurement_says_what_nobody_saw(gpus: tuple[GpuUse, ...], expected: tuple[str, ...]) -> None:
     validity = Validity(verdict="valid", reasons=(), unchecked=expected)
     assert judge_validity(make_gpu_inputs(gpu_use=gpus)) == validity
+
+
+def test_the_page_for_sceptics_has_a_row_for_each_verdict_in_the_order_of_gravity_and_fits_a_screen() -> None:
+    lines = (Path(__file__).parents[4] / "docs" / "verdicts.md").read_text().splitlines()
+    rows = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert rows == ["valid", *(verdict for verdict in get_args(Verdict) if verdict != "valid")]
+    assert len(lines) <= 50
