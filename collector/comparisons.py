@@ -41,7 +41,7 @@ SIDE_COLUMNS: Columns = {
     "cuda_graph": "boolean",
     "num_machines": "int64",
     "machines": "str",
-    "median_step_seconds": "float64",
+    "center_step_seconds": "float64",
 }
 MAX_GPUS = 64
 

@@ -153,11 +153,11 @@ def describe_phases(pairs: pd.DataFrame) -> list[str]:
 
 def describe_times(rows: pd.DataFrame) -> list[str]:
     """Return a line per row of a summary: how long a step took."""
-    measured = rows[rows["median_step_seconds"].notna() & (rows["num_valid"] > 0)]
+    measured = rows[rows["center_step_seconds"].notna() & (rows["num_valid"] > 0)]
     return [
         f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}, "
         f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}: "
-        f"{format_number(row['median_step_seconds'], MILLISECOND)} ms a step"
+        f"{format_number(row['center_step_seconds'], MILLISECOND)} ms a step"
         for workload, row in zip(label_workloads(measured), list_rows(measured), strict=True)
     ]
 

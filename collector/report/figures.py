@@ -63,7 +63,7 @@ def _show_roofline(measured: pd.DataFrame) -> FigureGroup:
     return FigureGroup(
         question="How near does it come to what the device can do?",
         caption="Dot: achieved FLOP/s over the device's peak. Diamond: the shortest time that its arithmetic and its "
-        "memory allow over the median step. The colour says which of the two sets that time. Log scale. Operations are "
+        "memory allow over the step time. The colour says which of the two sets that time. Log scale. Operations are "
         "counted as direct convolutions: Winograd's need fewer, so that more than 100 % can be right.",
         figures=tuple(_draw_roofline(rows.head(MAX_ROWS), title) for title, rows in panels),
         omitted=count_omitted(len(measured), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "cells"),
@@ -126,7 +126,7 @@ def _describe_step_times(rows: pd.DataFrame) -> str:
 
 
 def _describe_step_time(row: Row) -> str:
-    center = format_number(row["median_step_seconds"], MILLISECOND)
+    center = format_number(row["center_step_seconds"], MILLISECOND)
     interval = format_interval(row["interval_low_seconds"], row["interval_high_seconds"], MILLISECOND)
     return f"{row['variant']}: {center} ms, 95 % interval {interval} ms"
 

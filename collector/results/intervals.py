@@ -11,7 +11,7 @@ from collector.statistics import Estimate, average_by_machine, estimate_cell
 Row = dict[str, Any]
 
 INTERVAL_COLUMNS = {
-    "median_step_seconds": "float64",
+    "center_step_seconds": "float64",
     "interval_low_seconds": "float64",
     "interval_high_seconds": "float64",
     "log_standard_error": "float64",
@@ -23,7 +23,7 @@ INTERVAL_COLUMNS = {
     "hostnames": "str",
     "machine_step_seconds": "str",
 }
-"""`median_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
+"""`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
 there are several.
 `interval_method`: what the interval was computed from; `interval_reason`: why there is none.
 `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
@@ -70,7 +70,7 @@ def read_estimate(row: Row, suffix: str = "") -> Estimate:
     """Return the centre of a row of `summarize_cells`, whose columns may carry `suffix`."""
     error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
     return Estimate(
-        center=float(row[f"median_step_seconds{suffix}"]),
+        center=float(row[f"center_step_seconds{suffix}"]),
         log_standard_error=None if pd.isna(error) else float(error),
         degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
     )
@@ -85,7 +85,7 @@ def read_machine_means(row: Row, suffix: str = "") -> dict[str, float]:
 def _describe_estimate(estimate: Estimate, method: str) -> Row:
     low, high = estimate.interval or (None, None)
     return {
-        "median_step_seconds": estimate.center,
+        "center_step_seconds": estimate.center,
         "interval_low_seconds": low,
         "interval_high_seconds": high,
         "log_standard_error": estimate.log_standard_error,

@@ -63,8 +63,8 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
-        number_column("first", "median_step_seconds_subject", MILLISECOND),
-        number_column("second", "median_step_seconds_reference", MILLISECOND),
+        number_column("first", "center_step_seconds_subject", MILLISECOND),
+        number_column("second", "center_step_seconds_reference", MILLISECOND),
         number_column(heading.ratio, "ratio", heading.unit),
         interval_column("95 % interval", "ratio_low", "ratio_high", heading.unit),
         text_column("from", "scope"),

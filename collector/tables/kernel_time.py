@@ -12,13 +12,13 @@ from collector.units import MILLISECOND, PERCENT, RATIO
 LAUNCH_BOUND_SHARE = 0.5
 REMARK = (
     f"Kernel time: the time of a step in which at least one kernel or copy ran on the busiest GPU, seen by the "
-    f"framework's profiler in a pass of its own. Busy: kernel time over the median step, which was timed without the "
+    f"framework's profiler in a pass of its own. Busy: kernel time over the step time, which was taken without the "
     f"profiler; below {LAUNCH_BOUND_SHARE:.0%} the cell is called launch-bound: the GPU waits longer for the host than "
     f"it works."
 )
 COLUMNS = [
     CELL,
-    number_column("step time", "median_step_seconds", MILLISECOND),
+    number_column("step time", "center_step_seconds", MILLISECOND),
     number_column("kernel time", "kernel_seconds_per_step", MILLISECOND),
     number_column("busy", "kernel_busy_share", PERCENT),
     number_column("kernels per step", "kernels_per_step", RATIO),

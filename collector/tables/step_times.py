@@ -52,7 +52,7 @@ def make_inference_table(analysis: Analysis) -> Table | None:
 
 def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
     """Return the columns of steps that ran back to back; none where they took what synchronised ones did."""
-    differences = (rows["pipelined_step_seconds"] / rows["median_step_seconds"] - 1).abs()
+    differences = (rows["pipelined_step_seconds"] / rows["center_step_seconds"] - 1).abs()
     if not (differences > MIN_PIPELINED_DIFFERENCE).any():
         return []
     return [
@@ -64,7 +64,7 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
 def time_columns(title: str) -> list[Column]:
     """Return the columns of the step time, called `title`, its interval and the quartiles of the steps."""
     return [
-        number_column(title, "median_step_seconds", MILLISECOND),
+        number_column(title, "center_step_seconds", MILLISECOND),
         interval_column("95 % interval", "interval_low_seconds", "interval_high_seconds", MILLISECOND),
         interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", MILLISECOND, priority=1),
     ]

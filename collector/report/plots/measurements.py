@@ -41,14 +41,14 @@ RATIO_TITLE = "ratio, log scale"
 def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart:
     """Draw the median and its interval of each row of one workload, and below it the median of each repeat.
 
-    `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, median_step_seconds. Of each row
+    `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, center_step_seconds. Of each row
     at most MAX_CIRCLES repeats are drawn, evenly from the fastest to the slowest.
     """
     times = _scale_times(
-        rows, {"median": "median_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
+        rows, {"median": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
     )
     times = times.assign(row=range(len(rows)))
-    points = _scale_times(repeats, {"median": "median_step_seconds"}).assign(repeat=repeats["repeat"])
+    points = _scale_times(repeats, {"median": "center_step_seconds"}).assign(repeat=repeats["repeat"])
     points = points.merge(times[["variant", "row"]], on="variant")
     points = pd.concat([_spread(group, "median", MAX_CIRCLES) for _, group in points.groupby("row", sort=False)])
     x = alt.X("median:Q", title="ms per step", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))

@@ -99,7 +99,7 @@ def test_each_gpu_is_summarised_by_itself_whatever_the_order_of_its_events() -> 
 def test_the_busy_share_is_the_kernels_time_over_the_step_that_no_profiler_slowed_down() -> None:
     workload = ProfiledWorkload(0)
     profile = profile_steps(
-        workload, workload.record_activities, source="tf.profiler", num_steps=5, median_step_seconds=48e-6
+        workload, workload.record_activities, source="tf.profiler", num_steps=5, center_step_seconds=48e-6
     )
     assert workload.calls == ["step", "end"] * 5
     assert (profile.source, len(profile.step_seconds)) == ("tf.profiler", 5)
@@ -116,7 +116,7 @@ def test_of_several_gpus_the_busiest_counts() -> None:
     def record(run: Callable[[], None]) -> list[DeviceActivity]:
         return [*workload.record_activities(run), make_activity(1_000, 1_100, device_index=1)]
 
-    profile = profile_steps(workload, record, source="jax.profiler", num_steps=2, median_step_seconds=1.0)
+    profile = profile_steps(workload, record, source="jax.profiler", num_steps=2, center_step_seconds=1.0)
     assert [gpu.num_kernels for gpu in profile.gpus] == [2, 3]
     assert profile.kernel_seconds_per_step == pytest.approx((2 * 12e-6 + 100e-6) / 2)
 
@@ -130,7 +130,7 @@ def test_a_profile_without_a_kernel_is_no_profile(activities: list[DeviceActivit
         return activities
 
     with pytest.raises(RuntimeError, match="torch.profiler recorded no kernel on a GPU"):
-        profile_steps(workload, record, source="torch.profiler", num_steps=2, median_step_seconds=1.0)
+        profile_steps(workload, record, source="torch.profiler", num_steps=2, center_step_seconds=1.0)
 
 
 SAMPLES = Samples(

@@ -22,6 +22,6 @@ def test_written_tables_read_back_as_they_were(tmp_path: Path) -> None:
     rows = pd.read_csv(by_name["results.csv"])
     assert rows["status"].to_list() == ["ok", "failed", "missing"]
     assert rows["stderr_tail"][1] == 'a,"b"\nc'
-    assert pd.read_csv(by_name["cells.csv"])["median_step_seconds"].to_list() == [0.1]
+    assert pd.read_csv(by_name["cells.csv"])["center_step_seconds"].to_list() == [0.1]
     assert pd.read_csv(by_name["failures.csv"])["status"].to_list() == ["failed", "missing"]
     assert pd.read_csv(by_name["skipped.csv"]).columns.to_list() == ["key", "reason"]

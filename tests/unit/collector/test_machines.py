@@ -52,7 +52,7 @@ def test_a_cells_interval_over_several_machines_rests_on_the_machines(collect: C
     results = [*make_on(PYTORCH, "h1:a", 1.0, 1.02, 1.04), *make_on(PYTORCH, "h1:b", 1.3, first=4)]
     (row,) = summarize_cells(collect(*results, repeats=4)).to_dict("records")
     means = [np.log([1.0, 1.02, 1.04]).mean(), math.log(1.3)]
-    assert row["median_step_seconds"] == pytest.approx(math.exp(np.mean(means)))
+    assert row["center_step_seconds"] == pytest.approx(math.exp(np.mean(means)))
     # t at 1 degree of freedom and 97.5 %: 12.70620
     half_width = 12.70620 * np.std(means, ddof=1) / math.sqrt(2)
     assert row["interval_high_seconds"] == pytest.approx(math.exp(np.mean(means) + half_width), rel=1e-5)

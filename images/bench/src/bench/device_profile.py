@@ -32,11 +32,11 @@ RecordActivities = Callable[[Callable[[], None]], Sequence[DeviceActivity]]
 
 
 def profile_steps(
-    workload: Workload, record: RecordActivities, *, source: ProfilerName, num_steps: int, median_step_seconds: float
+    workload: Workload, record: RecordActivities, *, source: ProfilerName, num_steps: int, center_step_seconds: float
 ) -> DeviceProfile:
     """Run `num_steps` steps under the profiler, each to its end, and return how long the GPUs were busy.
 
-    `median_step_seconds`: of the timed window. Raise RuntimeError where the profiler saw no kernel.
+    `center_step_seconds`: of the timed window. Raise RuntimeError where the profiler saw no kernel.
     """
     step_seconds: list[float] = []
 
@@ -56,7 +56,7 @@ def profile_steps(
         step_seconds=tuple(step_seconds),
         gpus=gpus,
         kernel_seconds_per_step=kernel_seconds,
-        kernel_busy_share=kernel_seconds / median_step_seconds,
+        kernel_busy_share=kernel_seconds / center_step_seconds,
         profiled_busy_share=kernel_seconds / median(step_seconds[1:] or step_seconds),
     )
 

@@ -159,7 +159,7 @@ class Observer:
                 framework.record_activities,
                 source=framework.profiler_name,
                 num_steps=cell.num_profiled_steps,
-                median_step_seconds=samples.center_step_seconds,
+                center_step_seconds=samples.center_step_seconds,
             ),
             None,
         )

@@ -26,13 +26,13 @@ class Bound:
     """What bounds the step."""
 
 
-def make_roofline(cell: Cell, median_step_seconds: float, peaks: Peaks) -> Roofline:
+def make_roofline(cell: Cell, center_step_seconds: float, peaks: Peaks) -> Roofline:
     """Return how near the median step of `cell` came to what `peaks` allow, over all its GPUs."""
     cost = count_step_cost(cell)
     flops = cost.flops * cell.num_gpus
     num_bytes = cost.min_bytes * cell.num_gpus
     bound = find_bound(flops, num_bytes, peaks)
-    achieved = flops / median_step_seconds
+    achieved = flops / center_step_seconds
     peak = peaks.flops_per_second
     return Roofline(
         flops_per_step=flops,
@@ -47,7 +47,7 @@ def make_roofline(cell: Cell, median_step_seconds: float, peaks: Peaks) -> Roofl
         min_step_seconds=bound.min_step_seconds,
         min_memory_seconds=bound.memory_seconds,
         bound=bound.name,
-        share_of_roofline=None if bound.min_step_seconds is None else bound.min_step_seconds / median_step_seconds,
+        share_of_roofline=None if bound.min_step_seconds is None else bound.min_step_seconds / center_step_seconds,
     )
 
 

@@ -75,12 +75,12 @@ def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low: flo
         {
             "variant": ["PyTorch eager"],
             "framework": ["pytorch"],
-            "median_step_seconds": [0.25],
+            "center_step_seconds": [0.25],
             "interval_low_seconds": [low],
             "interval_high_seconds": [low + 0.1],
         }
     )
-    repeats = rows[["variant", "framework", "median_step_seconds"]].assign(repeat=1)
+    repeats = rows[["variant", "framework", "center_step_seconds"]].assign(repeat=1)
     spec = to_spec(plot_step_times(rows, repeats))
     assert {row["median"] for row in list_data(spec) if "median" in row} == {250.0}
     assert sum(layer["mark"]["type"] == "rule" for layer in spec["layer"]) == num_rules
@@ -148,7 +148,7 @@ MANY_ROWS = pd.DataFrame(
         **dict.fromkeys(DURATION_TITLES, 1.0),
         "variant": [f"row {number}" for number in range(NUM_MANY)],
         "framework": "pytorch",
-        "median_step_seconds": 0.1,
+        "center_step_seconds": 0.1,
         "interval_low_seconds": 0.09,
         "interval_high_seconds": 0.11,
         "repeat": 1,
@@ -197,7 +197,7 @@ def test_of_many_repeats_a_row_of_step_times_shows_the_fastest_and_the_slowest_a
             "variant": "row 0",
             "framework": "pytorch",
             "repeat": range(1, NUM_MANY + 1),
-            "median_step_seconds": [number / 1000 for number in range(1, NUM_MANY + 1)],
+            "center_step_seconds": [number / 1000 for number in range(1, NUM_MANY + 1)],
         }
     )
     circles = [row["median"] for row in list_data(to_spec(plot_step_times(rows, repeats))) if "repeat" in row]

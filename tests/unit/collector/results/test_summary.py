@@ -31,7 +31,7 @@ def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
         make_failed_result(cell, repeat=3),
     )
     (row,) = summarize_cells(collection).to_dict("records")
-    assert row["median_step_seconds"] == pytest.approx(math.sqrt(10))  # of the medians 2 and 5
+    assert row["center_step_seconds"] == pytest.approx(math.sqrt(10))  # of the medians 2 and 5
     assert (row["q1_step_seconds"], row["q3_step_seconds"]) == (2.25, 4.75)  # of 1 2 3 4 5 9
     assert row["throughput_samples_per_s"] == pytest.approx((10 * 3 / 6 + 10 * 3 / 18) / 2)
     assert row["peak_rss_bytes"] == 7
@@ -56,7 +56,7 @@ def test_phases_are_medians_of_the_repeats(collect: Collect) -> None:
 def test_a_cell_without_an_ok_repeat_keeps_its_row_without_figures(collect: Collect) -> None:
     summary = summarize_cells(collect(make_failed_result(status="oom"), repeats=2))
     assert list(summary[["num_ok", "num_planned"]].itertuples(index=False, name=None)) == [(0, 2)]
-    assert summary["median_step_seconds"].isna().all()
+    assert summary["center_step_seconds"].isna().all()
 
 
 def test_one_repeat_has_no_interval_and_says_why(collect: Collect) -> None:
@@ -70,7 +70,7 @@ def test_different_environments_are_not_summarised_together(collect: Collect) ->
     other = make_environment(num_threads=1)
     results = [*make_repeats(make_cell(), 1.0, 1.0), make_result(repeat=3, step_seconds=(9.0,), environment=other)]
     summary = summarize_cells(collect(*results))
-    assert summary["median_step_seconds"].to_list() == [1.0, 9.0]
+    assert summary["center_step_seconds"].to_list() == [1.0, 9.0]
     assert summary["num_ok"].to_list() == [2, 1]
     assert summary["environment_id"].to_list() == [
         identify_environment(make_environment()),
@@ -123,7 +123,7 @@ def test_repeats_whose_conditions_were_at_fault_are_left_out(collect: Collect, v
     results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
     results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity(verdict, "noisy"))[2]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert row["median_step_seconds"] == pytest.approx(math.sqrt(3))
+    assert row["center_step_seconds"] == pytest.approx(math.sqrt(3))
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 2, f"1 {verdict}")
     assert row["note"] == "figures from 2 of 3 ok, those with sound conditions"
 
@@ -133,7 +133,7 @@ def test_no_repeat_is_left_out_for_its_outcome(collect: Collect, verdict: Verdic
     results = make_repeats(make_cell(), 1.0, 3.0, 9.0)
     results[2] = make_repeats(make_cell(), 1.0, 3.0, 9.0, validity=make_validity(verdict))[2]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert row["median_step_seconds"] == pytest.approx(3.0)
+    assert row["center_step_seconds"] == pytest.approx(3.0)
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 3, f"1 {verdict}")
     assert row["note"] == ""
 
@@ -145,7 +145,7 @@ def test_a_noisy_repeat_is_preferred_to_one_under_faulty_conditions(collect: Col
         make_result(cell, repeat=2, step_seconds=(9.0,) * 3, validity=make_validity("contaminated")),
     ]
     (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
-    assert (row["median_step_seconds"], row["num_valid"], row["num_counted"]) == (1.0, 0, 1)
+    assert (row["center_step_seconds"], row["num_valid"], row["num_counted"]) == (1.0, 0, 1)
     assert row["note"].startswith("no valid repeat: figures from 1 of 2 ok, those with sound conditions")
 
 
@@ -162,7 +162,7 @@ def test_the_mean_stands_for_a_repeat_whose_steps_have_two_levels(collect: Colle
     result = make_result(samples=samples, phases=phases, validity=validity)
     collection = collect(result, repeats=1)
     (row,) = summarize_cells(collection).to_dict("records")
-    assert (row["median_step_seconds"], row["notes"]) == (1.5, "two levels of steps")
+    assert (row["center_step_seconds"], row["notes"]) == (1.5, "two levels of steps")
     assert row["note"] == "two levels of steps; one repeat: no interval"
     (repeat,) = collection.results.to_dict("records")
     assert (repeat["median_step_seconds"], repeat["center_step_seconds"], repeat["summarized_by"]) == (1.0, 1.5, "mean")
@@ -192,7 +192,7 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
         for number, seconds, verdict in zip((1, 2, 3), (1.0, 3.0, 9.0), verdicts, strict=True)
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert row["median_step_seconds"] == pytest.approx(3.0)
+    assert row["center_step_seconds"] == pytest.approx(3.0)
     assert (row["num_valid"], row["faults"]) == (0, "1 throttled, 2 too-short")
     assert row["note"] == "no valid repeat: figures from all 3 ok"
 
