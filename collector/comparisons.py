@@ -178,10 +178,11 @@ def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
     reason = _explain_not_comparable(pair, comparison, names)
     if reason is not None:
         return row | {"verdict": f"not compared: {reason}"}
-    invalid = [side for side in SIDES if not pair[f"num_valid_{side}"]]
-    if invalid and not include_invalid:
-        left_out = f"no repeat of {' and of '.join(names[side] for side in invalid)} is valid"
-        verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in invalid)
+    unsound = [side for side in SIDES if not pair[f"num_sound_{side}"]]
+    if unsound and not include_invalid:
+        whose = " and of ".join(names[side] for side in unsound)
+        left_out = f"no repeat of {whose} was measured under sound conditions"
+        verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in unsound)
         return row | {"verdict": f"left out: {left_out} ({verdicts})", "left_out": left_out}
     measured = _measure(pair, comparison, names["subject"])
     notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]

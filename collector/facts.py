@@ -10,14 +10,21 @@ from collector.units import format_duration
 
 
 def state_outcome(collection: Collection) -> str:
-    """Return in one or two sentences how many repeats ended ok, and how the others ended."""
+    """Return in a few sentences how many repeats ended ok, how the others ended, and which verdicts they have."""
     results = collection.results
     num_ok = int((results["status"] == "ok").sum())
     planned = count_things(len(results), "planned repeat")
     outcome = f"{num_ok:,} of {planned} ended ok, in {count_things(len(collection.run.cells), 'cell')}."
     counts = results.loc[results["status"] != "ok", "status"].value_counts()
     others = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{outcome} The others: {others}." if others else outcome
+    return " ".join([outcome, *([f"The others: {others}."] if others else []), *_state_verdicts(results)])
+
+
+def _state_verdicts(results: pd.DataFrame) -> list[str]:
+    """Return a sentence on the verdicts of the repeats that ended ok; none where all of them are valid."""
+    verdicts = results.loc[results["status"] == "ok", "verdict"].value_counts()
+    faults = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "valid")
+    return [f"{verdicts.get('valid', 0):,} are valid, {faults}."] if faults else []
 
 
 def list_facts(collection: Collection) -> list[tuple[str, str]]:

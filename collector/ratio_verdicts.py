@@ -9,7 +9,7 @@ from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
 from collector.units import format_significant
 
 NO_DIFFERENCE = "no difference shown"
-NO_INTERVAL = "no verdict: one repeat, no interval"
+NO_INTERVAL = "no verdict: one repeat counts, no interval"
 
 
 def describe_ratio(ratio: Estimate, *, subject: str) -> str:

@@ -45,9 +45,12 @@ def judge_by_measurement(
         return Measured(verdict="not tested", reason=obstacle)
     cells = _find_cells(row, device, summary)
     if not include_invalid:
-        cells = [cell for cell in cells if cell["num_valid"] > 0]
+        cells = [cell for cell in cells if cell["num_sound"] > 0]
     if not cells:
-        return Measured(verdict="not tested", reason="no valid cell of this work on this device in the runs")
+        return Measured(
+            verdict="not tested",
+            reason="no cell of this work, measured on this device under sound conditions",
+        )
     decisive = [cell for cell in cells if _has_narrow_interval(cell)]
     if not decisive:
         return Measured(verdict="not tested", reason=f"no interval, or one too wide to tell: {_describe_cells(cells)}")

@@ -153,7 +153,7 @@ def describe_phases(pairs: pd.DataFrame) -> list[str]:
 
 def describe_times(rows: pd.DataFrame) -> list[str]:
     """Return a line per row of a summary: how long a step took."""
-    measured = rows[rows["center_step_seconds"].notna() & (rows["num_valid"] > 0)]
+    measured = rows[rows["center_step_seconds"].notna() & (rows["num_sound"] > 0)]
     return [
         f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}, "
         f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}: "
@@ -180,7 +180,7 @@ def describe_energies(measurements: Measurements, pairs: pd.DataFrame) -> list[s
 
 def describe_shares(measurements: Measurements) -> list[str]:
     """Return per model, phase and device the largest share of the fp32 peak that was reached."""
-    rows = measurements.summary[measurements.summary["share_of_peak"].notna() & (measurements.summary["num_valid"] > 0)]
+    rows = measurements.summary[measurements.summary["share_of_peak"].notna() & (measurements.summary["num_sound"] > 0)]
     best = rows.loc[rows.groupby(["model", "phase", "device"], sort=False)["share_of_peak"].idxmax()]
     return [
         f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}: at best "

@@ -17,6 +17,7 @@ from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
 from collector.results.collection import Collection
+from collector.results.intervals import MODERATED
 from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
@@ -92,6 +93,7 @@ def _write_page(
     yield f"{escape_markdown(introduce_study())}\n"
     yield f"{READING}\n"
     yield from _warn_of_few_repeats(context.measurements.summary)
+    yield from _warn_of_moderation(context.measurements.summary)
     yield "| claim | of | verdict |\n|---|---|---|"
     yield from (_write_row(result) for result in results)
     yield "\n## What was run\n"
@@ -105,11 +107,19 @@ def _write_page(
 
 def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
     measured = rows[rows["num_ok"] > 0]
-    few = int((measured["num_valid"] < ENOUGH_REPEATS).sum())
+    few = int((measured["num_counted"] < ENOUGH_REPEATS).sum())
     if few:
         yield (
-            f"{few} of the {len(measured)} cells of the study's models at fp32 have fewer than {ENOUGH_REPEATS} valid "
-            "repeats: intervals from two repeats are wide, and from one there is none.\n"
+            f"{few} of the {len(measured)} cells of the study's models at fp32 have fewer than {ENOUGH_REPEATS} "
+            "repeats that count: intervals from two repeats are wide, and from one there is none.\n"
+        )
+
+
+def _warn_of_moderation(rows: pd.DataFrame) -> Iterator[str]:
+    if rows["interval_method"].fillna("").str.startswith(MODERATED).any():
+        yield (
+            "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often "
+            "in cells that vary more than the others.\n"
         )
 
 

@@ -121,11 +121,6 @@ def choose_kindest(rates: Sequence[Rate]) -> Rate:
     return min(rates, key=lambda rate: rate.severity)
 
 
-def judge_time(works: Sequence[Work], seconds: float, limit: Limit) -> Plausibility:
-    """Return whether a time is possible under any reading; `implausible` and `impossible` hold under every one."""
-    return choose_kindest(imply_rates(works, seconds, limit)).plausibility
-
-
 def is_too_slow(rate: Rate, low_peak_flops_per_second: float) -> bool:
     """Return whether a time is too slow for a baseline: under BASELINE_SHARE of the lowest peak, at the most FLOPs."""
     return rate.most_flops_per_second < BASELINE_SHARE * low_peak_flops_per_second

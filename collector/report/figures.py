@@ -48,8 +48,8 @@ def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGr
     )
     return FigureGroup(
         question="How fast is each cell?",
-        caption="Dot: step time, the geometric mean of the repeats. Line: its 95 % interval. Circles below: the median "
-        "of each repeat. Every panel starts at zero and has its own scale.",
+        caption="Dot: step time, the geometric mean of the repeats. Line: its 95 % interval. Circles below: the step "
+        "time of each repeat, also of those that do not count. Every panel starts at zero and has its own scale.",
         figures=figures,
         omitted=_join(
             count_omitted(len(workloads), MAX_PANELS, "workloads"),

@@ -144,7 +144,7 @@ def _count_foreign_processes(gpus: Sequence[GpuUse]) -> int | None:
         for gpu in gpus
         for process in (*(gpu.foreign_processes or ()), *(gpu.foreign_processes_after or ()))
     }
-    hidden = any(gpu.foreign_processes is None or gpu.processes_visible is False for gpu in gpus)
+    hidden = any(gpu.foreign_processes is None or not gpu.processes_visible for gpu in gpus)
     return None if hidden and not pids else len(pids)
 
 

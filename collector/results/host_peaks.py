@@ -7,7 +7,6 @@ figures of a host, in a precision and with a number of threads, is the host's pe
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from bench.schema import Precision, Result, Roofline
 
@@ -118,7 +117,7 @@ class HostPeaks:
         peak = figures.peak_flops_per_second
         if peak is None:
             return result
-        roofline = _compute_roofline(result.roofline, peak, figures.source, median(result.samples.step_seconds))
+        roofline = _compute_roofline(result.roofline, peak, figures.source, result.samples.center_step_seconds)
         return _add_note(result.model_copy(update={"roofline": roofline}))
 
 

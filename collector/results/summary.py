@@ -5,6 +5,7 @@ noisy and not steady ones are not, since that would choose repeats by their outc
 environment: a cell that ran in two environments has two rows, never one.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,6 +50,7 @@ SUMMARY_COLUMNS: Columns = {
     "num_planned": "int64",
     "num_ok": "int64",
     "num_valid": "int64",
+    "num_sound": "int64",
     "num_counted": "int64",
     "faults": "str",
     "unchecked": "str",
@@ -69,7 +71,7 @@ SUMMARY_COLUMNS: Columns = {
     "note": "str",
 }
 # Of a cell without an ok repeat, these are zero.
-COUNTS = ("num_ok", "num_valid", "num_counted", "num_steady", "num_steps_taken", "num_machines")
+COUNTS = ("num_ok", "num_valid", "num_sound", "num_counted", "num_steady", "num_steps_taken", "num_machines")
 INVALID_COLUMNS: Columns = {
     "cell_id": "str",
     **CELL_COLUMNS,
@@ -151,8 +153,13 @@ def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArra
 
 
 def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
-    sound = ok[ok["verdict"].isin(("valid", *OUTCOME_VERDICTS))]
+    sound = ok[_find_sound(ok)]
     return ok if sound.empty else sound
+
+
+def _find_sound(ok: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which repeats were measured under conditions that were not at fault."""
+    return ok["verdict"].isin(("valid", *OUTCOME_VERDICTS))
 
 
 def _count_verdicts(ok: pd.DataFrame) -> Row:
@@ -161,6 +168,7 @@ def _count_verdicts(ok: pd.DataFrame) -> Row:
     return {
         "num_ok": len(ok),
         "num_valid": int((verdicts == "valid").sum()),
+        "num_sound": int(_find_sound(ok).sum()),
         "faults": ", ".join(f"{count} {verdict}" for verdict, count in others.items()),
     }
 
@@ -171,8 +179,7 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
     return {
         **first[[*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS]],
         "num_counted": len(group),
-        "unchecked": "; ".join(group["unchecked"].dropna().unique()) or None,
-        "notes": merge_notes(note for text in group["notes"].dropna() for note in text.split("; ")),
+        **{name: merge_notes(group[name].dropna()) for name in ("unchecked", "notes")},
         "gpu_sm_clock_spread": _measure_clock_spread(group),
         "num_steady": int(group["reached_steady"].sum()),
         "num_steps_taken": int(group["num_steps_taken"].sum()),
@@ -184,7 +191,15 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         "throughput_samples_per_s": group["throughput_samples_per_s"].median(),
         **{name: group[name].max() for name in LARGEST},
         **group[list(MEDIANS)].median(),
+        "flat_after_seconds": _find_median_settling(group),
     }
+
+
+def _find_median_settling(group: pd.DataFrame) -> float | None:
+    """Return the median time until the speed was flat; None where half of the repeats or more were never flat."""
+    sustained = group[group["sustained_seconds"].notna()]
+    middle = float(sustained["flat_after_seconds"].fillna(math.inf).median())
+    return middle if math.isfinite(middle) else None
 
 
 def _measure_clock_spread(group: pd.DataFrame) -> float | None:
@@ -213,5 +228,5 @@ def _note(row: Row) -> str:
     if row["num_machines"] > 1:
         notes.append(f"ran on {row['num_machines']} machines")
     if num_counted == 1:
-        notes.append("one repeat: no interval")
+        notes.append("one repeat counts: no interval")
     return "; ".join(notes)

@@ -23,5 +23,5 @@ def make_devices_table(analysis: Analysis) -> Table | None:
     rows = select_known(analysis.summary, COLUMNS)
     if rows.empty:
         return None
-    caption = "Use of CPUs and GPUs while it was measured, medians of the repeats"
+    caption = "Use of CPUs and GPUs while it was measured, medians of the repeats that count"
     return make_table(caption, [CELL, *COLUMNS, HELD_DOWN_BY], rows)

@@ -20,4 +20,4 @@ def make_durations_table(analysis: Analysis) -> Table | None:
     if rows.empty:
         return None
     durations = [number_column(title, name, SECOND) for name, title in DURATION_TITLES.items()]
-    return make_table("Durations within a repeat, medians of the repeats", [CELL, *durations], rows)
+    return make_table("Durations within a repeat, medians of the repeats that count", [CELL, *durations], rows)

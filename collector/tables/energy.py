@@ -17,4 +17,8 @@ COLUMNS = [
 def make_energy_table(analysis: Analysis) -> Table | None:
     """Return power and energy of each cell that has a reading of either; None where no cell has one."""
     rows = select_known(analysis.summary, COLUMNS)
-    return None if rows.empty else make_table("Power and energy, medians of the repeats", [CELL, *COLUMNS], rows)
+    return (
+        None
+        if rows.empty
+        else make_table("Power and energy, medians of the repeats that count", [CELL, *COLUMNS], rows)
+    )

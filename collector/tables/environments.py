@@ -11,11 +11,12 @@ from collector.units import GIB, NOT_THERE, format_number
 
 REMARK = (
     "Repeats are summarised together only where all of this is equal; hosts, which cores, kernel, memory, power "
-    "limits, the generation of the PCIe link and revision may differ."
+    "limits, the generation of the PCIe link, revision, and where a cluster placed the repeat may differ."
 )
 
 PLACEMENTS = {
     "machine type": "instance_type",
+    "region": "region",
     "zone": "zone",
     "kubelet": "kubelet_version",
     "CPU manager policy": "cpu_manager_policy",

@@ -22,4 +22,4 @@ def make_memory_table(analysis: Analysis) -> Table | None:
         return None
     unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
     peaks = [number_column(title, name, unit, is_optional=True) for name, title in TITLES.items()]
-    return make_table("Peak memory, the largest of the repeats", [CELL, *peaks], rows)
+    return make_table("Peak memory, the largest of the repeats that count", [CELL, *peaks], rows)

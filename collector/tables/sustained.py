@@ -31,5 +31,5 @@ def make_sustained_table(analysis: Analysis) -> Table | None:
     rows = select_known(summary.assign(sustained_ratio=ratio), COLUMNS[:2])
     if rows.empty:
         return None
-    caption = "Sustained speed: the first and the last seconds of steps that ran on, medians of the repeats"
+    caption = "Sustained speed: the first and the last seconds of steps that ran on, medians of the repeats that count"
     return make_table(caption, [CELL, *COLUMNS], rows)

@@ -73,7 +73,8 @@ CancellationStoreOption = Annotated[
     ),
 ]
 IncludeInvalidOption = Annotated[
-    bool, typer.Option("--include-invalid", help="Also compare cells that have no valid repeat.")
+    bool,
+    typer.Option("--include-invalid", help="Also compare cells measured under faulty conditions in every repeat."),
 ]
 ModeratedOption = Annotated[
     bool,

@@ -87,7 +87,10 @@ class Progress(AbstractContextManager["Progress"]):
         line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), repeat.planned.cell.slug)
         line.append(f"  repeat {repeat.number}/{repeat.planned.repeats}  {seconds:.1f} s")
         if result.samples:
-            line.append(f"  step {result.samples.center_step_seconds * 1e3:.3g} ms")
+            milliseconds = result.samples.center_step_seconds * 1e3
+            line.append(f"  step {milliseconds:,.0f} ms" if milliseconds >= 100 else f"  step {milliseconds:.3g} ms")
+        if result.validity and result.validity.verdict != "valid":
+            line.append(f"  {result.validity.verdict}")
         if result.error:
             line.append(f"  {join_printable(result.error.message)}")
         if not self._live:

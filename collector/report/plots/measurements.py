@@ -39,7 +39,7 @@ RATIO_TITLE = "ratio, log scale"
 
 
 def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart:
-    """Draw the median and its interval of each row of one workload, and below it the median of each repeat.
+    """Draw the step time and its interval of each row of one workload, and below it the step time of each repeat.
 
     `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, center_step_seconds. Of each row
     at most MAX_CIRCLES repeats are drawn, evenly from the fastest to the slowest.

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.schema import Result, Validity
+from bench.schema import Result, Validity, Verdict
 from collector.comparisons import (
     DEVICES,
     FRAMEWORKS,
@@ -108,7 +108,7 @@ def test_devices_are_compared_within_one_framework_and_mode(collect: Collect) ->
 def test_without_an_interval_there_is_no_verdict(collect: Collect) -> None:
     results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow"), 0.9)]
     (row,) = compare_cells(summarize_cells(collect(*results, repeats=1)), FRAMEWORKS).to_dict("records")
-    assert row["verdict"] == "no verdict: one repeat, no interval"
+    assert row["verdict"] == "no verdict: one repeat counts, no interval"
     assert row["ratio"] == pytest.approx(9.0)
 
 
@@ -174,21 +174,30 @@ def test_models_without_classes_are_paired(collect: Collect) -> None:
     assert len(compare_cells(summarize_cells(collect(*results)), DEVICES)) == 1
 
 
-def make_noisy_pair() -> list[Result]:
-    noisy = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity("noisy"))
-    return [*make_repeats(make_cell(), 0.1, 0.1), *noisy]
+def make_throttled_pair() -> list[Result]:
+    throttled = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity("throttled"))
+    return [*make_repeats(make_cell(), 0.1, 0.1), *throttled]
 
 
-def test_a_side_without_a_valid_repeat_leaves_the_pair_out_and_says_why(collect: Collect) -> None:
-    pairs = compare_cells(summarize_cells(collect(*make_noisy_pair(), repeats=2)), FRAMEWORKS)
+def test_a_side_measured_under_faulty_conditions_leaves_the_pair_out_and_says_why(collect: Collect) -> None:
+    pairs = compare_cells(summarize_cells(collect(*make_throttled_pair(), repeats=2)), FRAMEWORKS)
     (row,) = pairs.to_dict("records")
     assert pd.isna(row["ratio"])
-    assert row["verdict"] == "left out: no repeat of TensorFlow is valid (TensorFlow: 2 noisy)"
-    assert count_left_out([pairs]) == "1 of 1 pairs are left out: 1 as no repeat of TensorFlow is valid."
+    reason = "no repeat of TensorFlow was measured under sound conditions"
+    assert row["verdict"] == f"left out: {reason} (TensorFlow: 2 throttled)"
+    assert count_left_out([pairs]) == f"1 of 1 pairs are left out: 1 as {reason}."
+
+
+@pytest.mark.parametrize("verdict", ["noisy", "not-steady"])
+def test_no_pair_is_left_out_for_how_its_steps_came_out(collect: Collect, verdict: Verdict) -> None:
+    uneven = make_repeats(make_cell(framework="tensorflow"), 0.2, 0.2, validity=make_validity(verdict))
+    summary = summarize_cells(collect(*make_repeats(make_cell(), 0.1, 0.1), *uneven, repeats=2))
+    (row,) = compare_cells(summary, FRAMEWORKS).to_dict("records")
+    assert row["ratio"] == pytest.approx(2.0)
 
 
 def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(collect: Collect) -> None:
-    summary = summarize_cells(collect(*make_noisy_pair(), repeats=2))
+    summary = summarize_cells(collect(*make_throttled_pair(), repeats=2))
     pairs = compare_cells(summary, FRAMEWORKS, include_invalid=True)
     (row,) = pairs.to_dict("records")
     assert row["ratio"] == pytest.approx(2.0)

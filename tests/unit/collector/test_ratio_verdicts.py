@@ -46,7 +46,7 @@ def test_a_difference_that_the_number_of_tests_explains_is_not_shown_after_the_a
     ("verdicts", "sentence"),
     [
         ([], ""),
-        ([(None, "no verdict: one repeat, no interval", None)], ""),
+        ([(None, "no verdict: one repeat counts, no interval", None)], ""),
         ([(0.5, "no difference shown", "no difference shown")], "1 ratio is compared; no difference is shown."),
         (
             [

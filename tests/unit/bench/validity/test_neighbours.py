@@ -135,7 +135,7 @@ def test_who_cannot_be_seen_on_a_gpu_is_unchecked(fields: dict[str, object], exp
     [
         (
             {"other_cores": None, "affinity_other_cores": None, "pressure_share": 0.25},
-            "other processes on the cores not observed; in 25% of the window some thread waited for a core",
+            "other processes on the cores not observed, in 25% of the window some thread waited for a core",
         ),
         (
             {

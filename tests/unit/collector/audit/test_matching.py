@@ -72,7 +72,7 @@ def test_a_figure_inside_the_widened_interval_is_reproduced(tmp_path: Path, mill
 def test_a_cell_of_other_work_or_on_another_device_says_nothing(tmp_path: Path, overrides: dict[str, Any]) -> None:
     audited = audit_row(make_row(**ROW), summary=summarize(tmp_path, **overrides))
     assert (audited.measured.verdict, audited.verdict) == ("not tested", "possible")
-    assert audited.reasons == ("not tested: no valid cell of this work on this device in the runs",)
+    assert audited.reasons == ("not tested: no cell of this work, measured on this device under sound conditions",)
 
 
 def test_a_row_without_a_framework_matches_any(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_row_without_a_framework_matches_any(tmp_path: Path) -> None:
         ({"model": None, "flops_per_sample": 8e9}, "the row names no model of the registry"),
         (
             {"readings": (StatedReading(flops_per_sample=1e9, is_model=False),)},
-            "no valid cell of this work on this device in the runs",
+            "no cell of this work, measured on this device under sound conditions",
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

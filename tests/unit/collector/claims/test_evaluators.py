@@ -50,10 +50,10 @@ def test_energy_gains_are_shown_beside_speedups(tmp_path: Path) -> None:
     assert "10.0 J a sample by the CPU's whole sockets, 0.0938 J by the GPU, a ratio of 107" in line
 
 
-def test_rows_without_a_valid_repeat_decide_nothing_unless_asked(tmp_path: Path) -> None:
+def test_rows_measured_under_faulty_conditions_decide_nothing_unless_asked(tmp_path: Path) -> None:
     results = make_ratios(TABLE_RATIOS)
-    noisy = [result.model_copy(update={"validity": make_validity("noisy")}) for result in results]
-    summary = summarize_cells(collect_results(tmp_path, *noisy))
+    throttled = [result.model_copy(update={"validity": make_validity("throttled")}) for result in results]
+    summary = summarize_cells(collect_results(tmp_path, *throttled))
     index = [claim.id for claim in load_study().claims].index("latency")
     without, included = (evaluate_claims(summary, forecast=None, include_invalid=include) for include in (False, True))
     assert (without[index].verdict, included[index].verdict) == ("not tested here", "reproduced")

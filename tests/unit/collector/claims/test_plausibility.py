@@ -14,7 +14,6 @@ from collector.claims.plausibility import (
     explain_too_slow,
     imply_rates,
     is_too_slow,
-    judge_time,
 )
 
 T4 = Limit(device="Tesla T4", flops_per_second=8.1e12)
@@ -59,7 +58,7 @@ def test_impossible_is_what_no_algorithm_reaches(
 )
 def test_a_time_is_judged_by_its_kindest_reading(teraflops: tuple[float, ...], plausibility: Plausibility) -> None:
     works = [Work(label=f"{value}", flops=value * 1e12) for value in teraflops]
-    assert judge_time(works, 1.0, T4) == plausibility
+    assert choose_kindest(imply_rates(works, 1.0, T4)).plausibility == plausibility
 
 
 def test_the_kindest_reading_is_not_always_the_one_with_the_fewest_operations() -> None:

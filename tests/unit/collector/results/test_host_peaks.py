@@ -13,6 +13,7 @@ from collector.results.summary import summarize_cells
 from factories import (
     make_cell,
     make_environment,
+    make_phases,
     make_result,
     make_roofline,
     make_validity,
@@ -68,6 +69,16 @@ def test_all_results_of_a_host_are_compared_with_its_highest_figure(collect: Col
     assert set(results["peak_source"]) == {"matrix product in pytorch; the highest of 3 results on this host"}
     summary = summarize_cells(collection)
     assert list(summary["share_of_peak"]) == [0.05, 0.05]
+
+
+def test_both_shares_of_a_repeat_with_two_levels_are_those_of_its_mean(collect: Collect) -> None:
+    steps = (0.5, 0.5, 0.8)
+    samples = make_result(PYTORCH, step_seconds=steps).samples
+    assert samples is not None
+    mean = samples.model_copy(update={"summarized_by": "mean"})
+    phases = make_phases(steps, samples.warmup_step_seconds)
+    results = select_measured(collect(make_repeat(1, 1.0e11, 2.0e11, None, samples=mean, phases=phases)))
+    assert list(results["share_of_roofline"]) == pytest.approx([1e9 / 2e11 / 0.6])
 
 
 def test_the_calculation_counts_where_it_is_the_highest(collect: Collect) -> None:

@@ -63,7 +63,7 @@ def test_one_repeat_has_no_interval_and_says_why(collect: Collect) -> None:
     (row,) = summarize_cells(collect(make_result(), repeats=1)).to_dict("records")
     assert pd.isna(row["interval_low_seconds"])
     assert row["interval_reason"] == "one repeat says nothing about the spread between repeats"
-    assert row["note"] == "one repeat: no interval"
+    assert row["note"] == "one repeat counts: no interval"
 
 
 def test_different_environments_are_not_summarised_together(collect: Collect) -> None:
@@ -163,7 +163,7 @@ def test_the_mean_stands_for_a_repeat_whose_steps_have_two_levels(collect: Colle
     collection = collect(result, repeats=1)
     (row,) = summarize_cells(collection).to_dict("records")
     assert (row["center_step_seconds"], row["notes"]) == (1.5, "two levels of steps")
-    assert row["note"] == "two levels of steps; one repeat: no interval"
+    assert row["note"] == "two levels of steps; one repeat counts: no interval"
     (repeat,) = collection.results.to_dict("records")
     assert (repeat["median_step_seconds"], repeat["center_step_seconds"], repeat["summarized_by"]) == (1.0, 1.5, "mean")
 
@@ -242,3 +242,16 @@ def test_the_notes_of_the_repeats_stand_in_the_row_once_whatever_their_numbers(c
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["notes"] == "ran at 73% of its 1980 MHz: power-limited; two"
     assert row["note"] == row["notes"]
+
+
+def test_a_speed_that_most_repeats_never_reached_flat_has_no_time_of_settling(collect: Collect) -> None:
+    for flat, expected in (((20.0, None, None), None), ((20.0, 30.0, None), 30.0)):
+        results = [
+            make_result(
+                repeat=number,
+                sustained=SustainedRun(window_step_seconds=(0.1, 0.1), seconds=60.0, flat_after_seconds=seconds),
+            )
+            for number, seconds in enumerate(flat, start=1)
+        ]
+        (row,) = summarize_cells(collect(*results)).to_dict("records")
+        assert (None if pd.isna(row["flat_after_seconds"]) else row["flat_after_seconds"]) == expected

@@ -39,7 +39,7 @@ def test_a_table_is_held_against_runs(call_main: CallMain, workspace: Workspace)
     code, out, err = call_main("audit", "mine.csv", "--run", "mine")
     assert (code, err) == (0, "")
     assert "by measurement" in out
-    assert "no valid cell of this work on this device in the runs" in out
+    assert "no cell of this work, measured on this device under sound conditions" in out
 
 
 def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> None:

@@ -66,7 +66,7 @@ class Cell(Document):
     """Length of a second window, on a GPU, in which steps are not synchronised one by one; its number of steps is set
     beforehand from the timed window. 0: none. On a CPU there is none."""
     sustain_seconds: Seconds = 0.0
-    """How long the steps run on after everything else, at the most, until their speed is flat. 0: not at all."""
+    """How long the steps run on after the sampling pass, at the most, until their speed is flat. 0: not at all."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
 

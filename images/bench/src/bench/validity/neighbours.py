@@ -76,7 +76,7 @@ def list_unchecked_neighbours(inputs: ValidityInputs) -> Iterator[str]:
     use = inputs.cpu_use
     if use.other_cores is None and use.affinity_other_cores is None:
         pressure = use.pressure_share if use.pressure_share is not None else use.machine_pressure_share
-        waited = "" if pressure is None else f"; in {pressure:.0%} of the window some thread waited for a core"
+        waited = "" if pressure is None else f", in {pressure:.0%} of the window some thread waited for a core"
         yield f"other processes on the cores not observed{waited}"
     elif inputs.cell.device == "cpu":
         yield from _list_unchecked_hyperthreads(use, inputs.num_threads)

@@ -1,7 +1,6 @@
 """Checks that the work was done, and on the device asked for: wrong-device, over-peak."""
 
 from collections.abc import Iterator
-from statistics import median
 
 from bench.schema import Cell, Roofline
 from bench.validity.inputs import Found, ValidityInputs
@@ -42,7 +41,7 @@ def check_roofline(inputs: ValidityInputs) -> Found:
             f"({roofline.share_of_peak:.0%} as counted), more than {bound:.0%}: the work was not done as counted, or "
             "not in the window",
         )
-    memory_share = (roofline.min_memory_seconds or 0.0) / median(inputs.samples.step_seconds)
+    memory_share = (roofline.min_memory_seconds or 0.0) / inputs.samples.center_step_seconds
     if memory_share > MAX_SHARE_OF_TABLE_PEAK:
         yield (
             "over-peak",
