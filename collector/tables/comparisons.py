@@ -59,7 +59,7 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
     rows = pairs[pairs["left_out"].isna()]
     if rows.empty:
         return None
-    heading = HEADINGS[comparison.name]
+    heading, hardware = HEADINGS[comparison.name], _hardware_columns(comparison)
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
@@ -67,20 +67,28 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         number_column("second", "center_step_seconds_reference", MILLISECOND),
         number_column(heading.ratio, "ratio", heading.unit),
         interval_column("95 % interval", "ratio_low", "ratio_high", heading.unit),
-        text_column("from", "scope"),
+        text_column("measured on", "scope"),
         text_column("verdict", "verdict"),
         text_column("after Holm's adjustment", "adjusted_verdict", is_optional=True),
-        *_hardware_columns(comparison),
+        *(column for column in hardware if _name_constant(column, rows) is None),
         text_column("note", "note", is_optional=True),
     ]
-    remark = count_differences(rows)
+    constants = (f"{column.title}: {text}." for column in hardware if (text := _name_constant(column, rows)))
+    remark = " ".join([*filter(None, [count_differences(rows)]), *constants])
     return make_table(heading.caption, columns, rows.assign(workload=label_shared(rows)), remark=remark)
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:
     if comparison.same_hardware:
-        return [_device_column("hardware", "subject")]
+        return [_device_column("Hardware", "subject")]
     return [text_column("GPU", "gpu_name_subject"), _device_column("CPU", "reference")]
+
+
+def _name_constant(column: Column, rows: pd.DataFrame) -> str | None:
+    """Return what `column` says in every row, to be said once above the table; None where the rows differ."""
+    values = (rows[source].to_list() for source in column.sources)
+    texts = {column.format(*row) for row in zip(*values, strict=True)}
+    return texts.pop() if len(texts) == 1 else None
 
 
 def _device_column(title: str, side: str) -> Column:

@@ -24,12 +24,14 @@ def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path: Path) 
         *make_repeats(make_cell(device="gpu"), 0.01, 0.01),
     ]
     analysis = analyze_run(collect_results(tmp_path, *results, repeats=2))
-    frameworks = read_first_row(make_comparison_table(FRAMEWORKS, analysis))
-    devices = read_first_row(make_comparison_table(DEVICES, analysis))
-    assert frameworks["hardware"] == "Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads"
+    tables = [make_comparison_table(comparison, analysis) for comparison in (FRAMEWORKS, DEVICES)]
+    frameworks, devices = map(read_first_row, tables)
+    remarks = [table.remark for table in tables if table is not None]
+    assert remarks[0].endswith(" Hardware: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads.")
+    assert remarks[1].endswith(" GPU: Tesla T4. CPU: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads.")
     assert [frameworks[name] for name in ("time ratio", "second, ms", "first, ms")] == ["1.25", "400", "500"]
-    assert (devices["speedup"], devices["GPU"]) == ("40.0", "Tesla T4")
-    assert (frameworks["from"], devices["from"]) == ("one machine", "one card and its host")
+    assert devices["speedup"] == "40.0"
+    assert (frameworks["measured on"], devices["measured on"]) == ("one machine", "one card and its host")
     assert frameworks["after Holm's adjustment"] == "TensorFlow is slower"
 
 
@@ -40,7 +42,10 @@ def test_a_comparison_says_how_many_ratios_it_has_and_how_many_differences_remai
     ]
     table = make_comparison_table(FRAMEWORKS, analyze_run(collect_results(tmp_path, *results, repeats=2)))
     assert table is not None
-    assert table.remark == "1 ratio is compared; after Holm's adjustment 1 of 1 difference remains."
+    assert table.remark == (
+        "1 ratio is compared; after Holm's adjustment 1 of 1 difference remains. "
+        "Hardware: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads."
+    )
 
 
 def test_pairs_that_are_left_out_have_no_row(tmp_path: Path) -> None:
