@@ -111,7 +111,7 @@ def test_two_levels_are_noted_and_are_no_reason_by_themselves() -> None:
     )
     validity = judge_validity(make_inputs(steps, samples=samples))
     assert validity.verdict == "valid"
-    assert validity.notes == ("two levels of steps, 100 ms and 112 ms (33% of them): their mean counts",)
+    assert validity.notes == ("steps on two levels, 67% near 100 ms and 33% near 112 ms: the mean of the steps counts",)
 
 
 def test_a_warm_up_that_ended_before_the_queue_was_used_up_says_so() -> None:

@@ -77,8 +77,8 @@ def note_levels(inputs: ValidityInputs) -> Iterator[str]:
     if levels is not None:
         low, high = (f"{seconds * 1e3:.3g} ms" for seconds in (levels.low_seconds, levels.high_seconds))
         yield (
-            f"two levels of steps, {low} and {high} ({levels.high_share:.0%} of them): their "
-            f"{inputs.samples.summarized_by} counts"
+            f"steps on two levels, {1 - levels.high_share:.0%} near {low} and {levels.high_share:.0%} near {high}: the "
+            f"{inputs.samples.summarized_by} of the steps counts"
         )
 
 
