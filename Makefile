@@ -51,7 +51,7 @@ FAST := not (framework or cluster or browser or e2e or slow)
 test: .venv/dev check ## check the code, run all tests; PYTEST="..." goes to pytest ("-n 0": one after the other)
 	@$(BIN)/pytest $(PARALLEL) $(PYTEST)
 
-test-fast: .venv/dev ## lint, import rules and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
+test-fast: .venv/dev ## lint, import rules and the quick tests, in a good minute: no types, frameworks, cluster or browser; PYTEST as for test
 	@$(BIN)/ruff check -q .
 	@$(lint-imports)
 	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" --ignore tests/cluster --ignore tests/e2e $(PYTEST)
