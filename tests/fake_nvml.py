@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pynvml
+import pytest
 
 UUIDS = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-bbbb3333", "MIG-cccc4444", "MIG-dddd5555")
 NUM_GPUS = 3  # the slices are not counted among them
@@ -181,6 +182,14 @@ class FakeNvml:
         for index, (microseconds, clock) in enumerate(found if samples else ()):
             samples[index].timeStamp, samples[index].sampleValue.uiVal = microseconds, clock
         return None
+
+
+def install_nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Put a made-up library in the place of the driver's for one test, and return it."""
+    library = FakeNvml()
+    monkeypatch.setattr("pynvml.nvmlLib", library)
+    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    return library
 
 
 def _set(answer: Any, value: int) -> None:

@@ -10,7 +10,7 @@ from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Cell, Result
 from factories import make_cell
-from fake_nvml import FakeNvml
+from fake_nvml import FakeNvml, install_nvml
 from stub_framework import StubFramework
 
 
@@ -41,8 +41,6 @@ def attempt_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Three idle GPUs, looked at for an instant."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
     return library

@@ -10,7 +10,7 @@ from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Cell, Result
 from factories import make_cell
-from fake_nvml import UUIDS, FakeNvml
+from fake_nvml import UUIDS, FakeNvml, install_nvml
 
 
 class Unbuildable:
@@ -34,9 +34,7 @@ class Unbuildable:
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Three idle GPUs, looked at for an instant."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
     for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, "")  # the attempt sets them for good

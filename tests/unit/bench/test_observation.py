@@ -4,15 +4,13 @@ import pytest
 
 from bench.observation import Observer
 from factories import make_cell
-from fake_nvml import UUIDS, FakeNvml
+from fake_nvml import UUIDS, FakeNvml, install_nvml
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Three idle GPUs, all of them visible."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return library

@@ -8,15 +8,13 @@ from bench.errors import UserError
 from bench.order import Order
 from bench.preflight import DeviceInUseError, check_place
 from factories import make_cell
-from fake_nvml import MIB, FakeNvml
+from fake_nvml import MIB, FakeNvml, install_nvml
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """The library in the place of the driver's; every device is visible."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return library
 

@@ -19,7 +19,7 @@ from bench.probes.gpu import (
 )
 from bench.schema import ForeignProcess, GpuUse
 from factories import make_gpu_use
-from fake_nvml import MIB, UUIDS, FakeNvml
+from fake_nvml import MIB, UUIDS, FakeNvml, install_nvml
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 
@@ -27,9 +27,7 @@ NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """The library in the place of the driver's, and one idle reading instead of a second of them."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
     monkeypatch.setattr("bench.probes.gpu.SAMPLE_INTERVAL_SECONDS", 0.005)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -8,7 +8,7 @@ import pytest
 from bench.probes.gpu import read_gpu_baselines
 from bench.probes.gpu_neighbours import look_for_neighbours
 from bench.schema import ForeignProcess, GpuUse
-from fake_nvml import MIB, FakeNvml
+from fake_nvml import MIB, FakeNvml, install_nvml
 
 OWN = frozenset({os.getpid(), 71})
 STRANGER = 99
@@ -17,9 +17,7 @@ STRANGER = 99
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """The library in the place of the driver's."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return library
 

@@ -8,7 +8,7 @@ import pytest
 from bench.probes.gpu import read_gpu_baselines
 from bench.probes.gpu_window import Reading, WindowWatch, compare_readings
 from bench.schema import GpuWindow
-from fake_nvml import FakeNvml
+from fake_nvml import FakeNvml, install_nvml
 
 SECOND = 1_000_000_000
 
@@ -16,9 +16,7 @@ SECOND = 1_000_000_000
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """The library in the place of the driver's; every device is visible."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return library
 

@@ -6,15 +6,13 @@ import pytest
 
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.probes.visible_gpus import find_visible_devices, restrict_to_cell
-from fake_nvml import UUIDS, FakeNvml
+from fake_nvml import UUIDS, FakeNvml, install_nvml
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """The library in the place of the driver's; every device is visible."""
-    library = FakeNvml()
-    monkeypatch.setattr("pynvml.nvmlLib", library)
-    monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
+    library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return library
 
