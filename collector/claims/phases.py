@@ -11,7 +11,6 @@ from collector.claims.measurements import (
     find_stated_sizes,
     shorten,
 )
-from collector.claims.plausibility import describe_algorithm
 from collector.claims.speedup import SPEEDUP_TOLERANCE
 from collector.claims.stated_times import ReadTime, choose_harshest_time, choose_kindest_time, describe_bound, read_time
 from collector.claims.study import Claim, Study
@@ -19,9 +18,9 @@ from collector.claims.verdicts import (
     ClaimContext,
     ClaimResult,
     ReasonedVerdict,
+    choose_verdict,
     decide,
     explain_missing_intervals,
-    judge_rate,
     list_intervals,
     list_missing_intervals,
     place_interval,
@@ -40,12 +39,7 @@ def evaluate_phases(claim: Claim, context: ClaimContext) -> ClaimResult:
         for phase in ("train", "infer")
     )
     worst = choose_kindest_time([choose_harshest_time(sides) for sides in zip(train, infer, strict=True)])
-    by_arithmetic = judge_rate(worst.rate), f"{worst.describe()}: {describe_algorithm(worst.rate)}"
-    measured = _compare_phases(float(claim.figure or 0), pairs, study)
-    is_by_arithmetic = worst.rate.plausibility == "impossible" or (
-        worst.rate.plausibility == "implausible" and measured[0] in ("not decided", "not tested here")
-    )
-    verdict, reason = by_arithmetic if is_by_arithmetic else measured
+    verdict, reason = choose_verdict(worst, _compare_phases(float(claim.figure or 0), pairs, study))
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,

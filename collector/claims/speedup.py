@@ -11,7 +11,7 @@ import pandas as pd
 
 from bench.schema import Device
 from collector.claims.measurements import describe_nearest, describe_speedups, select_speedups, shorten
-from collector.claims.plausibility import Rate, describe_algorithm, explain_too_slow, is_too_slow
+from collector.claims.plausibility import Rate, explain_too_slow, is_too_slow
 from collector.claims.stated_times import (
     ReadTime,
     choose_harshest_time,
@@ -28,9 +28,9 @@ from collector.claims.verdicts import (
     Interval,
     Place,
     ReasonedVerdict,
+    choose_verdict,
     decide,
     explain_missing_intervals,
-    judge_rate,
     list_intervals,
     list_missing_intervals,
     place_interval,
@@ -68,13 +68,7 @@ def _decide_speedup(figure: float, pairs: pd.DataFrame, sides: Sequence[Sides], 
     """Return the verdict: impossible by arithmetic first, then what was measured, then implausible by arithmetic."""
     # Of the reading that is kindest to both sides, the less plausible one: one network made both times.
     worst = choose_kindest_time([choose_harshest_time(pair) for pair in sides])
-    plausibility = worst.rate.plausibility
-    by_arithmetic = judge_rate(worst.rate), f"{worst.describe()}: {describe_algorithm(worst.rate)}"
-    if plausibility == "impossible":
-        return by_arithmetic
-    measured = _compare_speedup(figure, pairs, study)
-    is_decided = measured[0] not in ("not decided", "not tested here")
-    return measured if is_decided or plausibility == "possible" else by_arithmetic
+    return choose_verdict(worst, _compare_speedup(figure, pairs, study))
 
 
 def _list_sides(claim: Claim, context: ClaimContext) -> list[Sides]:

@@ -7,8 +7,8 @@ from typing import Literal
 import pandas as pd
 
 from collector.claims.measurements import Measurements
-from collector.claims.plausibility import Algorithm, Rate
-from collector.claims.stated_times import Counted
+from collector.claims.plausibility import Algorithm, Rate, describe_algorithm
+from collector.claims.stated_times import Counted, ReadTime
 from collector.claims.study import Study
 from collector.comparisons import count_left_out
 from collector.forecast.fit import Forecast
@@ -70,6 +70,19 @@ class ClaimContext:
     counted: Counted
     measurements: Measurements
     forecast: Forecast | None
+
+
+def choose_verdict(worst: ReadTime, measured: ReasonedVerdict) -> ReasonedVerdict:
+    """Return the verdict on a claim whose least plausible time is `worst`.
+
+    What is impossible by arithmetic stays so; otherwise what was measured decides, and arithmetic only where that
+    decides nothing.
+    """
+    plausibility = worst.rate.plausibility
+    is_decided = measured[0] not in ("not decided", "not tested here")
+    if plausibility != "impossible" and (is_decided or plausibility == "possible"):
+        return measured
+    return judge_rate(worst.rate), f"{worst.describe()}: {describe_algorithm(worst.rate)}"
 
 
 def judge_rate(rate: Rate) -> ClaimVerdict:
