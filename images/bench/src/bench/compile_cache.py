@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from bench.order import COMPILE_CACHE_VARIABLE
+from bench.probes.cpu import parse_cpuinfo
 from bench.schema import hash_text
 
 FOLDERS = {
@@ -47,10 +48,7 @@ def read_chosen_caches() -> dict[str, str]:
 
 def _name_machine(cpuinfo: Path) -> str:
     """Return a folder's name that is equal on machines with the same processor and features."""
-    fields: dict[str, str] = {}
-    for line in cpuinfo.read_text().splitlines():
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+    fields = parse_cpuinfo(cpuinfo.read_text())
     found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
     slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")
     return f"{slug}-{hash_text(repr(sorted(found.items())))}"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.host import format_core_list, parse_core_list, read_machine
+from bench.probes.cpu_topology import parse_cpu_list
+from bench.probes.host import format_core_list, read_machine
 from bench.schema import Machine
 from file_trees import write_tree
 
@@ -106,5 +107,5 @@ def test_this_machine_can_be_read() -> None:
     ("text", "numbers"), [("0", {0}), ("0-3", {0, 1, 2, 3}), ("0-1,8,10-11", {0, 1, 8, 10, 11}), ("", set())]
 )
 def test_lists_of_cores_are_read_and_written_as_the_kernel_does(text: str, numbers: set[int]) -> None:
-    assert parse_core_list(f"{text}\n") == numbers
+    assert parse_cpu_list(f"{text}\n") == numbers
     assert format_core_list(numbers) == (text or None)

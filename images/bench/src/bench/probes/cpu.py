@@ -68,14 +68,20 @@ def read_cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
     64-bit ARM kernels give numbers only (implementer and part of the core); boards add a line `Model` at the end.
     """
-    fields: dict[str, str] = {}
-    for line in cpuinfo.read_text().splitlines():
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+    fields = parse_cpuinfo(cpuinfo.read_text())
     names = [fields[key] for key in ("model name", "Model") if fields.get(key)]
     if not names and "CPU part" in fields:
         return f"ARM implementer {fields.get('CPU implementer', 'unknown')} part {fields['CPU part']}"
     return names[0] if names else "unknown"
+
+
+def parse_cpuinfo(text: str) -> dict[str, str]:
+    """Return the fields of /proc/cpuinfo, each with its first value: those of the first processor, and of the board."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    return fields
 
 
 def read_cpu_governor(policy: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:

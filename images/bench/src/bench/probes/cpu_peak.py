@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.probes.cpu import parse_cpuinfo
 from bench.probes.cpu_topology import SYSTEM_CPU, list_siblings, read_affinity
 from bench.schema import Precision
 
@@ -57,9 +58,7 @@ def read_first_processor(cpuinfo: Path) -> dict[str, str]:
     """Return the fields of the first processor in /proc/cpuinfo; none where there is no such file."""
     if not cpuinfo.exists():
         return {}
-    first = cpuinfo.read_text().strip().split("\n\n")[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    return parse_cpuinfo(cpuinfo.read_text().strip().split("\n\n")[0])
 
 
 def count_cores(allowed: Collection[int], system_cpu: Path = SYSTEM_CPU) -> int:

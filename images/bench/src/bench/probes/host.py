@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from bench.probes.cpu import parse_cpuinfo
+from bench.probes.cpu_topology import parse_cpu_list
 from bench.schema import Machine
 
 T = TypeVar("T")
@@ -38,15 +40,6 @@ def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -
     )
 
 
-def parse_core_list(text: str) -> set[int]:
-    """Return the numbers of a list as the kernel writes it: `0-3,8`. Raise ValueError for any other text."""
-    numbers: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers
-
-
 def format_core_list(cores: Iterable[int]) -> str | None:
     """Return the numbers as the kernel writes them: `0-3,8`; None without any."""
     runs: list[list[int]] = []
@@ -66,10 +59,10 @@ def _read_text(path: Path) -> str | None:
         return None
 
 
-def _parse(text: str | None, measure: Callable[[set[int]], T]) -> T | None:
+def _parse(text: str | None, measure: Callable[[frozenset[int]], T]) -> T | None:
     """Return `measure` of a list of cores; None where there is no list, or an empty or strange one."""
     try:
-        cores = parse_core_list(text or "")
+        cores = parse_cpu_list(text or "")
     except ValueError:
         return None
     return measure(cores) if cores else None
@@ -77,11 +70,8 @@ def _parse(text: str | None, measure: Callable[[set[int]], T]) -> T | None:
 
 def _read_flags(cpuinfo: Path) -> set[str]:
     """Return the flags of the first core (`flags` on x86, `Features` on ARM)."""
-    for line in (_read_text(cpuinfo) or "").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return set(value.split())
-    return set()
+    fields = parse_cpuinfo(_read_text(cpuinfo) or "")
+    return set(fields.get("flags", fields.get("Features", "")).split())
 
 
 def _is_virtual(flags: set[str], root: Path) -> bool | None:
@@ -115,6 +105,6 @@ def _count_numa_nodes(system: Path, cores: Collection[int]) -> int | None:
     return sum(bool(node & set(cores)) for node in nodes) or None
 
 
-def _list_numa_nodes(system: Path) -> Iterator[set[int]]:
+def _list_numa_nodes(system: Path) -> Iterator[frozenset[int]]:
     for node in system.glob("node/node[0-9]*"):
-        yield _parse(_read_text(node / "cpulist"), set) or set()
+        yield _parse(_read_text(node / "cpulist"), frozenset) or frozenset()
