@@ -17,7 +17,7 @@ from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
 from collector.results.collection import Collection
-from collector.results.intervals import MODERATED
+from collector.results.intervals import MODERATED, MODERATED_WARNING
 from collector.results.summary import summarize_collections
 
 NOTHING_MEASURED = "nothing that answers it"
@@ -117,10 +117,7 @@ def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
 
 def _warn_of_moderation(rows: pd.DataFrame) -> Iterator[str]:
     if rows["interval_method"].fillna("").str.startswith(MODERATED).any():
-        yield (
-            "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often "
-            "in cells that vary more than the others.\n"
-        )
+        yield f"{MODERATED_WARNING}\n"
 
 
 def _write_row(result: ClaimResult) -> str:

@@ -6,13 +6,9 @@ from collector.analysis import Analysis
 from collector.facts import count_things
 from collector.results.collection import Collection
 from collector.results.host_peaks import HostDrift
+from collector.results.intervals import MODERATED_WARNING
 from collector.tables.environments import describe_environment
 from collector.units import PERCENT, choose_rate_unit, format_number
-
-MODERATED_WARNING = (
-    "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often in cells "
-    "that vary more than the others."
-)
 
 
 def list_warnings(analysis: Analysis) -> list[str]:

@@ -29,6 +29,10 @@ there are several.
 `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
 MODERATED = "moderated "
 """How the `interval_method` of a moderated interval begins."""
+MODERATED_WARNING = (
+    "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often in cells "
+    "that vary more than the others."
+)
 NO_INTERVAL = "one repeat says nothing about the spread between repeats"
 
 

@@ -18,7 +18,7 @@ from collector.comparisons import (
 from collector.labels import label_hardware, label_shared
 from collector.ratio_verdicts import count_differences
 from collector.tables.columns import interval_column, number_column, text_column
-from collector.tables.table import Column, Table, make_table
+from collector.tables.table import Column, Table, format_column, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, Unit
 
 
@@ -60,6 +60,7 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
     if rows.empty:
         return None
     heading, hardware = HEADINGS[comparison.name], _hardware_columns(comparison)
+    constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
@@ -70,11 +71,11 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         text_column("measured on", "scope"),
         text_column("verdict", "verdict"),
         text_column("after Holm's adjustment", "adjusted_verdict", is_optional=True),
-        *(column for column in hardware if _name_constant(column, rows) is None),
+        *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
-    constants = (f"{column.title}: {text}." for column in hardware if (text := _name_constant(column, rows)))
-    remark = " ".join([*filter(None, [count_differences(rows)]), *constants])
+    said_once = (f"{title}: {text}." for title, text in constants.items())
+    remark = " ".join(filter(None, [count_differences(rows), *said_once]))
     return make_table(heading.caption, columns, rows.assign(workload=label_shared(rows)), remark=remark)
 
 
@@ -86,8 +87,7 @@ def _hardware_columns(comparison: Comparison) -> list[Column]:
 
 def _name_constant(column: Column, rows: pd.DataFrame) -> str | None:
     """Return what `column` says in every row, to be said once above the table; None where the rows differ."""
-    values = (rows[source].to_list() for source in column.sources)
-    texts = {column.format(*row) for row in zip(*values, strict=True)}
+    texts = set(format_column(column, rows))
     return texts.pop() if len(texts) == 1 else None
 
 

@@ -63,7 +63,7 @@ class Table:
 
     def format_rows(self) -> list[tuple[str, ...]]:
         """Return the texts of each row, one per column."""
-        texts = [_format_column(column, self.rows) for column in self.columns]
+        texts = [format_column(column, self.rows) for column in self.columns]
         return list(zip(*texts, strict=True))
 
 
@@ -86,6 +86,7 @@ def select_known(rows: pd.DataFrame, columns: list[Column]) -> pd.DataFrame:
     return rows[rows[sources].notna().any(axis="columns")]
 
 
-def _format_column(column: Column, rows: pd.DataFrame) -> list[str]:
+def format_column(column: Column, rows: pd.DataFrame) -> list[str]:
+    """Return the texts of one column, one per row."""
     values = (rows[source].to_list() for source in column.sources)
     return [column.format(*row) for row in zip(*values, strict=True)]
