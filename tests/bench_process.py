@@ -35,7 +35,7 @@ def run_bench(
     cwd: Path | None = None,
     **variables: str,
 ) -> Ending:
-    """Run the order of one cell in a process and return how it ended; `variables` override the environment."""
+    """Run `python -m bench` for one cell and return how it ended; `variables` override the environment."""
     store = folder / "store"
     order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}

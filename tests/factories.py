@@ -190,7 +190,7 @@ def make_roofline(**overrides: Any) -> Roofline:
 
 
 def make_validity(*verdicts: Verdict) -> Validity:
-    """Return a validity with one made-up reason for each verdict, the gravest first; `valid` without any."""
+    """Return a Validity with one invented reason per verdict, given gravest first; `valid` if none is given."""
     reasons = tuple(Reason(verdict=verdict, message=f"made up to be {verdict}") for verdict in verdicts)
     return Validity(verdict=verdicts[0] if verdicts else "valid", reasons=reasons)
 

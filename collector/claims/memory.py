@@ -98,7 +98,7 @@ def _list_spans(projections: list[Projection]) -> str:
 
 
 def _find_miss(polynomials: list[Projection]) -> tuple[Finding, ...]:
-    """Return the finding that no degree is right if fitted up to LONG_AGO, where that is so."""
+    """Return a finding if every polynomial fitted on data up to LONG_AGO misses the true memory; none otherwise."""
     found = [projection for projection in polynomials if projection.last_year == LONG_AGO]
     if not found or any(projection.is_right for projection in found):
         return ()

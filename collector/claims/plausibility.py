@@ -70,7 +70,7 @@ class Rate:
 
     @property
     def flops_per_second(self) -> float:
-        """FLOPs of the step, as direct convolutions do them, over its time."""
+        """The arithmetic rate of the step: its FLOPs, counted as direct convolutions, divided by its time."""
         return self.work.flops / self.seconds
 
     @property

@@ -22,7 +22,7 @@ from collector.units import MILLISECOND, PERCENT, SECOND, format_interval, forma
 
 
 def build_figures(analysis: Analysis) -> tuple[FigureGroup, ...]:
-    """Return the groups that the data can fill."""
+    """Return the groups of figures for which the analysis has data."""
     measured = analysis.measured
     groups = (
         _show_step_times(analysis.collection, measured),

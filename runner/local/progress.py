@@ -69,7 +69,7 @@ class Progress(AbstractContextManager["Progress"]):
         self.tick()
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the sum over the repeats that are left of their cell's mean time, or of the mean of all cells.
+        """Return the seconds that the remaining repeats will take, by their cell's mean so far or that of all cells.
 
         The time that the current repeat has taken already is subtracted. None before the first repeat has ended.
         """

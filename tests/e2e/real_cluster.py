@@ -86,7 +86,7 @@ class RealCluster:
         self.connection.request("create", path, body=json.dumps(secret).encode())
 
     def start_run(self, matrix: str, run_id: str) -> "subprocess.Popen[str]":
-        """Start `benchmatrix run` with a matrix (YAML); kill it after GUARD_SECONDS."""
+        """Start `benchmatrix run` with a matrix given as YAML, and kill it if it still runs after GUARD_SECONDS."""
         (self.folder / "matrix.yaml").write_text(matrix)
         where = ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url, "--run-id", run_id)
         process = self._start("run", "matrix.yaml", *where)

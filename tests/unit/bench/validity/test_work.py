@@ -41,7 +41,7 @@ def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: lis
 
 @pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
 def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: list[Verdict]) -> None:
-    """The steps take 0.1 s; also where their arithmetic, as counted, would take longer than their bytes."""
+    """Check steps of 0.1 s, bound by memory, and by arithmetic as counted."""
     for bound in ("memory", "arithmetic"):
         roofline = make_roofline(bound=bound, share_of_peak=0.1, min_memory_seconds=share * 0.1)
         assert list_verdicts(make_gpu_inputs(roofline=roofline)) == expected

@@ -157,7 +157,7 @@ class TensorFlowWorkload:
         tf.test.experimental.sync_devices()
 
     def reset_peak_memory(self) -> None:
-        """Start the GPU allocators' peaks anew."""
+        """Reset the peak memory that the GPU allocators report."""
         for device in filter(is_gpu, self._devices):
             tf.config.experimental.reset_memory_stats(device)
 

@@ -140,7 +140,7 @@ class Device:
         return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetPowerManagementDefaultLimit(gpu) / 1e3)
 
     def read_energy_joules(self) -> float | None:
-        """Return the energy since the driver was loaded; the counter moves about every 0.1 s. None before Volta."""
+        """Return the joules used since the driver was loaded, updated about every 0.1 s; None for GPUs before Volta."""
         return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1e3)
 
     def read_sm_clock_mhz(self) -> int | None:
