@@ -41,6 +41,7 @@ SIDE_COLUMNS: Columns = {
     "cuda_graph": "boolean",
     "num_machines": "int64",
     "machines": "str",
+    "instance_types": "str",
     "center_step_seconds": "float64",
 }
 MAX_GPUS = 64

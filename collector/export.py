@@ -6,6 +6,7 @@ import pandas as pd
 
 from collector.comparisons import compare_all
 from collector.files import replace_file
+from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 
@@ -24,6 +25,7 @@ def write_collection(
         "results": collection.results,
         "cells": summary,
         **compare_all(summary, include_invalid=include_invalid),
+        "machines": tabulate_machines(collection.results),
         "invalid": list_invalid(collection),
         "failures": list_failures(collection),
         "skipped": list_skipped(collection),

@@ -32,8 +32,13 @@ def estimate_pair(pair: Row) -> Estimate:
 def describe_scope(pair: Row, field: str) -> str:
     """Return in words on how many machines the ratio rests: `one card`, `across machines, 2 cards a side`.
 
-    `field`: the one in which the sides differ. If it is DIFFERENT_BY_NATURE, sides of one host are not across machines.
+    On a cluster with the machine type of its nodes: `one card, n1-standard-8`. `field`: the one in which the sides
+    differ. If it is DIFFERENT_BY_NATURE, sides of one host are not across machines.
     """
+    return ", ".join(filter(None, [_describe_machines(pair, field), _describe_types(pair)]))
+
+
+def _describe_machines(pair: Row, field: str) -> str:
     nouns = [_name_unit(pair, side) for side in SIDES]
     counts = [_count(pair, side) for side in SIDES]
     if _is_same(pair, "machines"):
@@ -43,13 +48,23 @@ def describe_scope(pair: Row, field: str) -> str:
         return sides if counts != [1, 1] else "one card and its host" if field == "device" else "one machine"
     if counts[0] == counts[1] and nouns[0] == nouns[1]:
         sides = f"{count_machines(counts[0], nouns[0])} a side"
+    if nouns == ["card", "card"] and _is_same(pair, "hostnames") and ";" not in pair["hostnames_subject"]:
+        sides += ", of one host"
     return f"{ACROSS}, {sides}"
+
+
+def _describe_types(pair: Row) -> str:
+    """Return the machine types of both sides' nodes, once if they are the same; empty where no side says them."""
+    types = [known if isinstance(known := pair[f"instance_types_{side}"], str) else "unknown" for side in SIDES]
+    if set(types) == {"unknown"}:
+        return ""
+    return types[0] if types[0] == types[1] else f"{types[0]} / {types[1]}"
 
 
 def list_machine_notes(pair: Row, names: dict[str, str], field: str) -> list[str]:
     """Return what a reader must know of the machines of a pair: that they differ, and what the interval rests on."""
     notes = []
-    if describe_scope(pair, field).startswith(ACROSS):
+    if _describe_machines(pair, field).startswith(ACROSS):
         named = "; ".join(f"{names[side]} on {_shorten(pair[f'machines_{side}'])}" for side in SIDES)
         notes.append(f"{ACROSS}: {named}")
     if max(_count(pair, side) for side in SIDES) > 1:

@@ -20,7 +20,14 @@ IMAGE = "registry.example/benchmatrix:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
 POD = "spec.template.spec"
 CONTAINER = f"{POD}.containers.0"
-SLOTS = {"job_name": "name", "run_id": RUN_ID, "cell_id": "cell-12345678", "repeat": "1", "cell_json": "{}"}
+SLOTS = {
+    "job_name": "name",
+    "run_id": RUN_ID,
+    "cell_id": "cell-12345678",
+    "repeat": "1",
+    "fingerprint": "",
+    "cell_json": "{}",
+}
 KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
 
 

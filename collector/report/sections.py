@@ -26,6 +26,7 @@ from collector.tables.environments import make_environments_table
 from collector.tables.invalid import make_invalid_table
 from collector.tables.kernel_time import make_kernel_time_table
 from collector.tables.left_out import make_left_out_table
+from collector.tables.machines import make_machines_table
 from collector.tables.memory import make_memory_table
 from collector.tables.roofline import make_roofline_table
 from collector.tables.skipped import make_skipped_table
@@ -143,7 +144,7 @@ SECTIONS = (
     Section(anchor="failures", title="Failures", template="failures.html.j2", collect_content=_collect_failures),
     Section(anchor="left-out", title="Left out", tables=(make_left_out_table,)),
     Section(anchor="forecast", title="Forecast", template="forecast.html.j2", collect_content=_collect_forecast),
-    Section(anchor="environments", title="Environments", tables=(make_environments_table,)),
+    Section(anchor="environments", title="Environments", tables=(make_machines_table, make_environments_table)),
     Section(anchor="skipped", title="Skipped documents", tables=(make_skipped_table,)),
     Section(anchor="method", title="How it was measured", template="method.html.j2", collect_content=_collect_method),
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from bench.schema import CpuUse, DeviceProfile, GpuUse, Result, Roofline
+from bench.schema import CpuUse, DeviceProfile, GpuUse, HostPeak, Result, Roofline
 
 Row = dict[str, Any]
 
@@ -31,6 +31,7 @@ CPU_COLUMNS = {
     "cpu_throttled_share": "float64",
     "cpu_throttled_seconds": "float64",
     "cpu_energy_per_sample_joules": "float64",
+    "cpu_product_flops_per_second": "float64",
 }
 GPU_COLUMNS = {
     "gpu_idle_power_watts": "float64",
@@ -78,6 +79,8 @@ def describe_conditions(result: Result) -> Row:
     if result.cpu_use is not None:
         num_samples = len(result.samples.step_seconds) * result.cell.batch_size if result.samples else 0
         row |= _describe_cpu(result.cpu_use, num_samples)
+    if result.host_peak is not None:
+        row["cpu_product_flops_per_second"] = _find_product(result.host_peak)
     if result.gpu_use:
         row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
     if result.device_profile is not None:
@@ -85,8 +88,13 @@ def describe_conditions(result: Result) -> Row:
     return row
 
 
+def _find_product(host: HostPeak) -> float | None:
+    """Return the rate of the faster matrix product of a CPU cell's process; None where neither was measured."""
+    return max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
+
+
 def _describe_cpu(use: CpuUse, num_samples: int) -> Row:
-    """Return CPU_COLUMNS; `num_samples`: of the timed window, in which the CPUs were watched."""
+    """Return CPU_COLUMNS but the matrix product; `num_samples`: of the timed window, in which the CPUs were watched."""
     return {
         "cpu_own_cores": use.own_cores,
         "cpu_other_cores": use.other_cores,

@@ -21,11 +21,13 @@ INTERVAL_COLUMNS = {
     "num_machines": "int64",
     "machines": "str",
     "hostnames": "str",
+    "instance_types": "str",
     "machine_step_seconds": "str",
 }
 """`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
 there are several.
 `interval_method`: what the interval was computed from; `interval_reason`: why there is none.
+`instance_types`: the machine types of a cluster's nodes; missing where no placement says them.
 `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
 MODERATED = "moderated "
 """How the `interval_method` of a moderated interval begins."""
@@ -46,6 +48,7 @@ def describe_center(repeats: pd.DataFrame) -> Row:
         "num_machines": len(means),
         "machines": "; ".join(sorted(means)),
         "hostnames": "; ".join(sorted(repeats["hostname"].unique())),
+        "instance_types": _list_types(repeats["instance_type"]),
         "machine_step_seconds": json.dumps(means),
     }
 
@@ -84,6 +87,11 @@ def read_machine_means(row: Row, suffix: str = "") -> dict[str, float]:
     """Return the geometric mean of the repeats' centres (seconds) on each machine of a row of `summarize_cells`."""
     means: dict[str, float] = json.loads(row[f"machine_step_seconds{suffix}"])
     return means
+
+
+def _list_types(types: "pd.Series[str]") -> str | None:
+    """Return the machine types, `unknown` for repeats that do not say theirs; None where none does."""
+    return "; ".join(sorted(types.fillna("unknown").unique())) if types.notna().any() else None
 
 
 def _describe_estimate(estimate: Estimate, method: str) -> Row:

@@ -152,6 +152,12 @@ def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArra
     }
 
 
+def select_sound(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the repeats (rows of RESULT_COLUMNS) that ended ok under conditions that were not at fault."""
+    ok = results[results["status"] == "ok"]
+    return ok[_find_sound(ok)]
+
+
 def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
     sound = ok[_find_sound(ok)]
     return ok if sound.empty else sound

@@ -29,16 +29,17 @@ def status(
     namespace: NamespaceOption = None,
 ) -> None:
     """Print the progress of a run: how many repeats have which status."""
-    collection = load_collection(open_existing_store(store), run_id)
+    opened = open_existing_store(store)
+    collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     print_skipped(collection, CONSOLE)
     if on is not None:
-        _print_cluster_state(collection.run, on, namespace, num_missing=counts["missing"])
+        _print_cluster_state(collection.run, on, namespace, opened.url, num_missing=counts["missing"])
 
 
-def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missing: int) -> None:
+def _print_cluster_state(run: Run, on: str, namespace: str | None, store_url: str, *, num_missing: int) -> None:
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
@@ -47,5 +48,5 @@ def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missin
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
     connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
-    for line in inspect_run(connection, namespace, run.run_id).describe(num_missing):
+    for line in inspect_run(connection, namespace, run.run_id, store_url).describe(num_missing):
         CONSOLE.print(line, soft_wrap=True)

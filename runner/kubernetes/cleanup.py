@@ -12,6 +12,7 @@ from bench.store import Store
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import leave_mark
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.foreign_jobs import select_own
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_job_status
 from runner.kubernetes.rendering.job_name import select_run
 
@@ -38,7 +39,8 @@ class JobCleaner:
     namespace: str
     run_id: str
     store: Store | None = None
-    """Where a cancellation puts its mark, for runners that do not see their Jobs at present. None: nowhere."""
+    """Where the run's results are, and a cancellation puts its mark for runners that do not see their Jobs at present.
+    Jobs with results elsewhere are another run's of the same name. None: no mark, and there must be one such run."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
@@ -71,13 +73,11 @@ class JobCleaner:
                     f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
                 )
             num_cancelled = self._cancel().num_deleted if unfinished else 0
-            num_finished = len(self._list())
-            self.connection.request(
-                "deletecollection", self._path, query=self._select | {"propagationPolicy": "Background"}
-            )
+            finished = self._list()
+            self._delete_all(finished)
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
-        return Counts(num_deleted=num_cancelled + num_finished, num_left=0)
+        return Counts(num_deleted=num_cancelled + len(finished), num_left=0)
 
     @property
     def _path(self) -> str:
@@ -88,12 +88,23 @@ class JobCleaner:
         return {"labelSelector": select_run(self.run_id)}
 
     def _list(self) -> list[JobStatus]:
-        """Return the Jobs of the run, except those that are being deleted."""
-        found = self.connection.list_items(self._path, **self._select)
-        return [read_job_status(job) for job in found if "deletionTimestamp" not in job["metadata"]]
+        """Return the Jobs of the run, except those that are being deleted. UserError if it is not clear which run."""
+        listed = self.connection.list_items(self._path, **self._select)
+        found = [job for job in listed if "deletionTimestamp" not in job["metadata"]]
+        url = None if self.store is None else self.store.url
+        return [read_job_status(job) for job in select_own(found, url, self.namespace, self.run_id)]
+
+    def _delete_all(self, jobs: Sequence[JobStatus]) -> None:
+        """Delete the Jobs, those of a fingerprint with one request; older ones without it one by one."""
+        for fingerprint in {job.fingerprint for job in jobs if job.fingerprint}:
+            query = {"labelSelector": select_run(self.run_id, fingerprint), "propagationPolicy": "Background"}
+            self.connection.request("deletecollection", self._path, query=query)
+        self._for_each([job for job in jobs if not job.fingerprint], self._delete)
 
     def _cancel(self) -> Counts:
-        if self.store is not None:
+        if self.store is None:
+            self._list()  # nothing is deleted while it is not clear which run is meant
+        else:
             self._check_access()
             leave_mark(self.store, self.run_id)  # before a Job is deleted: a runner that misses one finds the mark
         return self._delete_unfinished(with_mark=True)

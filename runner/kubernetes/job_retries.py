@@ -81,7 +81,8 @@ class JobRetries:
         if tracked.job is not None:  # created since, or the list of Jobs was older than the Job
             self.completion.follow(tracked, tracked.job)
             return
-        self.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
+        if not tracked.is_released:  # else it was this runner that deleted it, and has said so
+            self.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
         tracked.pods = {}
         tracked.forget_waiting()
         tracked.forget_no_pod()

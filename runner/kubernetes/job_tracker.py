@@ -10,6 +10,7 @@ from runner.kubernetes.job_retries import JobRetries
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementTracker
+from runner.kubernetes.shared_nodes import SharedNodes
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -28,6 +29,7 @@ class JobTracker:
     retries: JobRetries
     pending_pods: PendingPods
     placements: PlacementTracker
+    shared_nodes: SharedNodes
     has_begun: bool = False
     """The Jobs that existed at the start are known, so it is known what is missing."""
 
@@ -49,6 +51,7 @@ class JobTracker:
             case Changed(pod, is_deleted):
                 self._on_pod_event(pod, is_deleted=is_deleted)
             case Listed(pods):
+                self.shared_nodes.forget_pods()
                 for tracked in self.jobs:
                     tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.phase == "Failed"}
                 for pod in pods:
@@ -60,7 +63,7 @@ class JobTracker:
         if not self.has_begun:
             self.has_begun = True
             self.jobs.add(self.list_missing())
-            self.submission.add(self.jobs)
+            self.submission.add(self.shared_nodes.begin(self.jobs))
         existing = {job.name for job in jobs}
         for tracked in self.jobs:
             if tracked.name not in existing:
@@ -90,6 +93,7 @@ class JobTracker:
     def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
         self.placements.note(pod)
         tracked = self.jobs.find(pod.job_name)
+        self.shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted)
         if tracked is None or tracked.state == "done":
             return
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):

@@ -1,11 +1,12 @@
 """What the runner keeps of Jobs and pods: a few hundred bytes each, read from the API's JSON."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from runner.kubernetes.rendering.job_name import CELL_LABEL, POOL_LABEL, REPEAT_LABEL
+from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, POOL_LABEL, REPEAT_LABEL
 
 CONTAINER = "bench"
 CANCELLED = "benchmatrix/cancelled"
@@ -37,6 +38,8 @@ class JobStatus:
     created_at: datetime
     ended_at: datetime | None
     is_cancelled: bool
+    fingerprint: str = ""
+    """Of its run; empty: a version of this tool created it that knew none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +104,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         created_at=_read_required_time(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
         is_cancelled=CANCELLED in metadata.get("annotations", {}),
+        fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # that of all Jobs of a run: held once
     )
 
 

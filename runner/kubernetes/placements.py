@@ -67,6 +67,11 @@ class PlacementRecorder:
         key = placement_key(self.run_id, placement.cell_id, placement.repeat, placement.attempt)
         self.store.put(key, placement.to_json())
 
+    def find_instance_type(self, node: str) -> str | None:
+        """Return the machine type of a node that was asked for already; None: unknown. Sends no request."""
+        known = self._nodes.get(node)
+        return None if known is None else known.instance_type
+
     def complete(self) -> None:
         """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed.
 

@@ -12,6 +12,8 @@ from bench.store import Store, run_key
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.fingerprint import compute_fingerprint
+from runner.kubernetes.foreign_jobs import ForeignJobs
 from runner.kubernetes.login import find_context
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.placements import PlacementRecorder
@@ -143,15 +145,19 @@ class ClusterRun:
         observer: ClusterObserver,
         console: Console,
     ) -> None:
-        session = ClusterSession(
-            self.make_options(run, renderer, connection, observer),
-            lambda: self.list_missing(run, records.read_snapshot()),
-        )
+        namespace = self.target.profile.namespace
+        foreign = ForeignJobs(connection=connection, namespace=namespace, run_id=run.run_id, store_url=self.store.url)
+
+        def list_missing() -> list[TrackedJob]:  # called when the API server has answered
+            foreign.check(self.find_fingerprint(run), observer.warn)
+            return self.list_missing(run, records.read_snapshot())
+
+        session = ClusterSession(self.make_options(run, renderer, connection, observer), list_missing)
         try:
             session.run()
         except DeadlinePassed:
-            namespace = self.target.profile.namespace
-            num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
+            cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, store=self.store)
+            num_deleted = cleaner.end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
 
     def make_options(
@@ -163,6 +169,7 @@ class ClusterRun:
             connection=connection,
             namespace=namespace,
             run_id=run.run_id,
+            fingerprint=self.find_fingerprint(run),
             renderer=renderer,
             recorder=ResultRecorder(connection=connection, namespace=namespace, store=self.store),
             placement_recorder=self.make_placement_recorder(run, connection),
@@ -177,6 +184,10 @@ class ClusterRun:
         namespace = self.target.profile.namespace
         return PlacementRecorder(connection=connection, namespace=namespace, store=self.store, run_id=run.run_id)
 
+    def find_fingerprint(self, run: Run) -> str:
+        """Return what the Jobs of the run have in common. UserError if the profile names no image for a cell."""
+        return compute_fingerprint(run, self.target.profile, self.store.url)
+
     def find_deadline(self, run: Run) -> datetime | None:
         """Return when the run has to end, whenever this runner began, or None."""
         return None if self.deadline_seconds is None else run.created_at + timedelta(seconds=self.deadline_seconds)
@@ -187,6 +198,7 @@ class ClusterRun:
         `snapshot`: what the store has; None: read it now.
         """
         snapshot = snapshot or Records.of(self.store, run).read_snapshot()
+        fingerprint = self.find_fingerprint(run)
         return [
             TrackedJob(
                 repeat=repeat,
@@ -195,6 +207,7 @@ class ClusterRun:
                     cell_id=repeat.key[0],
                     number=repeat.number,
                     retry_round=snapshot.num_records[repeat.key],
+                    fingerprint=fingerprint,
                 ),
             )
             for repeat in select_missing(run, snapshot, retry_failed=self.retry_failed)

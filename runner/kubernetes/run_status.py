@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Literal
 
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.foreign_jobs import describe_other_runs, select_own
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
@@ -38,31 +39,36 @@ class RunState:
     """Jobs that wait, by the message of the scheduler, the kubelet or the Job controller."""
     rate_per_s: float | None
     """Jobs that finish per second. None: none did in the last ten minutes."""
+    other_runs: Sequence[str] = ()
+    """Other runs of the same name, a line for each."""
 
     def describe(self, num_missing: int) -> list[str]:
         """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
         states = [f"{self.num_by_state[state]} {label}" for state, label in _LABELS.items() if self.num_by_state[state]]
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
+        lines += self.other_runs
         if self.rate_per_s and num_missing:
             left = format_wait(num_missing / self.rate_per_s)
             lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
         return lines
 
 
-def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState:
-    """Return the state of the run now. UserError if the API server refuses."""
+def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: str) -> RunState:
+    """Return the state now of the run whose results are in the store. UserError if the API server refuses."""
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
-        jobs = [read_job_status(job) for job in connection.list_items(f"{group}/jobs", **query)]
+        found = connection.list_items(f"{group}/jobs", **query)
+        jobs = [read_job_status(job) for job in select_own(found, store_url, namespace, run_id)]
         pods = [
             read_pod_status(pod) for pod in connection.list_items(f"{core}/pods", **query, fieldSelector=POD_FIELDS)
         ]
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
     except ApiError as error:
         raise to_user_error(error, connection.context) from error
-    return summarize_run(jobs, pods, events, now=datetime.now(UTC))
+    state = summarize_run(jobs, pods, events, now=datetime.now(UTC))
+    return replace(state, other_runs=describe_other_runs(found, store_url, namespace, run_id))
 
 
 def summarize_run(

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from bench.schema import Result
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import CancellationWatcher, list_marks
 from runner.kubernetes.connection import Connection
@@ -27,6 +28,7 @@ from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.shared_nodes import SharedNodes
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -51,6 +53,8 @@ class SessionOptions:
     connection: Connection
     namespace: str
     run_id: str
+    fingerprint: str
+    """Of the run: only Jobs and pods that carry it are followed."""
     renderer: JobRenderer
     recorder: ResultRecorder
     placement_recorder: PlacementRecorder
@@ -87,10 +91,9 @@ class ClusterSession:
             run_id=options.run_id,
             known=known_marks,
         )
+        self._shared_nodes = self._make_shared_nodes(options)
         self._submission = self._make_submission(options, watcher)
-        completion = JobCompletion(
-            dispatcher=self._dispatcher, recorder=options.recorder, jobs=self.jobs, report=options.observer.finish
-        )
+        completion = self._make_completion(options)
         retries = self._make_retries(options, watcher, completion)
         self._pending_pods = self._make_pending_pods(options, completion, retries)
         self._placements = self._make_placements(options.placement_recorder)
@@ -103,7 +106,24 @@ class ClusterSession:
             retries=retries,
             pending_pods=self._pending_pods,
             placements=self._placements,
+            shared_nodes=self._shared_nodes,
         )
+
+    def _make_shared_nodes(self, options: SessionOptions) -> SharedNodes:
+        # With a queue, cells that wait for their node would use up its quota.
+        patience = 0 if options.renderer.queue else options.renderer.profile.same_node_patience_seconds
+        return SharedNodes(
+            dispatcher=self._dispatcher,
+            submit_next=lambda tracked: self._submission.add_first(tracked),
+            delete_job=options.recorder.delete_job,
+            find_instance_type=options.placement_recorder.find_instance_type,
+            # A cell that waits for a node of its own choice must not be given up as one that no node can take.
+            patience_seconds=min(patience, options.unschedulable_seconds / 2),
+        )
+
+    def _report(self, tracked: TrackedJob, result: Result) -> None:
+        self._shared_nodes.note_end(tracked)
+        self._observer.finish(tracked, result)
 
     def _make_submission(self, options: SessionOptions, watcher: CancellationWatcher) -> Submission:
         return Submission(
@@ -114,6 +134,12 @@ class ClusterSession:
             renderer=options.renderer,
             max_in_flight=options.max_in_flight,
             jobs=self.jobs,
+            find_wish=self._shared_nodes.find_wish,
+        )
+
+    def _make_completion(self, options: SessionOptions) -> JobCompletion:
+        return JobCompletion(
+            dispatcher=self._dispatcher, recorder=options.recorder, jobs=self.jobs, report=self._report
         )
 
     def _make_retries(
@@ -184,6 +210,7 @@ class ClusterSession:
         if now >= self._next_tick and self._tracker.has_begun:
             self._next_tick = now + TICK_SECONDS
             self._pending_pods.check()
+            self._shared_nodes.check()
             self._observer.tick(self.jobs)
 
     def _await_records(self) -> None:
@@ -210,6 +237,5 @@ def _make_informer(
     options: SessionOptions, group: str, kind: str, read: Callable[[dict[str, Any]], T], fields: str = ""
 ) -> Informer[T]:
     path = f"{group}/namespaces/{options.namespace}/{kind}"
-    return Informer(
-        connection=options.connection, path=path, labels=select_run(options.run_id), read=read, fields=fields
-    )
+    labels = select_run(options.run_id, options.fingerprint)
+    return Informer(connection=options.connection, path=path, labels=labels, read=read, fields=fields)

@@ -3,16 +3,19 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 
+from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 QUOTA_PAUSE_SECONDS = 10.0
@@ -31,6 +34,8 @@ class Submission:
     renderer: JobRenderer
     max_in_flight: int
     jobs: TrackedJobs
+    find_wish: Callable[[TrackedJob], NodeWish]
+    """Returns the node that a new Job should run on."""
     _waiting: deque[TrackedJob] = field(default_factory=deque, repr=False)
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
@@ -39,6 +44,10 @@ class Submission:
     def add(self, jobs: Iterable[TrackedJob]) -> None:
         """Queue Jobs that are `to-submit`."""
         self._waiting.extend(jobs)
+
+    def add_first(self, tracked: TrackedJob) -> None:
+        """Queue a Job that is `to-submit` before all others."""
+        self._waiting.appendleft(tracked)
 
     def retry(self, tracked: TrackedJob) -> None:
         """Queue a Job that is gone and left no record, behind all others."""
@@ -58,7 +67,8 @@ class Submission:
             tracked = self._waiting.popleft()
             if tracked.state == "to-submit":
                 self.jobs.move(tracked, "request-sent")
-                self.dispatcher.submit(partial(self._create, tracked), partial(self._handle_created, tracked))
+                create = partial(self._create, tracked, self.find_wish(tracked))
+                self.dispatcher.submit(create, partial(self._handle_created, tracked))
                 num_free -= 1
 
     def stop(self, seconds: float) -> None:
@@ -66,9 +76,9 @@ class Submission:
         self._is_stopped.set()
         self.dispatcher.stop_submitting(seconds)
 
-    def _create(self, tracked: TrackedJob) -> bool:
+    def _create(self, tracked: TrackedJob, wish: NodeWish) -> bool:
         """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
-        body = self.renderer.render(tracked.repeat.planned, tracked.key)
+        body = self.renderer.render(tracked.repeat.planned, tracked.key, wish)
         try:
             path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
             self.connection.request("create", path, body=body, stop=self._is_stopped)
@@ -79,9 +89,22 @@ class Submission:
                     f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
                 )
                 return False
-            if error.reason != ALREADY_EXISTS and not self._is_stopped.is_set():
+            if error.reason == ALREADY_EXISTS:
+                self._check_own(tracked)
+            elif not self._is_stopped.is_set():
                 raise
         return True
+
+    def _check_own(self, tracked: TrackedJob) -> None:
+        """Raise UserError if a Job of this name exists that is not of this run; one that is gone by now is no error."""
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        found = self.connection.list_items(path, fieldSelector=f"metadata.name={tracked.name}")
+        expected = {RUN_LABEL: tracked.key.run_id, FINGERPRINT_LABEL: tracked.key.fingerprint}
+        if any(not expected.items() <= job["metadata"].get("labels", {}).items() for job in found):
+            raise UserError(
+                f"Job {tracked.name} in namespace {self.namespace} is not of this run: its labels "
+                f"{' and '.join(expected)} are not this run's; delete that Job, or take another --run-id or --namespace"
+            )
 
     def _handle_created(self, tracked: TrackedJob, has_room: bool) -> None:
         if tracked.state != "submitting":  # the informer reported the Job first

@@ -25,6 +25,8 @@ class TrackedJob:
     """Pending and failed pods by name."""
     disrupted_pod_uids: set[str] = field(default_factory=set)
     """Pods that were preempted, evicted or lost with their node."""
+    is_released: bool = False
+    """Its Job was deleted because it waited too long for a certain node: it may go to any."""
     waiting_for: FailureKind | None = None
     """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
     waiting_since: float | None = None

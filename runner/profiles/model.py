@@ -173,6 +173,9 @@ class Profile(Document):
     """How long the cluster keeps a finished Job: so long can a runner be away before it misses how a pod died."""
     termination_grace_period_seconds: Count = 60
     """Between SIGTERM and SIGKILL."""
+    same_node_patience_seconds: Annotated[int, Field(ge=0, le=86_400)] = 300
+    """How long a cell waits for the node on which a cell that it is compared with ran, while no cell of the run is
+    there. 0: every cell goes to any node at once."""
     backoff_limit: Annotated[int, Field(ge=0, le=20)] = 2
     """How many pods of a Job may fail for another reason than the cell and a disruption of its node."""
 

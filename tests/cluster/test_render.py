@@ -12,12 +12,13 @@ from commands import CallMain, create
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.setup_template import dump_yaml
 from runner.kubernetes.setup import find_path
 from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import order_repeats
+from runner.matrix.plan import order_repeats, plan_run
 from runner.profiles.loading import load_profile
 
 HOSTILE = [
@@ -75,12 +76,18 @@ def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call
 
     assert code == 0
     assert out.splitlines()[0] == "8 Jobs of run mine in out, set-up in out/setup"
-    renderer = JobRenderer(
-        profile=load_profile("mine.yaml"), store_url=STORE, git_revision=find_revision(workspace), queue="team"
-    )
+    matrix, profile = load_matrix("matrix.yaml"), load_profile("mine.yaml")
+    fingerprint = compute_fingerprint(plan_run(matrix, lambda cell: None, run_id="mine"), profile, STORE)
+    renderer = JobRenderer(profile=profile, store_url=STORE, git_revision=find_revision(workspace), queue="team")
     expected = {}
-    for repeat in order_repeats(load_matrix("matrix.yaml").cells, None):
-        key = JobKey(run_id="mine", cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
+    for repeat in order_repeats(matrix.cells, None):
+        key = JobKey(
+            run_id="mine",
+            cell_id=repeat.planned.cell.cell_id,
+            number=repeat.number,
+            retry_round=0,
+            fingerprint=fingerprint,
+        )
         expected[f"{key.job_name}.yaml"] = json.loads(renderer.render(repeat.planned, key))
     assert {path.name: yaml.safe_load(path.read_text()) for path in (workspace / "out").glob("*.yaml")} == expected
 

@@ -34,7 +34,7 @@ def render_hostile_yaml(namespace: str) -> str:
     whole = "".join(HOSTILE_TEXTS)
     planned = PlannedCell(cell=make_cell(data_dir=whole), repeats=1, timeout_seconds=600.0)
     renderer = JobRenderer(profile=profile, store_url=whole, git_revision=whole)
-    slots = {"job_name": "hostile", "run_id": "mine", "cell_id": "cell-12345678", "repeat": "1"}
+    slots = {"job_name": "hostile", "run_id": "mine", "cell_id": "cell-12345678", "repeat": "1", "fingerprint": ""}
     slots["cell_json"] = escape_variable(planned.cell.model_dump_json())
     values = renderer.collect_values(planned) | {"image": f"x{whole}x"}  # the API server refuses outer spaces
     return render_manifest("job.yaml.j2", **values, slot=slots)

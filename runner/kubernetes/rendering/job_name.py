@@ -10,12 +10,14 @@ _HASH_DIGITS = 12
 RUN_LABEL = "benchmatrix/run-id"
 CELL_LABEL = "benchmatrix/cell-id"
 REPEAT_LABEL = "benchmatrix/repeat"
+FINGERPRINT_LABEL = "benchmatrix/fingerprint"
 POOL_LABEL = "benchmatrix/pool"
 OWN_LABELS = frozenset(
     {
         RUN_LABEL,
         CELL_LABEL,
         REPEAT_LABEL,
+        FINGERPRINT_LABEL,
         POOL_LABEL,
         "app.kubernetes.io/name",
         "app.kubernetes.io/component",
@@ -36,16 +38,22 @@ class JobKey:
     number: int
     retry_round: int
     """How many terminal records the repeat had when the Job was created: 0, or more after `--retry-failed`."""
+    fingerprint: str = ""
+    """What the Jobs of the run have in common, see runner.kubernetes.fingerprint; empty: of no stored run."""
 
     @cached_property
     def job_name(self) -> str:
         """A DNS-1123 label of at most 53 characters, equal on every machine: no Job is created twice."""
-        text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round)))
+        text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round), self.fingerprint))
         digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
         slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")
         return f"{slug or 'cell'}-{digits}"
 
 
-def select_run(run_id: str) -> str:
-    """Return the label selector of the Jobs and pods of a run."""
-    return f"{COMPONENT},{RUN_LABEL}={run_id}"
+def select_run(run_id: str, fingerprint: str | None = None) -> str:
+    """Return the label selector of the Jobs and pods that carry a run's id, and its fingerprint if that is given.
+
+    Without it, the Jobs of another run of the same name are among them: see runner.kubernetes.foreign_jobs.
+    """
+    selector = f"{COMPONENT},{RUN_LABEL}={run_id}"
+    return selector if fingerprint is None else f"{selector},{FINGERPRINT_LABEL}={fingerprint}"

@@ -9,7 +9,7 @@ import math
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,14 @@ from bench.schema import PlannedCell
 from runner.checkout import ROOT
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.manifest_check import check_manifest
+from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish, add_wish
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue, check_variable_value
 from runner.profiles.model import Profile
 
 MANIFESTS = ROOT / "manifests"
 IMAGE_GROUP = 65532
 """The group of the images' user, as images/framework.Dockerfile sets it."""
-SLOTS = ("job_name", "run_id", "cell_id", "repeat", "cell_json")
+SLOTS = ("job_name", "run_id", "cell_id", "repeat", "fingerprint", "cell_json", "node")
 # What a YAML reader may fold, refuse or take for something else inside a double-quoted string.
 _UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
 
@@ -73,19 +74,21 @@ class JobRenderer:
             check_option("--queue", self.queue, check_queue)
         check_option("--store", self.store_url, check_variable_value)
 
-    def render(self, planned: PlannedCell, key: JobKey) -> bytes:
+    def render(self, planned: PlannedCell, key: JobKey, wish: NodeWish = ANY_NODE) -> bytes:
         """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
-        kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds)
+        kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds, wish.shape)
         if kind not in self._shapes:
-            self._shapes[kind] = JobShape.render(self.collect_values(planned))
+            self._shapes[kind] = JobShape.render(self.collect_values(planned), wish)
         return self._shapes[kind].fill(
             {
                 "job_name": key.job_name,
                 "run_id": key.run_id,
                 "cell_id": key.cell_id,
                 "repeat": str(key.number),
+                "fingerprint": key.fingerprint,
                 "cell_json": escape_variable(cell.model_dump_json()),
+                "node": wish.node,
             }
         )
 
@@ -134,14 +137,15 @@ class JobShape:
     """Text and names of slots in turns; begins and ends with text."""
 
     @classmethod
-    def render(cls, values: Mapping[str, object]) -> "JobShape":
+    def render(cls, values: Mapping[str, object], wish: NodeWish = ANY_NODE) -> "JobShape":
         """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
 
-        Raise UserError if it is not a valid Job.
+        `wish`: of its node, only whether there is one. Raise UserError if it is not a valid Job.
         """
         token = secrets.token_hex(8)
         stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
         manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
+        add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
         check_manifest(manifest, source="manifests/job.yaml.j2")
         text = json.dumps(manifest, separators=(",", ":"))
         names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}

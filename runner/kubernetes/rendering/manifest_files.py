@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.schema import Run
+from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.setup_template import SetupTemplate, dump_yaml
@@ -42,9 +43,16 @@ def _render_setup(profile: Profile) -> dict[str, str]:
 def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) -> dict[str, str]:
     """Return the Jobs by file."""
     renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
+    fingerprint = compute_fingerprint(run, profile, store_url)
     files = {}
     for repeat in order_repeats(run.cells, run.order_seed):
-        key = JobKey(run_id=run.run_id, cell_id=repeat.planned.cell.cell_id, number=repeat.number, retry_round=0)
+        key = JobKey(
+            run_id=run.run_id,
+            cell_id=repeat.planned.cell.cell_id,
+            number=repeat.number,
+            retry_round=0,
+            fingerprint=fingerprint,
+        )
         files[f"{key.job_name}.yaml"] = dump_yaml([json.loads(renderer.render(repeat.planned, key))])
     return files
 

@@ -1,6 +1,7 @@
 """Comparisons on one machine and across several: what they are called, and what their intervals rest on."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,10 +65,11 @@ def test_a_cells_interval_over_several_machines_rests_on_the_machines(collect: C
     [
         (["h1:a"], ["h1:a"], "one card"),
         (["h1:a", "h1:b"], ["h1:b", "h1:a"], "2 cards"),
-        (["h1:a"], ["h1:b"], "across machines, one card a side"),
+        (["h1:a"], ["h1:b"], "across machines, one card a side, of one host"),
         (["h1:a"], ["h2:a"], "across machines, one card a side"),
-        (["h1:a", "h1:b"], ["h1:c", "h1:d"], "across machines, 2 cards a side"),
-        (["h1:a", "h1:b"], ["h1:a"], "across machines, 2 cards and one card"),
+        (["h1:a", "h1:b"], ["h1:c", "h1:d"], "across machines, 2 cards a side, of one host"),
+        (["h1:a", "h1:b"], ["h1:a"], "across machines, 2 cards and one card, of one host"),
+        (["h1:a", "h2:b"], ["h1:c", "h2:d"], "across machines, 2 cards a side"),
     ],
 )
 def test_a_ratio_says_on_how_many_cards_it_rests(
@@ -80,6 +82,25 @@ def test_a_ratio_says_on_how_many_cards_it_rests(
         for result in make_on(cell, machine, 1.0, 1.1, first=1 + 2 * number)
     ]
     assert compare(collect, *results)["scope"] == scope
+
+
+@pytest.mark.parametrize(
+    ("types", "scope"),
+    [
+        (("n1-standard-8", "n1-standard-8"), "across machines, one card a side, n1-standard-8"),
+        (("n1-standard-8", "n1-standard-4"), "across machines, one card a side, n1-standard-4 / n1-standard-8"),
+        (("n1-standard-8", None), "across machines, one card a side, unknown / n1-standard-8"),
+        ((None, None), "across machines, one card a side"),
+    ],
+)
+def test_a_ratio_names_the_machine_types_of_a_clusters_nodes(
+    collect: Collect, types: tuple[str | None, str | None], scope: str
+) -> None:
+    collection = collect(*make_on(PYTORCH, "h1:a", 1.0, 1.1), *make_on(TENSORFLOW, "h2:b", 1.0, 1.1), repeats=2)
+    by_host = dict(zip(("h1", "h2"), types, strict=True))
+    placed = collection.results.assign(instance_type=collection.results["hostname"].map(by_host).astype("str"))
+    (row,) = list_rows(compare_cells(summarize_cells(replace(collection, results=placed)), FRAMEWORKS))
+    assert row["scope"] == scope
 
 
 def test_a_cpu_is_a_machine_and_a_gpu_over_its_hosts_cpu_is_one_card_and_its_host(collect: Collect) -> None:

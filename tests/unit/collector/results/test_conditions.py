@@ -8,6 +8,7 @@ from bench.schema import ForeignProcess
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_roofline, make_validity
+from host_figures import make_host_figures
 
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
 
@@ -17,7 +18,7 @@ def describe(**overrides: Any) -> dict[str, Any]:
 
 
 def test_every_condition_has_a_column() -> None:
-    row = describe(validity=make_validity("noisy"), device_profile=make_device_profile())
+    row = describe(validity=make_validity("noisy"), device_profile=make_device_profile(), host_peak=make_host_figures())
     assert set(row) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
 
 
@@ -107,3 +108,9 @@ def test_what_a_result_does_not_say_is_left_out() -> None:
 
 def test_the_roofline_is_taken_as_it_is() -> None:
     assert make_roofline().model_dump().items() <= describe().items()
+
+
+def test_the_matrix_product_of_a_cpu_cell_is_the_faster_of_its_two() -> None:
+    assert describe(host_peak=make_host_figures(before=1e11, after=1.1e11))["cpu_product_flops_per_second"] == 1.1e11
+    assert describe(host_peak=make_host_figures(before=None, after=None))["cpu_product_flops_per_second"] is None
+    assert "cpu_product_flops_per_second" not in describe()

@@ -178,6 +178,10 @@ SLOT_PLACES: dict[str, list[str]] = {
     "run_id": ["metadata.labels.benchmatrix/run-id", "spec.template.metadata.labels.benchmatrix/run-id", env(1)],
     "cell_id": ["metadata.labels.benchmatrix/cell-id", "spec.template.metadata.labels.benchmatrix/cell-id"],
     "repeat": ["metadata.labels.benchmatrix/repeat", "spec.template.metadata.labels.benchmatrix/repeat", env(2)],
+    "fingerprint": [
+        "metadata.labels.benchmatrix/fingerprint",
+        "spec.template.metadata.labels.benchmatrix/fingerprint",
+    ],
     "cell_json": [env(0)],
 }
 
@@ -276,6 +280,7 @@ def test_a_job_filled_from_its_shape_is_the_template_with_the_values_in_it(name:
         "run_id": RUN_ID,
         "cell_id": cell.cell_id,
         "repeat": "1",
+        "fingerprint": "",
         "cell_json": cell.model_dump_json(),
     }
     whole = render_manifest("job.yaml.j2", **renderer.collect_values(plan(cell)), slot=slots)

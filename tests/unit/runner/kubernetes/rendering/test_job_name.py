@@ -17,6 +17,7 @@ KEYS = st.builds(
     cell_id=CELL_IDS,
     number=st.integers(min_value=1, max_value=10**9),
     retry_round=st.integers(min_value=0, max_value=10**6),
+    fingerprint=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
 )
 DNS_1123 = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -36,20 +37,27 @@ def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
 
 @given(KEYS)
 def test_each_part_of_a_key_changes_the_name(key: JobKey) -> None:
-    parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "retry_round")}
+    parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "retry_round", "fingerprint")}
     others = [
         parts | {"run_id": f"a{key.run_id}"},
         parts | {"cell_id": f"a{key.cell_id}"},
         parts | {"number": key.number + 1},
         parts | {"retry_round": key.retry_round + 1},
+        parts | {"fingerprint": key.fingerprint[::-1] + "0"},
     ]
     assert key.job_name not in {JobKey(**other).job_name for other in others}
 
 
 def test_a_name_is_the_same_on_every_machine() -> None:
-    # printf of the four parts, a line each, through sha256sum
-    key = JobKey(run_id="smoke-1", cell_id="conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa", number=2, retry_round=0)
-    assert key.job_name == "conv6-pytorch-cpu-train-fp32-eager-b64-52dcf9eee789"
+    # printf of the five parts, a line each, through sha256sum
+    key = JobKey(
+        run_id="smoke-1",
+        cell_id="conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa",
+        number=2,
+        retry_round=0,
+        fingerprint="0123456789ab",
+    )
+    assert key.job_name == "conv6-pytorch-cpu-train-fp32-eager-b64-321952e175da"
 
 
 def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -> None:
@@ -73,3 +81,4 @@ def test_a_selector_takes_the_jobs_of_one_run_alone() -> None:
         select_run("mine-1")
         == "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell,benchmatrix/run-id=mine-1"
     )
+    assert select_run("mine-1", "0123456789ab") == f"{select_run('mine-1')},benchmatrix/fingerprint=0123456789ab"

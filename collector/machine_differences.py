@@ -1,0 +1,94 @@
+"""Tabulate the machines of a run: what they are, and by how much each differs from the others in the same work."""
+
+import json
+from collections.abc import Sequence
+
+import pandas as pd
+
+from collector.machine_effects import estimate_machine_effects
+from collector.results.frames import Columns, Row, make_frame
+from collector.results.summary import select_sound
+from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+
+MACHINE_TABLE_COLUMNS: Columns = {
+    "machine": "str",
+    "instance_type": "str",
+    "zone": "str",
+    "cpu_model": "str",
+    "gpu_name": "str",
+    "num_repeats": "int64",
+    "num_cells": "int64",
+    "cpu_product_flops_per_second": "float64",
+    "product_factor": "float64",
+    "gpu_sm_clock_mhz": "float64",
+    "gpu_max_temperature_celsius": "float64",
+    "time_factor": "float64",
+    "time_factor_low": "float64",
+    "time_factor_high": "float64",
+    "p_value": "float64",
+    "p_adjusted": "float64",
+    "verdict": "str",
+}
+"""`cpu_product_flops_per_second`: the median of the matrix products of its CPU cells; `product_factor`: its rate over
+that of the machines that measured the same product. `time_factor`: its step times over those of the machines that
+measured the same cells, above 1 where it is slower. The verdict allows for the number of machines (Holm)."""
+SAME = "no difference shown"
+
+
+def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per machine with sound repeats, columns MACHINE_TABLE_COLUMNS; an unknown factor is missing.
+
+    `results`: rows of RESULT_COLUMNS.
+    """
+    sound = select_sound(results)
+    times = _compare(sound, "center_step_seconds", ["cell_id", "environment_id"])
+    products = _compare(sound, "cpu_product_flops_per_second", ["framework", "precision", "environment_id"])
+    rows = [
+        _describe_machine(str(machine), group)
+        | _describe_factor(times.get(str(machine)))
+        | ({"product_factor": products[str(machine)].center} if machine in products else {})
+        for machine, group in sound.groupby("machine", sort=True)
+    ]
+    return make_frame(_judge(rows), MACHINE_TABLE_COLUMNS)
+
+
+def _compare(sound: pd.DataFrame, column: str, kind: Sequence[str]) -> dict[str, Estimate]:
+    """Return the factor of each machine on `column`, among repeats that are alike in the columns `kind`."""
+    rows = sound[sound[column].notna()]
+    kinds = [json.dumps(values) for values in rows[list(kind)].astype("str").to_numpy().tolist()]
+    return estimate_machine_effects(rows[column].to_list(), kinds, rows["machine"].to_list())
+
+
+def _describe_machine(machine: str, repeats: pd.DataFrame) -> Row:
+    first = repeats.iloc[0]
+    return {
+        "machine": machine,
+        **{name: first[name] for name in ("instance_type", "zone", "cpu_model", "gpu_name")},
+        "num_repeats": len(repeats),
+        "num_cells": repeats["cell_id"].nunique(),
+        "cpu_product_flops_per_second": repeats["cpu_product_flops_per_second"].median(),
+        "gpu_sm_clock_mhz": repeats["gpu_sm_clock_mhz"].median(),
+        "gpu_max_temperature_celsius": repeats["gpu_max_temperature_celsius"].max(),
+    }
+
+
+def _describe_factor(factor: Estimate | None) -> Row:
+    if factor is None:
+        return {}
+    low, high = factor.interval or (None, None)
+    return {
+        "time_factor": factor.center,
+        "time_factor_low": low,
+        "time_factor_high": high,
+        "p_value": factor.p_value,
+    }
+
+
+def _judge(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with `p_adjusted` and a verdict, where there is a p-value."""
+    tested = [index for index, row in enumerate(rows) if row.get("p_value") is not None]
+    judged = [dict(row) for row in rows]
+    for index, p_value in zip(tested, adjust_p_values([rows[index]["p_value"] for index in tested]), strict=True):
+        direction = "slower" if rows[index]["time_factor"] > 1 else "faster"
+        judged[index] |= {"p_adjusted": p_value, "verdict": direction if p_value < 1 - CONFIDENCE else SAME}
+    return judged

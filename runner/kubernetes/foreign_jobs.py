@@ -1,0 +1,102 @@
+"""Jobs that carry a run's id and are not its own: telling them from its own, and telling the user about them.
+
+A Job belongs to the run of the store that it writes to, whichever version of this tool made it. If it has the run's
+fingerprint too, a runner follows it; if not, it was made with other images, variables or cores, for another plan, or by
+a version that knew no fingerprints, and its result would not be what this runner is asked to measure.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.errors import UserError
+from runner.kubernetes.api_errors import ApiError, to_user_error
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.object_status import CONTAINER, read_job_status
+from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, select_run
+
+STORE_VARIABLE = "BENCH_STORE"
+Job = dict[str, Any]
+"""A Job as the API server describes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignJobs:
+    """The Jobs in a namespace that carry the id of a run of this store, and another fingerprint than it has now."""
+
+    connection: Connection
+    namespace: str
+    run_id: str
+    store_url: str
+
+    def check(self, fingerprint: str, report: Callable[[str], None]) -> None:
+        """Report Jobs of another run of the same name; UserError if some of this one's would measure something else.
+
+        One LIST, from which the server leaves out the Jobs that have the fingerprint.
+        """
+        foreign = self._list(fingerprint)
+        for line in describe_other_runs(foreign, self.store_url, self.namespace, self.run_id):
+            report(line)
+        own = [job for job in foreign if read_store_url(job) == self.store_url]
+        unfinished = [job for job in own if read_job_status(job).end is None]
+        if unfinished:
+            raise UserError(self._explain_refusal(unfinished))
+
+    def _list(self, fingerprint: str) -> list[Job]:
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        # `!=` takes Jobs without the label too:
+        # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
+        selector = f"{select_run(self.run_id)},{FINGERPRINT_LABEL}!={fingerprint}"
+        try:
+            found = self.connection.list_items(path, labelSelector=selector)
+        except ApiError as error:
+            raise to_user_error(error, self.connection.context) from error
+        return [job for job in found if "deletionTimestamp" not in job["metadata"]]
+
+    def _explain_refusal(self, unfinished: Sequence[Job]) -> str:
+        images = sorted({_read_container(job).get("image", "") for job in unfinished})
+        is_older = any(FINGERPRINT_LABEL not in job["metadata"].get("labels", {}) for job in unfinished)
+        by_whom = ", by an earlier version of this tool" if is_older else ""
+        return (
+            f"run {self.run_id}: {len(unfinished)} of its Jobs in namespace {self.namespace} are unfinished and were "
+            f"created{by_whom} with other images, variables, cores or cells than this command has, such as "
+            f"{unfinished[0]['metadata']['name']} (images: {', '.join(images)}); wait until they have ended, or give "
+            f"the command and the profile that they were created with, or end them with `benchmatrix cancel "
+            f"{self.run_id} --on {self.connection.context} --store {self.store_url}`, or begin a run of another name"
+        )
+
+
+def describe_other_runs(jobs: Sequence[Job], store_url: str, namespace: str, run_id: str) -> list[str]:
+    """Return a line for every other store that Jobs with this run id write to."""
+    counts = Counter(url for job in jobs if (url := read_store_url(job)) != store_url)
+    return [
+        f"namespace {namespace}: {count} Jobs belong to another run that is also called {run_id}, with results in "
+        f"{url or 'a store that they do not name'}; they are not counted and not touched"
+        for url, count in sorted(counts.items())
+    ]
+
+
+def select_own(jobs: Sequence[Job], store_url: str | None, namespace: str, run_id: str) -> list[Job]:
+    """Return the Jobs that write to the store; without one all, or UserError if they write to several."""
+    if store_url is not None:
+        return [job for job in jobs if read_store_url(job) == store_url]
+    urls = sorted({read_store_url(job) for job in jobs})
+    if len(urls) > 1:
+        raise UserError(
+            f"run {run_id}: namespace {namespace} has Jobs of {len(urls)} runs of this name, with results in "
+            f"{' and '.join(urls)}; say which is meant with --store"
+        )
+    return list(jobs)
+
+
+def read_store_url(job: Job) -> str:
+    """Return the URL of the store that a Job's cell writes to; empty if it names none."""
+    variables = _read_container(job).get("env", ())
+    value = next((entry.get("value", "") for entry in variables if entry["name"] == STORE_VARIABLE), "")
+    return str(value).replace("$$", "$")
+
+
+def _read_container(job: Job) -> dict[str, Any]:
+    containers = job["spec"]["template"]["spec"]["containers"]
+    return next((found for found in containers if found["name"] == CONTAINER), {})

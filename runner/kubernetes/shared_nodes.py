@@ -1,0 +1,158 @@
+"""Having the cells of a comparison run on one node, one after the other.
+
+A block is what the report compares within a round: the same work in other frameworks, modes and precisions. Its first
+cell goes to any node. As soon as that is known, the next one is submitted, and its pod waits for this node; and so on.
+A cell that waits too long while no cell of the run is on its node goes to any node, of the same machine type if
+possible. docs/decisions/0024-own-jobs-and-shared-nodes.md has the reasons.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.object_status import PodStatus
+from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
+from runner.kubernetes.tracked_jobs import TrackedJob
+
+BLOCK_FIELDS = (
+    "model",
+    "device",
+    "phase",
+    "num_gpus",
+    "batch_size",
+    "input_size",
+    "num_classes",
+    "data_dir",
+    "seed",
+)
+"""What the cells of a block have in common: all that is no protocol, but framework, mode and precision. A test holds
+it against the comparisons of the report. GPU against CPU and scaling are not in it: a CPU cell's node has no GPU."""
+END_PHASES = ("Succeeded", "Failed")
+
+
+@dataclass(kw_only=True)
+class Block:
+    """The repeats of one number of the cells that are compared, as far as they are missing."""
+
+    held: deque[TrackedJob]
+    """Not submitted yet, in the order of the run."""
+    node: str = ""
+    """Where the last of them ran that has a node; empty: none has."""
+
+
+@dataclass(kw_only=True)
+class SharedNodes:
+    """Holds back cells until it is known where the cell before them runs, and tells where they go. On the main thread.
+
+    With a `patience_seconds` of 0 every cell is submitted at once and goes to any node.
+    """
+
+    dispatcher: Dispatcher
+    submit_next: Callable[[TrackedJob], None]
+    """Called for a cell that is no longer held back: it goes before those that have waited for no node."""
+    delete_job: Callable[[str], None]
+    """Deletes a Job, by name; blocks."""
+    find_instance_type: Callable[[str], str | None]
+    """Returns the machine type of a node if it is known."""
+    patience_seconds: float
+    _block_by_job: dict[str, Block] = field(default_factory=dict, repr=False)
+    _passed: set[str] = field(default_factory=set, repr=False)
+    """Jobs that have let the next of their block go."""
+    _waiting_since: dict[str, float] = field(default_factory=dict, repr=False)
+    """When (time.monotonic) a Job was first seen to wait for its node, or a cell of the run last ended there."""
+    _bound: dict[str, tuple[TrackedJob, str]] = field(default_factory=dict, repr=False)
+    """Jobs without a record whose pods have to run on a node, with its name: a pod that replaces another one too."""
+    _pods_by_node: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
+    """The pods of the run that a node has at present, by uid."""
+
+    def begin(self, jobs: Iterable[TrackedJob]) -> list[TrackedJob]:
+        """Return the missing repeats to submit at once: the first of each block, in their order; hold the others."""
+        tracked_jobs = list(jobs)
+        if not self.patience_seconds:
+            return tracked_jobs
+        blocks: dict[tuple[object, ...], Block] = {}
+        first = []
+        for tracked in tracked_jobs:
+            key = identify_block(tracked)
+            if key in blocks:
+                blocks[key].held.append(tracked)
+            else:
+                blocks[key] = Block(held=deque())
+                first.append(tracked)
+            self._block_by_job[tracked.name] = blocks[key]
+        return first
+
+    def find_wish(self, tracked: TrackedJob) -> NodeWish:
+        """Return where a Job that is about to be created should run."""
+        block = self._block_by_job.get(tracked.name)
+        if block is None or not block.node:
+            return ANY_NODE
+        if tracked.is_released:
+            return NodeWish(instance_type=self.find_instance_type(block.node) or "")
+        self._bound[tracked.name] = tracked, block.node
+        return NodeWish(node=block.node)
+
+    def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> None:
+        """Note where a pod is; the next of its block may follow it there. `tracked`: None for one of another round."""
+        if not pod.node:
+            return
+        if is_deleted or pod.phase in END_PHASES:
+            self._pods_by_node[pod.node].discard(pod.uid)
+        else:
+            self._pods_by_node[pod.node].add(pod.uid)
+        block = None if tracked is None else self._block_by_job.get(tracked.name)
+        if tracked is not None and block is not None and tracked.name not in self._passed:
+            block.node = pod.node
+            self._let_next_go(tracked, block)
+
+    def forget_pods(self) -> None:
+        """Forget which pods the nodes have: all that exist are about to be noted again."""
+        self._pods_by_node.clear()
+
+    def note_end(self, tracked: TrackedJob) -> None:
+        """Note that a repeat has its record. If its block has no node, nothing is to be waited for: all others go."""
+        block = self._block_by_job.get(tracked.name)
+        self._bound.pop(tracked.name, None)
+        if block is None or tracked.name in self._passed:
+            return
+        self._let_next_go(tracked, block)
+        while block.held and not block.node:
+            self.submit_next(block.held.popleft())
+
+    def check(self) -> None:
+        """Release the Jobs that have waited too long for their node; to be called about once a second."""
+        now = time.monotonic()
+        for name, (tracked, node) in list(self._bound.items()):
+            is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())
+            if not is_waiting or self._pods_by_node.get(node):
+                self._waiting_since.pop(name, None)
+            elif now - self._waiting_since.setdefault(name, now) >= self.patience_seconds:
+                self._release(tracked, node)
+
+    def _let_next_go(self, tracked: TrackedJob, block: Block) -> None:
+        self._passed.add(tracked.name)
+        while block.held:
+            following = block.held.popleft()
+            if following.state == "to-submit":  # otherwise an earlier runner, or another one, has submitted it
+                self.submit_next(following)
+                return
+
+    def _release(self, tracked: TrackedJob, node: str) -> None:
+        """Have the Job deleted; it is created again, as one that somebody deleted is, for any node."""
+        del self._bound[tracked.name], self._waiting_since[tracked.name]
+        tracked.is_released = True
+        self.dispatcher.warn(
+            f"node {node} has not taken a cell for {self.patience_seconds:g} s that is compared with one that ran "
+            f"there; such cells go to other nodes now (the first: {tracked.repeat.planned.cell.slug})",
+            f"shared node {node}",
+        )
+        self.dispatcher.request(partial(self.delete_job, tracked.name), lambda _: None)
+
+
+def identify_block(tracked: TrackedJob) -> tuple[object, ...]:
+    """Return what the repeats of a block have in common."""
+    cell = tracked.repeat.planned.cell
+    return tracked.repeat.number, *(getattr(cell, name) for name in BLOCK_FIELDS)

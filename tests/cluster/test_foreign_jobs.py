@@ -1,0 +1,193 @@
+"""Jobs that carry a run's id and are not its own: with results in another store, of another plan, of other images."""
+
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import CallMain, create
+from rich.console import Console
+from runs import Setup, make_cells, make_profile, wait_for
+
+from bench.errors import UserError
+from bench.store import Store
+from fake_kubelet import FakeKubelet, Pod
+from runner.kubernetes.connection import Connection
+
+StartKubelet = Callable[..., FakeKubelet]
+NEW_IMAGES: Any = {"pytorch": {"cpu": "registry.example/benchmatrix/pytorch:2"}}
+
+
+@pytest.fixture
+def other_store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}/other")
+
+
+def hang(pod: Pod) -> str:
+    return "hang"
+
+
+def measure(setup: Setup) -> None:
+    """Measure what is missing as `benchmatrix run` does."""
+    setup.make_cluster_run().measure(setup.run, setup.connection, setup.observed, Console(file=StringIO()))
+
+
+def start_jobs(setup: Setup, number: int) -> None:
+    """Submit Jobs as a runner does that is killed when so many run."""
+    setup.start()
+    wait_for(lambda: sum(job["status"].get("ready", 0) for job in setup.list_jobs()) >= number, "Jobs that run")
+
+
+def list_uids(setup: Setup) -> set[str]:
+    return {job["metadata"]["uid"] for job in setup.list_jobs()}
+
+
+def make_older(setup: Setup, number: int = 1) -> None:
+    """Make Jobs as the version before fingerprints named and labelled them, suspended so that they stay unfinished."""
+    for job in setup.list_jobs()[:number]:
+        labels = {name: text for name, text in job["metadata"]["labels"].items() if name.startswith(("app", "bench"))}
+        del labels["benchmatrix/fingerprint"]
+        template = {"metadata": {"labels": labels}, "spec": job["spec"]["template"]["spec"]}
+        older = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": f"older-{job['metadata']['name'][-12:]}", "labels": labels},
+            "spec": {"suspend": True, "template": template},
+        }
+        create(setup.connection, f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs", older)
+
+
+def test_the_same_run_id_with_another_store_measures_everything_for_itself(
+    connection: Connection, namespace: str, store: Store, other_store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=2)
+    first = Setup.make(connection, namespace, store, make_cells(3))
+    first.measure()
+    before = list_uids(first)
+    kubelet.store = other_store
+    second = Setup.make(connection, namespace, other_store, make_cells(3))
+
+    measure(second)
+
+    assert [result.status for result in second.observed.results] == ["ok"] * 3
+    assert list(second.count_records().values()) == [1] * 3
+    assert before <= list_uids(second)
+    assert second.observed.warnings == [
+        f"namespace {namespace}: 3 Jobs belong to another run that is also called {namespace}, with results in "
+        f"{store.url}; they are not counted and not touched"
+    ]
+
+
+def test_a_run_that_goes_on_with_new_images_refuses_while_jobs_with_the_old_ones_run(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    kubelet = start_kubelet(hang, num_nodes=2)
+    setup = Setup.make(connection, namespace, store, make_cells(2))
+    start_jobs(setup, 2)
+    newer = Setup.make(connection, namespace, store, make_cells(2), profile=make_profile(namespace, images=NEW_IMAGES))
+
+    with pytest.raises(UserError) as refused:
+        measure(newer)
+
+    words = str(refused.value)
+    assert f"run {namespace}: 2 of its Jobs in namespace {namespace} are unfinished" in words
+    assert "registry.example/benchmatrix/pytorch:1" in words
+    assert f"benchmatrix cancel {namespace} --on {connection.context} --store {store.url}" in words
+    assert not newer.count_records()
+
+    # What the message advises: the old Jobs are the run's own to `cancel`, and nothing stands in the way then.
+    assert call_main("cancel", namespace, "--on", "current", "--store", store.url)[0] == 0
+    kubelet.decide = lambda pod: "ok"
+    measure(newer)
+    images = {pod["spec"]["containers"][0]["image"] for pod in newer.list_pods()}
+    assert [result.status for result in newer.observed.results] == ["ok"] * 2
+    assert "registry.example/benchmatrix/pytorch:2" in images
+
+
+def test_a_job_that_ended_with_old_images_and_left_no_record_is_measured_with_the_new_ones(
+    connection: Connection, namespace: str, store: Store, other_store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=1)
+    kubelet.store = other_store  # as if the bucket had lost what the Jobs wrote
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    runner = setup.start()
+    wait_for(lambda: setup.count_finished() == 1 and runner.done(), "the end of the run")
+    for key in store.list_keys(f"runs/{namespace}/results/"):
+        Path(store.url.removeprefix("file://"), key).unlink()
+    kubelet.store = store
+    newer = Setup.make(connection, namespace, store, make_cells(1), profile=make_profile(namespace, images=NEW_IMAGES))
+
+    measure(newer)
+
+    assert [result.status for result in newer.observed.results] == ["ok"]
+
+
+def test_jobs_of_the_version_before_are_told_about_and_cancelled_with_their_run(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    start_kubelet(num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup.measure()
+    make_older(setup)
+    again = Setup.make(connection, namespace, store, make_cells(2))
+
+    with pytest.raises(UserError, match=r"1 of its Jobs in namespace .* an earlier version of this tool"):
+        measure(again)
+    assert call_main("cancel", namespace, "--on", "current", "--store", store.url)[0] == 0
+    measure(again)
+
+    assert [result.status for result in again.observed.results] == ["ok"]
+
+
+def test_cancel_and_clean_ask_which_of_two_runs_is_meant_and_leave_the_other(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    other_store: Store,
+    start_kubelet: StartKubelet,
+    call_main: CallMain,
+) -> None:
+    kubelet = start_kubelet(hang, num_nodes=3)
+    mine = Setup.make(connection, namespace, store, make_cells(1))
+    theirs = Setup.make(connection, namespace, other_store, make_cells(2))
+    start_jobs(mine, 1)
+    my_jobs = list_uids(mine)
+    start_jobs(theirs, 3)
+    words = (namespace, "--on", "current", "--namespace", namespace)
+
+    for command in ("cancel", "clean"):
+        code, _, err = call_main(command, *words)
+        assert code == 2
+        assert f"error: run {namespace}: namespace {namespace} has Jobs of 2 runs of this name, with results in " in err
+    code, out, _ = call_main("status", namespace, "--on", "current", "--store", other_store.url)
+    assert (code, "Jobs: 2 running" in out) == (0, True)
+    assert f"another run that is also called {namespace}" in out
+
+    assert call_main("cancel", *words, "--store", other_store.url)[0] == 0
+    assert list_uids(mine) == my_jobs
+    kubelet.decide = lambda pod: "ok"
+    measure(theirs)
+    code, out, _ = call_main("clean", *words, "--store", other_store.url)
+    assert (code, out.splitlines()[0].split(": ")[1].split(";")[0]) == (0, "2 Jobs deleted")
+    assert list_uids(mine) == my_jobs
+
+
+def test_a_job_of_the_same_name_that_somebody_else_made_is_not_taken_for_the_runs_own(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet()
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    (tracked,) = setup.make_cluster_run().list_missing(setup.run)
+    container = {"name": "bench", "image": "registry.example/other:1"}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    body = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": tracked.name},
+        "spec": {"suspend": True, "template": pod},
+    }
+    create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
+
+    with pytest.raises(UserError, match=f"Job {tracked.name} in namespace {namespace} is not of this run"):
+        setup.measure()

@@ -1,0 +1,89 @@
+"""Cells that are compared run on one node of a real scheduler's choice, and elsewhere where that node goes away."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from runs import DEADLINE_SECONDS, Setup, make_profile, wait_for
+
+from bench.schema import Cell, read_placement
+from bench.store import Store, placements_prefix
+from factories import make_cell
+from fake_kubelet import FakeKubelet
+from runner.kubernetes.connection import Connection
+
+StartKubelet = Callable[..., FakeKubelet]
+
+
+def make_pairs(number: int) -> list[Cell]:
+    """Return so many blocks of two frameworks, which differ in their seed."""
+    return [make_cell(seed=seed, framework=name) for name in ("pytorch", "tensorflow") for seed in range(number)]
+
+
+def find_nodes(setup: Setup) -> dict[tuple[int, int], list[str]]:
+    """Return the nodes on which the cells of a block ran, by seed and repeat."""
+    seeds = {planned.cell.cell_id: planned.cell.seed for planned in setup.run.cells}
+    found = defaultdict(list)
+    for _, data in setup.store.get_many(setup.store.list_keys(placements_prefix(setup.run.run_id))):
+        placement = read_placement(data)
+        found[seeds[placement.cell_id], placement.repeat].append(placement.node_name)
+    return dict(found)
+
+
+def list_affinities(setup: Setup) -> list[dict[str, Any]]:
+    return [pod["spec"].get("affinity", {}).get("nodeAffinity", {}) for pod in setup.list_pods()]
+
+
+def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(num_nodes=3, run_seconds=0.5)
+    setup = Setup.make(connection, namespace, store, make_pairs(4), repeats=2)
+
+    setup.measure()
+
+    nodes = find_nodes(setup)
+    assert [len(found) for found in nodes.values()] == [2] * 8
+    assert {key: len(set(found)) for key, found in nodes.items()} == dict.fromkeys(nodes, 1)
+    assert len({name for found in nodes.values() for name in found}) == 3
+    assert setup.observed.warnings == []
+
+
+def test_a_cell_whose_node_went_away_runs_on_another_one(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=1, run_seconds=0.5)
+    profile = make_profile(namespace, same_node_patience_seconds=1)
+    setup = Setup.make(connection, namespace, store, make_pairs(1), profile=profile)
+    (lost,) = kubelet.nodes
+    kubelet.may_end.clear()
+    running = setup.start()
+    wait_for(lambda: len(setup.list_pods()) == 2, "the pod of the second, which waits for the node of the first")
+    path = f"/api/v1/nodes/{lost}"
+    body = b'{"spec": {"unschedulable": true}}'
+    connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+    kubelet.add_node(f"other-{namespace}")
+    kubelet.may_end.set()
+
+    running.result(DEADLINE_SECONDS)
+
+    assert [result.status for result in setup.observed.results] == ["ok"] * 2
+    assert set(find_nodes(setup)[0, 1]) == {lost, f"other-{namespace}"}
+    (warning,) = setup.observed.warnings
+    assert f"node {lost} has not taken a cell for 1 s that is compared with one that ran there" in warning
+    assert list(setup.count_records().values()) == [1, 1]
+
+
+@pytest.mark.parametrize("patience_seconds", [0, 300])
+def test_the_node_can_be_left_to_chance(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, patience_seconds: int
+) -> None:
+    start_kubelet(num_nodes=1, run_seconds=0.5)
+    profile = make_profile(namespace, same_node_patience_seconds=patience_seconds)
+    setup = Setup.make(connection, namespace, store, make_pairs(1), profile=profile)
+
+    setup.measure()
+
+    required = [affinity for affinity in list_affinities(setup) if "matchFields" in str(affinity)]
+    assert len(required) == (1 if patience_seconds else 0)

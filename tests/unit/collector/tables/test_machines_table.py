@@ -1,0 +1,140 @@
+"""The table of machines: which differ, and what stands beside them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.schema import Cell, Node, Result
+from bench.store import Store, placement_key
+from collector.analysis import Analysis, analyze_run
+from collector.machine_differences import tabulate_machines
+from collector.results.collection import Collection
+from collector.results.load import load_run
+from collector.tables.machines import make_machines_table
+from factories import make_cell, make_environment, make_gpu, make_placement, make_result, make_run, make_validity
+from factories import put_documents as put_all
+from host_figures import make_host_figures
+
+PYTORCH, TENSORFLOW = make_cell(), make_cell(framework="tensorflow")
+NODES = {
+    "node-a": Node(instance_type="m6i.xlarge", zone="eu-central-1a"),
+    "node-b": Node(instance_type="m6i.xlarge", zone="eu-central-1b"),
+    "node-c": Node(instance_type="m6i.xlarge", zone="eu-central-1a"),
+}
+CollectOnNodes = Callable[..., Collection]
+
+
+def make_on(cell: Cell, repeat: int, node: str, seconds: float, **fields: Any) -> Result:
+    """Return a repeat of three steps of so many seconds on the node."""
+    environment = make_environment(hostname=node)
+    return make_result(
+        cell, repeat=repeat, attempt=f"{node}-{repeat}", step_seconds=(seconds,) * 3, environment=environment, **fields
+    )
+
+
+@pytest.fixture
+def collect_on_nodes(tmp_path: Path) -> CollectOnNodes:
+    def collect(*results: Result) -> Collection:
+        run = make_run(
+            list({result.cell_id: result.cell for result in results}.values()), repeats=6, executor="kubernetes"
+        )
+        store = Store.open(f"file://{tmp_path}")
+        put_all(store, run, results)
+        for result in results:
+            assert result.environment is not None
+            name = result.environment.hostname
+            placed = make_placement(result, NODES.get(name), node_name=name)
+            store.put(placement_key(run.run_id, result.cell_id, result.repeat, result.attempt), placed.to_json())
+        return load_run(store, run.run_id)
+
+    return collect
+
+
+def measure_nodes(slow: float, noise: float = 0.01) -> list[Result]:
+    """Return two cells on three nodes, two repeats each; node-c takes `slow` times as long."""
+    factors = {"node-a": 1.0, "node-b": 1.0, "node-c": slow}
+    return [
+        make_on(
+            cell,
+            2 * index + extra + 1,
+            node,
+            base * factor * (1 + noise * extra),
+            host_peak=make_host_figures(before=4e10 / factor, after=3e10 / factor),
+        )
+        for cell, base in ((PYTORCH, 0.1), (TENSORFLOW, 0.3))
+        for index, (node, factor) in enumerate(factors.items())
+        for extra in (0, 1)
+    ]
+
+
+def analyze(collection: Collection) -> Analysis:
+    return analyze_run(collection)
+
+
+def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) -> None:
+    table = make_machines_table(analyze(collect_on_nodes(*measure_nodes(slow=1.2))))
+
+    assert table is not None
+    assert table.headings == [
+        "machine",
+        "machine type",
+        "zone",
+        "cells",
+        "repeats",
+        "matrix product, GFLOP/s",
+        "against the others",
+        "step times against the others",
+        "95 % interval",
+        "after Holm's adjustment",
+    ]
+    rows = {row[0]: row for row in table.format_rows()}
+    # 1.2 over the geometric mean of 1, 1 and 1.2 is 1.129; the product is as much slower: 0.886
+    assert rows["node-c"][1:8] == ("m6i.xlarge", "eu-central-1a", "2", "4", "33.3", "0.886", "1.13")
+    assert [rows[name][-1] for name in sorted(rows)] == ["faster", "faster", "slower"]
+    assert "3 of 3 differ by more than the spread between repeats explains: node-a (0.941x)" in table.remark
+
+
+def test_nodes_that_do_not_differ_are_said_not_to(collect_on_nodes: CollectOnNodes) -> None:
+    table = make_machines_table(analyze(collect_on_nodes(*measure_nodes(slow=1.002, noise=0.05))))
+    assert table is not None
+    assert {row[-1] for row in table.format_rows()} == {"no difference shown"}
+    assert table.remark.endswith("None of 3 differs by more than the spread between repeats explains.")
+
+
+def test_one_machine_needs_no_table(collect_on_nodes: CollectOnNodes) -> None:
+    collection = collect_on_nodes(*(make_on(PYTORCH, number, "node-a", 0.1) for number in (1, 2)))
+    assert make_machines_table(analyze(collection)) is None
+    assert tabulate_machines(collection.results)["machine"].to_list() == ["node-a"]
+
+
+def test_machines_that_share_no_cell_are_listed_without_a_verdict(collect_on_nodes: CollectOnNodes) -> None:
+    collection = collect_on_nodes(make_on(PYTORCH, 1, "node-a", 0.1), make_on(TENSORFLOW, 1, "node-b", 0.1))
+    table = make_machines_table(analyze(collection))
+    assert table is not None
+    assert table.remark.endswith("No two of them measured the same cell often enough to say whether they differ.")
+    assert tabulate_machines(collection.results)["time_factor"].isna().all()
+
+
+def test_repeats_that_others_disturbed_say_nothing_about_their_machine(collect_on_nodes: CollectOnNodes) -> None:
+    spoiled = make_on(PYTORCH, 3, "node-b", 9.0, validity=make_validity("contaminated"))
+    collection = collect_on_nodes(make_on(PYTORCH, 1, "node-a", 0.1), make_on(PYTORCH, 2, "node-a", 0.1), spoiled)
+    assert tabulate_machines(collection.results)["machine"].to_list() == ["node-a"]
+
+
+def test_each_card_of_a_host_is_a_machine(collect_on_nodes: CollectOnNodes) -> None:
+    cell = make_cell(device="gpu")
+    results = [
+        make_result(
+            cell,
+            repeat=number,
+            step_seconds=(seconds,) * 3,
+            environment=make_environment(hostname="node-a", gpus=(make_gpu(uuid=f"GPU-{card}"),)),
+        )
+        for number, (card, seconds) in enumerate([("a", 1.0), ("a", 1.01), ("b", 1.3), ("b", 1.31)], start=1)
+    ]
+    rows = tabulate_machines(collect_on_nodes(*results).results)
+    assert rows["machine"].to_list() == ["node-a GPU-a", "node-a GPU-b"]
+    assert rows["verdict"].to_list() == ["faster", "slower"]
+    assert rows["gpu_name"].to_list() == ["Tesla T4"] * 2

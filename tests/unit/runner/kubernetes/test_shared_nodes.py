@@ -1,0 +1,168 @@
+"""Cells that are compared go to one node: which are held back, when they are let go, and where they may run."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench.schema import Cell, PlannedCell
+from cluster_objects import load_pod
+from collector.comparisons import COMPARISONS, PROTOCOL_FIELDS
+from collector.results.frames import CELL_COLUMNS
+from factories import make_cell
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
+from runner.kubernetes.shared_nodes import BLOCK_FIELDS, SharedNodes
+from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.matrix.plan import Repeat
+
+EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
+OTHER_BATCH = make_cell(batch_size=128)
+TYPES = {"node-1": "m6i.xlarge"}
+
+
+def track(cell: Cell, number: int = 1) -> TrackedJob:
+    planned = PlannedCell(cell=cell, repeats=3, timeout_seconds=60.0)
+    key = JobKey(run_id="demo", cell_id=cell.cell_id, number=number, retry_round=0)
+    return TrackedJob(repeat=Repeat(planned=planned, number=number), key=key)
+
+
+class Sharing:
+    """Shared nodes whose submissions and deletions are kept."""
+
+    def __init__(self, *jobs: TrackedJob, patience_seconds: float = 300.0) -> None:
+        self.warnings: list[str] = []
+        self.let_go: list[TrackedJob] = []
+        self.deleted: list[str] = []
+        self.dispatcher = Dispatcher(warn_user=self.warnings.append, patience_seconds=1.0)
+        self.nodes = SharedNodes(
+            dispatcher=self.dispatcher,
+            submit_next=self.let_go.append,
+            delete_job=self.deleted.append,
+            find_instance_type=TYPES.get,
+            patience_seconds=patience_seconds,
+        )
+        self.first = self.nodes.begin(jobs)
+
+    def note(self, tracked: TrackedJob, node: str, *, uid: str = "", is_deleted: bool = False, **fields: Any) -> None:
+        pod = replace(load_pod("unschedulable"), uid=uid or tracked.name, node=node, **{"phase": "Running"} | fields)
+        self.nodes.note_pod(tracked, pod, is_deleted=is_deleted)
+
+
+def wait_in_vain(tracked: TrackedJob) -> None:
+    """Have a Job's pod wait for a node."""
+    tracked.state = "in-flight"
+    tracked.pods = {"x": load_pod("unschedulable")}
+
+
+def test_a_block_is_what_the_report_compares_on_one_kind_of_hardware() -> None:
+    fields = {name for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS}
+    compared = [comparison for comparison in COMPARISONS if comparison.same_hardware and not comparison.derived]
+    free = {name for found in compared for name in (found.field, *found.free)}
+    assert free - {"num_gpus"} == {"framework", "mode", "precision"}
+    assert set(BLOCK_FIELDS) == fields - {"framework", "mode", "precision"}
+
+
+def test_the_first_of_each_block_and_round_goes_at_once_in_the_order_of_the_run() -> None:
+    jobs = [track(GRAPH, 1), track(OTHER_BATCH, 1), track(EAGER, 1), track(EAGER, 2), track(GRAPH, 2)]
+    assert Sharing(*jobs).first == [jobs[0], jobs[1], jobs[3]]
+    assert Sharing(*jobs, patience_seconds=0.0).first == jobs
+
+
+def test_the_next_of_a_block_goes_when_the_node_of_the_one_before_is_known_and_only_one_at_a_time() -> None:
+    jobs = [track(EAGER), track(GRAPH), track(make_cell(mode="compiled"))]
+    sharing = Sharing(*jobs)
+    assert sharing.nodes.find_wish(jobs[0]) == ANY_NODE
+    sharing.note(jobs[0], "", phase="Pending")
+    assert sharing.let_go == []
+    for phase in ("Pending", "Running", "Failed"):  # a pod is reported more than once
+        sharing.note(jobs[0], "node-1", phase=phase)
+    assert sharing.let_go == [jobs[1]]
+    assert sharing.nodes.find_wish(jobs[1]) == NodeWish(node="node-1")
+    sharing.note(jobs[1], "node-1")
+    assert sharing.let_go == jobs[1:]
+
+
+def test_a_block_whose_first_never_got_a_node_is_held_back_no_longer() -> None:
+    jobs = [track(EAGER), track(GRAPH), track(make_cell(mode="compiled"))]
+    sharing = Sharing(*jobs)
+    sharing.nodes.note_end(jobs[0])
+    assert sharing.let_go == jobs[1:]
+    assert {sharing.nodes.find_wish(tracked) for tracked in jobs} == {ANY_NODE}
+
+
+def test_one_that_another_runner_submitted_already_is_passed_over() -> None:
+    jobs = [track(EAGER), track(GRAPH), track(make_cell(mode="compiled"))]
+    sharing = Sharing(*jobs)
+    jobs[1].state = "in-flight"
+    sharing.note(jobs[0], "node-1")
+    assert sharing.let_go == [jobs[2]]
+
+
+def test_one_that_waits_too_long_is_released_to_a_node_of_the_same_type() -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs, patience_seconds=1e-9)
+    sharing.note(jobs[0], "node-1")
+    sharing.nodes.find_wish(jobs[1])
+    wait_in_vain(jobs[1])
+
+    sharing.nodes.check()
+    sharing.nodes.check()
+    assert not jobs[1].is_released  # a cell of the run is on the node: it is a matter of its turn
+    sharing.note(jobs[0], "node-1", is_deleted=True)
+    sharing.nodes.check()
+    sharing.nodes.check()
+
+    sharing.dispatcher.run_next()
+    assert sharing.deleted == [jobs[1].name]
+    assert len(sharing.warnings) == 1
+    assert "node node-1 has not taken a cell" in sharing.warnings[0]
+    assert sharing.nodes.find_wish(jobs[1]) == NodeWish(instance_type="m6i.xlarge")
+
+
+@pytest.mark.parametrize("end", ["placed", "recorded"])
+def test_one_that_has_its_node_or_its_record_is_not_released(end: str) -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs, patience_seconds=1e-9)
+    sharing.note(jobs[0], "node-1", is_deleted=True)
+    sharing.nodes.find_wish(jobs[1])
+    wait_in_vain(jobs[1])
+    if end == "placed":
+        jobs[1].pods = {}
+    else:
+        sharing.nodes.note_end(jobs[1])
+    for _ in range(3):
+        sharing.nodes.check()
+    assert not jobs[1].is_released
+
+
+def test_a_pod_that_replaces_one_on_a_lost_node_is_released_too() -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs, patience_seconds=1e-9)
+    sharing.note(jobs[0], "node-1", is_deleted=True)
+    sharing.nodes.find_wish(jobs[1])
+    sharing.note(jobs[1], "node-1", uid="lost", phase="Failed")
+    wait_in_vain(jobs[1])
+    for _ in range(2):
+        sharing.nodes.check()
+    assert jobs[1].is_released
+
+
+def test_pods_that_went_while_nothing_was_watched_do_not_keep_a_node_busy() -> None:
+    jobs: Sequence[TrackedJob] = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs, patience_seconds=1e-9)
+    sharing.note(jobs[0], "node-1")
+    sharing.nodes.find_wish(jobs[1])
+    wait_in_vain(jobs[1])
+    sharing.nodes.forget_pods()
+    for _ in range(2):
+        sharing.nodes.check()
+    assert jobs[1].is_released
+
+
+def test_wishes_of_one_shape_differ_in_the_node_alone() -> None:
+    wish = NodeWish(node="node-1")
+    assert wish.shape == replace(wish, node="node-2").shape
+    assert len({wish.shape, ANY_NODE.shape, NodeWish(instance_type="t").shape}) == 3
