@@ -13,6 +13,7 @@ from typing import Any
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.object_status import CONTAINER, read_job_status
 from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, select_run
 
@@ -38,7 +39,7 @@ class ForeignJobs:
         foreign = self._list(fingerprint)
         for line in describe_other_runs(foreign, self.store_url, self.namespace, self.run_id):
             report(line)
-        own = [job for job in foreign if read_store_url(job) == self.store_url]
+        own = select_own(foreign, self.store_url, self.namespace, self.run_id)
         unfinished = [job for job in own if read_job_status(job).end is None]
         if unfinished:
             raise UserError(self._explain_refusal(unfinished))
@@ -69,10 +70,11 @@ class ForeignJobs:
 
 def describe_other_runs(jobs: Sequence[Job], store_url: str, namespace: str, run_id: str) -> list[str]:
     """Return a line for every other store that Jobs with this run id write to."""
-    counts = Counter(url for job in jobs if (url := read_store_url(job)) != store_url)
+    own = strip_store_url(store_url)
+    counts = Counter(url for job in jobs if (url := read_store_url(job)) != own)
     return [
-        f"namespace {namespace}: {count} Jobs belong to another run that is also called {run_id}, with results in "
-        f"{url or 'a store that they do not name'}; they are not counted and not touched"
+        f"namespace {namespace}: another run is also called {run_id}, with results in "
+        f"{url or 'a store that its Jobs do not name'}; its Jobs ({count}) are not counted and not touched"
         for url, count in sorted(counts.items())
     ]
 
@@ -80,7 +82,7 @@ def describe_other_runs(jobs: Sequence[Job], store_url: str, namespace: str, run
 def select_own(jobs: Sequence[Job], store_url: str | None, namespace: str, run_id: str) -> list[Job]:
     """Return the Jobs that write to the store; without one all, or UserError if they write to several."""
     if store_url is not None:
-        return [job for job in jobs if read_store_url(job) == store_url]
+        return [job for job in jobs if read_store_url(job) == strip_store_url(store_url)]
     urls = sorted({read_store_url(job) for job in jobs})
     if len(urls) > 1:
         raise UserError(
@@ -91,10 +93,10 @@ def select_own(jobs: Sequence[Job], store_url: str | None, namespace: str, run_i
 
 
 def read_store_url(job: Job) -> str:
-    """Return the URL of the store that a Job's cell writes to; empty if it names none."""
+    """Return the URL of the store that a Job's cell writes to, as it is compared; empty if it names none."""
     variables = _read_container(job).get("env", ())
     value = next((entry.get("value", "") for entry in variables if entry["name"] == STORE_VARIABLE), "")
-    return str(value).replace("$$", "$")
+    return strip_store_url(str(value).replace("$$", "$"))
 
 
 def _read_container(job: Job) -> dict[str, Any]:

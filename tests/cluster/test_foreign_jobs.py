@@ -74,8 +74,8 @@ def test_the_same_run_id_with_another_store_measures_everything_for_itself(
     assert list(second.count_records().values()) == [1] * 3
     assert before <= list_uids(second)
     assert second.observed.warnings == [
-        f"namespace {namespace}: 3 Jobs belong to another run that is also called {namespace}, with results in "
-        f"{store.url}; they are not counted and not touched"
+        f"namespace {namespace}: another run is also called {namespace}, with results in {store.url}; its Jobs (3) "
+        "are not counted and not touched"
     ]
 
 
@@ -162,7 +162,7 @@ def test_cancel_and_clean_ask_which_of_two_runs_is_meant_and_leave_the_other(
         assert f"error: run {namespace}: namespace {namespace} has Jobs of 2 runs of this name, with results in " in err
     code, out, _ = call_main("status", namespace, "--on", "current", "--store", other_store.url)
     assert (code, "Jobs: 2 running" in out) == (0, True)
-    assert f"another run that is also called {namespace}" in out
+    assert f"another run is also called {namespace}" in out
 
     assert call_main("cancel", *words, "--store", other_store.url)[0] == 0
     assert list_uids(mine) == my_jobs

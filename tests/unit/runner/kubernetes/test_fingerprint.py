@@ -50,6 +50,7 @@ def test_what_decides_on_a_result_or_its_place_changes_it(changes: dict[str, Any
     "changes",
     [
         {"cells": CELLS[::-1]},
+        {"store_url": f"{STORE}/"},
         {"namespace": "elsewhere"},
         {"labels": {"team": "a"}},
         {"start_seconds": 1},
