@@ -1,7 +1,8 @@
-"""Two teams in a cohort of a real Kueue: admission, borrowing, and quota that its owner takes back."""
+"""Cells that a real Kueue evicts in mid-measurement: quota that its owner takes back, a queue that is drained."""
 
 from collections.abc import Callable
 
+from disruptions import FirstHangs, check_measured_again
 from queues import Queues
 from runs import Setup, make_cells, wait_for
 
@@ -10,6 +11,7 @@ from bench.store import Store
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_name import RUN_LABEL
+from runner.kubernetes.run_status import inspect_run
 
 TWO = {"cpu": "2", "memory": "6Gi", "ephemeral-storage": "1Ti"}
 """Enough for two cells of the profile `kind`."""
@@ -51,3 +53,30 @@ def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
     assert first.observed.disrupted.total() == 2
     assert second.observed.disrupted.total() == 0
     assert list(kubelet.measured.values()) == [1] * 7
+
+
+def test_a_queue_that_is_drained_lets_go_of_its_cell_and_takes_it_again(
+    queues: Queues,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: Callable[..., FakeKubelet],
+) -> None:
+    name = queues.add("drained", {queues.add_flavor(): TWO})
+    decide = FirstHangs()
+    kubelet = start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
+    setup = Setup.make(connection, namespace, store, make_cells(1), queue="drained")
+
+    running = setup.start()
+    decide.await_running(setup)
+    queues.patch(name, stopPolicy="HoldAndDrain")
+    wait_for(lambda: not setup.list_pods(), "its pod to be deleted")
+    wait_for(lambda: count_queued(setup), "its Job to be suspended")
+    queues.patch(name, stopPolicy="None")
+    running.result()
+
+    check_measured_again(setup, kubelet)
+
+
+def count_queued(setup: Setup) -> int:
+    return inspect_run(setup.connection, setup.profile.namespace, setup.run.run_id).num_by_state["queued"]
