@@ -36,7 +36,8 @@ CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueue
 """As config/components/crd/kustomization.yaml of Kueue's source has it."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-APPLY = "application/apply-patch+yaml"
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The schemas of its kinds have more than 20,000 lines."""
 
 
 def find_kueue() -> Path | None:
@@ -57,27 +58,29 @@ class KueueController:
     webhook_port: int = field(default_factory=find_free_port)
     health_port: int = field(default_factory=find_free_port)
     process: "subprocess.Popen[bytes] | None" = None
-    _applied: list[str] = field(default_factory=list)
+    _made: list[str] = field(default_factory=list)
     """Paths of the objects in the cluster, in the order in which they were made."""
 
     def start(self) -> None:
         """Install and start it; return when its controller is ready and its webhooks answer."""
         self.folder.mkdir(parents=True)
         self._make_certificate()
-        self._apply("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "kueue-system"}})
-        crds = [yaml.safe_load(path.read_text()) for path in sorted((self.assets / "kueue-config" / "crd").iterdir())]
+        with suppress(ApiError):  # it is there
+            self._create("/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
+        paths = sorted((self.assets / "kueue-config" / "crd").iterdir())
+        crds: list[dict[str, Any]] = [yaml.load(path.read_text(), LOADER) for path in paths]
         for crd in crds:
-            self._apply(CRDS, self._convert_here(crd))
+            self._create(CRDS, self._convert_here(crd))
         for crd in crds:
             self._await_established(crd["metadata"]["name"])
         versions = {version["name"] for crd in crds for version in crd["spec"]["versions"]}
         self._start_process("v1beta2" if "v1beta2" in versions else "v1beta1")
         for configuration in yaml.safe_load_all((self.assets / "kueue-config" / "webhook.yaml").read_text()):
-            self._apply(f"{ADMISSION}/{configuration['kind'].lower()}s", self._call_here(configuration))
+            self._create(f"{ADMISSION}/{configuration['kind'].lower()}s", self._call_here(configuration))
 
     def stop(self) -> None:
         """Remove its webhooks, its objects and their kinds, and stop it."""
-        for path in self._applied:
+        for path in self._made:
             if path.startswith(ADMISSION):
                 self._delete(path)
         for kind in ("workloads", "localqueues", "clusterqueues", "cohorts", "resourceflavors"):
@@ -85,7 +88,7 @@ class KueueController:
         if self.process is not None:
             self.process.kill()  # it keeps nothing, and takes ten seconds over an orderly end
             self.process.wait(START_DEADLINE_SECONDS)
-        kinds = [path for path in self._applied if path.startswith(CRDS)]
+        kinds = [path for path in self._made if path.startswith(CRDS)]
         for path in kinds:
             self._delete(path)
         for path in kinds:
@@ -161,13 +164,9 @@ class KueueController:
                 webhooks.append(webhook | {"clientConfig": self._name_webhook(path), "namespaceSelector": selector})
         return configuration | {"metadata": {"name": "kueue-of-the-tests"}, "webhooks": webhooks}
 
-    def _apply(self, path: str, body: dict[str, Any]) -> None:
-        api_version = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]
-        object_path = f"{path}/{body['metadata']['name']}"
-        query = {"fieldManager": "tests", "force": "true"}
-        text = json.dumps({"apiVersion": api_version} | body).encode()
-        self.connection.request("patch", object_path, query=query, body=text, content_type=APPLY)
-        self._applied.append(object_path)
+    def _create(self, path: str, body: dict[str, Any]) -> None:
+        self.connection.request("create", path, body=json.dumps(body).encode())
+        self._made.append(f"{path}/{body['metadata']['name']}")
 
     def _await_established(self, name: str) -> None:
         deadline = time.monotonic() + START_DEADLINE_SECONDS
