@@ -61,6 +61,12 @@ class QueueTemplate:
             if pool not in profile.pools or not re.fullmatch(r"\d{1,6}", number):
                 expected = " or ".join(f"{name}=CELLS" for name in profile.pools)
                 raise UserError(f"--quota {text}: expected {expected}: how many cells of the pool may run at once")
+            if pool == "gpu" and profile.gpu and profile.gpu.request == "claim":
+                raise UserError(
+                    f"--quota {text}: profile {profile.name} claims its GPUs (gpu.request: claim), which these quotas "
+                    "do not count; write the queue by hand: "
+                    "https://kueue.sigs.k8s.io/docs/concepts/dynamic_resource_allocation/"
+                )
             num_cells["gpu" if pool == "gpu" else "cpu"] = int(number)
         return cls(profile=profile, queue=queue, num_cells=num_cells, cohort=cohort)
 

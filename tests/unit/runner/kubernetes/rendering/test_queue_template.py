@@ -81,3 +81,12 @@ def test_pools_that_nothing_tells_apart_are_refused() -> None:
 
     with pytest.raises(UserError, match=r"pools\.gpu: has no toleration and no node_selector"):
         render(profile.model_copy(update={"pools": pools}), "gpu=1")
+
+
+def test_a_quota_of_gpus_that_are_claimed_is_refused() -> None:
+    profile = load_profile("gke")
+    assert profile.gpu is not None
+    claiming = profile.model_copy(update={"gpu": profile.gpu.model_copy(update={"request": "claim"})})
+
+    with pytest.raises(UserError, match=r"^--quota gpu=1: profile gke claims its GPUs"):
+        QueueTemplate.parse(claiming, "nightly", ["gpu=1"], None)
