@@ -48,5 +48,6 @@ def _print_cluster_state(run: Run, on: str, namespace: str | None, store_url: st
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
     connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
-    for line in inspect_run(connection, namespace, run.run_id, store_url).describe(num_missing):
+    state = inspect_run(connection, namespace, run.run_id, store_url, run.cluster.queue)
+    for line in state.describe(num_missing):
         CONSOLE.print(line, soft_wrap=True)
