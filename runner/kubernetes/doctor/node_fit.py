@@ -121,7 +121,7 @@ def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
         yield "cordoned"
     elif not node.is_ready:
         yield "not ready"
-    yield from _list_untolerated(spec.get("tolerations", ()), node)
+    yield from list_untolerated(spec.get("tolerations", ()), node)
     yield from list_label_misfits(spec, node)
     for name, amount in sum_requests(spec).items():
         free = node.free.get(name, Decimal(0))
@@ -141,7 +141,8 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
         yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
 
 
-def _list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
+def list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
+    """Yield the taints of the node that keep a pod with these tolerations away."""
     for taint in node.taints:
         is_known = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
         keeps_away = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
