@@ -53,11 +53,15 @@ class FinishedJobs:
         self._kept.append(job)
         if len(self._kept) >= NUM_KEPT + BATCH_SIZE and not self._is_refused:
             batch = [self._kept.popleft() for _ in range(BATCH_SIZE)]
-            unplaced = {job.attempt for job in batch} - self.placements.placed
-            self.dispatcher.record(partial(self._delete, batch, unplaced), self._handle_deleted)
+            placed = self.placements.placed
+            known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
+            self.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
 
-    def _delete(self, batch: list[FinishedJob], unplaced: AbstractSet[str | None]) -> bool:
-        """Delete the Jobs, after the placements that they lack were written; return whether the runner may."""
+    def _delete(self, batch: list[FinishedJob], placed: AbstractSet[str] | None) -> bool:
+        """Delete the Jobs, after the placements that they lack were written; return whether the runner may.
+
+        `placed`: the attempts whose placement is written. None: all of these Jobs' are.
+        """
         by_number: defaultdict[int, list[FinishedJob]] = defaultdict(list)
         for job in batch:
             by_number[job.status.number].append(job)
@@ -66,8 +70,8 @@ class FinishedJobs:
             for number, jobs in by_number.items():
                 cells = ",".join(sorted({job.status.cell_id for job in jobs}))
                 labels = f"{select_run(self.run_id)},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
-                if unplaced:
-                    self.placements.recorder.write_some(labels, None if None in unplaced else unplaced)
+                if placed is not None:
+                    self.placements.recorder.write_others(labels, placed)
                 query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}
                 self.connection.request("deletecollection", path, query=query)
             for job in batch:

@@ -74,15 +74,17 @@ class PlacementRecorder:
         keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run_id)))
         lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
         if lacking:
-            self.write_some(select_run(self.run_id), lacking)
+            for pod in self._list_pods(select_run(self.run_id)):
+                if pod.uid in lacking and pod.has_run:
+                    self.write(pod)
 
-    def write_some(self, labels: str, attempts: AbstractSet[str | None] | None) -> None:
-        """Write the placements of these attempts, of those pods with these labels that still exist. None: of all pods.
+    def write_others(self, labels: str, placed: AbstractSet[str]) -> None:
+        """Write the placements of the pods with these labels that still exist and are not among `placed`.
 
         ApiError if the pods cannot be listed.
         """
         for pod in self._list_pods(labels):
-            if pod.has_run and (attempts is None or pod.uid in attempts):
+            if pod.uid not in placed and pod.has_run:
                 self.write(pod)
 
     def _list_pods(self, labels: str) -> list[PodStatus]:
