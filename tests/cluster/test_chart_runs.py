@@ -135,7 +135,7 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
     call_main: CallMain,
 ) -> None:
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
-    for name, number in {"NUM_KEPT": 0, "BATCH_SIZE": 1}.items():  # so that recorded Jobs are deleted in a small run
+    for name, number in {"NUM_KEPT": 1, "BATCH_SIZE": 1}.items():  # so that the first recorded Job is deleted
         monkeypatch.setattr(finished_jobs, name, number)
     store = Store.open(bucket)
     # Beside the runner's own pod one more at a time: two end, the third hangs, and the fourth gets none. When the

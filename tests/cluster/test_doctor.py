@@ -35,7 +35,7 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
 
     assert code == 1
     needed = findings["permission: jobs"]
-    assert needed["message"].startswith("you may not create, list, watch, delete jobs in namespace ")
+    assert needed["message"].startswith("you may not create, list, watch, delete, deletecollection jobs in namespace ")
     assert "benchmatrix setup --user" in needed["hint"]
     housekeeping = findings["permission: jobs, to cancel and clean"]
     assert ("warning", True) == (
