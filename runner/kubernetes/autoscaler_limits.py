@@ -15,8 +15,9 @@ from typing import Any
 
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, list_untolerated, sum_requests
+from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, list_untolerated
 from runner.kubernetes.node_labels import read_quantity
+from runner.kubernetes.pod_requests import sum_requests
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 PATIENCE_SECONDS = 10.0

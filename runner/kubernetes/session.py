@@ -27,6 +27,7 @@ from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.pool_capacity import PoolCapacity
+from runner.kubernetes.queued_jobs import QueuedJobs
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
@@ -102,6 +103,7 @@ class ClusterSession:
         completion = self._make_completion(options, finished_jobs)
         retries = self._make_retries(options, watcher, completion)
         self._pending_pods = self._make_pending_pods(options, completion, retries)
+        self._queued_jobs = self._make_queued_jobs(options)
         self._tracker = JobTracker(
             list_missing=list_missing,
             jobs=self.jobs,
@@ -167,6 +169,10 @@ class ClusterSession:
             withdraw=completion.withdraw if options.is_requeued else None,
             handle_missing_job=retries.handle_missing_job,
         )
+
+    def _make_queued_jobs(self, options: SessionOptions) -> QueuedJobs:
+        connection, namespace = options.connection, options.namespace
+        return QueuedJobs(dispatcher=self._dispatcher, connection=connection, namespace=namespace, jobs=self.jobs)
 
     def _make_placements(self, recorder: PlacementRecorder) -> PlacementTracker:
         return PlacementTracker(dispatcher=self._dispatcher, recorder=recorder, placed=recorder.list_placed())
@@ -235,6 +241,7 @@ class ClusterSession:
             self._pending_pods.check()
             self._capacity.refresh()
             self._spending.update(self.jobs)
+            self._queued_jobs.check()
             self._observer.tick(self.jobs)
 
     def _await_records(self) -> None:
