@@ -1,8 +1,10 @@
 """How far an autoscaler may grow a pool, where the Kubernetes API says so.
 
-Karpenter says so (also in EKS Auto Mode and AKS node auto-provisioning): its NodePools are objects with labels, taints
+Karpenter says so, also in EKS Auto Mode and AKS node auto-provisioning, which are made of it: its NodePools are objects with labels, taints
 and limits of resources, so that it is known which of them a cell can use.
 https://karpenter.sh/docs/concepts/nodepools/
+https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
+https://learn.microsoft.com/en-us/azure/aks/node-autoprovision
 
 The cluster autoscaler does not: its ConfigMap `cluster-autoscaler-status` has the largest size of each node group under
 the cloud's name of the group, without labels, so that it is unknown which cells it is for; and where the cloud runs the
