@@ -1,7 +1,7 @@
 """How far an autoscaler may grow a pool, where the Kubernetes API says so.
 
-Karpenter says so, also in EKS Auto Mode and AKS node auto-provisioning, which are made of it: its NodePools are objects with labels, taints
-and limits of resources, so that it is known which of them a cell can use.
+Karpenter says so, also in EKS Auto Mode and AKS node auto-provisioning, which are made of it: its NodePools are
+objects with labels, taints and limits of resources, so that it is known which of them a cell can use.
 https://karpenter.sh/docs/concepts/nodepools/
 https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
 https://learn.microsoft.com/en-us/azure/aks/node-autoprovision
