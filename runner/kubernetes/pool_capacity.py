@@ -105,6 +105,8 @@ class PoolCapacity:
                 nodes = found[pool]
                 at_start = self._num_at_start.setdefault(pool, nodes.num_fitting)
                 self._limits[pool] = find_limit(nodes, at_start)
+                if not (self.is_known or nodes.num_fitting or nodes.num_allowed):
+                    self._warn_of_empty_pool(pool)
             elif pool not in self._limits:
                 self._limits[pool] = UNKNOWN_PARALLEL
                 self.dispatcher.warn(
@@ -113,6 +115,12 @@ class PoolCapacity:
                     "profile, or grant `list` on `nodes` (`benchmatrix doctor` says how)"
                 )
         self.is_known = True
+
+    def _warn_of_empty_pool(self, pool: str) -> None:
+        self.dispatcher.warn(
+            f"no node can take a cell of the pool {pool} at present: {MIN_PARALLEL} of its Jobs are submitted at once; "
+            f"if an autoscaler is to add more nodes than that, set pools.{pool}.max_parallel in the profile"
+        )
 
 
 def find_limit(nodes: PoolNodes, num_at_start: int) -> int:

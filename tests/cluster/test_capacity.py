@@ -50,7 +50,8 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
 ) -> None:
     monkeypatch.setattr(submission, "MIN_REQUEUE_SECONDS", 1.0)
     kubelet = start_kubelet()
-    setup = Setup.make(connection, namespace, store, make_cells(1), unschedulable_seconds=1)
+    profile = make_profile(namespace, pools=load_profile("kind").pools)
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile, unschedulable_seconds=1)
     setup.run = setup.run.model_copy(update={"created_at": datetime.now(UTC)})
     run = replace(setup.make_cluster_run(), deadline_seconds=86_400.0, is_requeued=True)
     seen: set[str] = set()
@@ -68,7 +69,9 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
 
     assert len(seen) >= 2
     check_all_once(setup, kubelet, 1)
-    assert [warning for warning in observed.warnings if "no node took the pod" not in warning] == []
+    first, *others = observed.warnings
+    assert first.startswith("no node can take a cell of the pool cpu at present: 2 of its Jobs are submitted at once")
+    assert [warning for warning in others if "no node took the pod" not in warning] == []
 
 
 # Lists
