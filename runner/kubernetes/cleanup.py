@@ -13,13 +13,16 @@ from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import leave_mark
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.foreign_jobs import select_own
-from runner.kubernetes.object_status import CANCELLED, JobStatus, read_job_status
+from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job
 from runner.kubernetes.rendering.job_name import select_run
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
 """How often Jobs are listed again that a runner submitted in between: it stops at the first marked one that it sees."""
 ROUND_SECONDS = 1.0
+NOT_COMPLETE = "status.successful=0"
+"""The field selector of Jobs none of whose pods has succeeded: unfinished or failed ones. Kubernetes has no other for
+the status of a Job (SelectableFields in pkg/registry/batch/job/strategy.go of Kubernetes)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +76,7 @@ class JobCleaner:
                     f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
                 )
             num_cancelled = self._cancel().num_deleted if unfinished else 0
-            finished = self._list()
+            finished = self._list() if unfinished else jobs
             self._delete_all(finished)
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
@@ -87,12 +90,11 @@ class JobCleaner:
     def _select(self) -> dict[str, str]:
         return {"labelSelector": select_run(self.run_id)}
 
-    def _list(self) -> list[JobStatus]:
+    def _list(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted. UserError if it is not clear which run."""
-        listed = self.connection.list_items(self._path, **self._select)
-        found = [job for job in listed if "deletionTimestamp" not in job["metadata"]]
+        found = self.connection.read_items(self._path, read_remaining_job, self._select | query)
         url = None if self.store is None else self.store.url
-        return [read_job_status(job) for job in select_own(found, url, self.namespace, self.run_id)]
+        return select_own([job for job in found if job is not None], url, self.namespace, self.run_id)
 
     def _delete_all(self, jobs: Sequence[JobStatus]) -> None:
         """Delete the Jobs, those of a fingerprint with one request; older ones without it one by one."""
@@ -112,10 +114,9 @@ class JobCleaner:
     def _delete_unfinished(self, *, with_mark: bool) -> Counts:
         num_deleted = 0
         for _ in range(MAX_ROUNDS):
-            jobs = self._list()
-            unfinished = [job for job in jobs if job.end is None]
+            unfinished = [job for job in self._list(fieldSelector=NOT_COMPLETE) if job.end is None]
             if not unfinished:
-                return Counts(num_deleted=num_deleted, num_left=len(jobs))
+                return Counts(num_deleted=num_deleted, num_left=len(self._list()))
             if with_mark:  # all before the first is deleted: a runner would create an unmarked one again
                 self._for_each(unfinished, self._mark)
             self._for_each(unfinished, self._delete)

@@ -8,18 +8,13 @@ a version that knew no fingerprints, and its result would not be what this runne
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import strip_store_url
-from runner.kubernetes.object_status import CONTAINER, read_job_status
+from runner.kubernetes.object_status import JobStatus, read_remaining_job
 from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, select_run
-
-STORE_VARIABLE = "BENCH_STORE"
-Job = dict[str, Any]
-"""A Job as the API server describes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,38 +35,38 @@ class ForeignJobs:
         for line in describe_other_runs(foreign, self.store_url, self.namespace, self.run_id):
             report(line)
         own = select_own(foreign, self.store_url, self.namespace, self.run_id)
-        unfinished = [job for job in own if read_job_status(job).end is None]
+        unfinished = [job for job in own if job.end is None]
         if unfinished:
             raise UserError(self._explain_refusal(unfinished))
 
-    def _list(self, fingerprint: str) -> list[Job]:
+    def _list(self, fingerprint: str) -> list[JobStatus]:
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
         # `!=` takes Jobs without the label too:
         # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
         selector = f"{select_run(self.run_id)},{FINGERPRINT_LABEL}!={fingerprint}"
         try:
-            found = self.connection.list_items(path, labelSelector=selector)
+            found = self.connection.read_items(path, read_remaining_job, {"labelSelector": selector})
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
-        return [job for job in found if "deletionTimestamp" not in job["metadata"]]
+        return [job for job in found if job is not None]
 
-    def _explain_refusal(self, unfinished: Sequence[Job]) -> str:
-        images = sorted({_read_container(job).get("image", "") for job in unfinished})
-        is_older = any(FINGERPRINT_LABEL not in job["metadata"].get("labels", {}) for job in unfinished)
+    def _explain_refusal(self, unfinished: Sequence[JobStatus]) -> str:
+        images = sorted({job.image for job in unfinished})
+        is_older = any(not job.fingerprint for job in unfinished)
         by_whom = ", by an earlier version of this tool" if is_older else ""
         return (
             f"run {self.run_id}: {len(unfinished)} of its Jobs in namespace {self.namespace} are unfinished and were "
             f"created{by_whom} with other images, variables, cores or cells than this command has, such as "
-            f"{unfinished[0]['metadata']['name']} (images: {', '.join(images)}); wait until they have ended, or give "
+            f"{unfinished[0].name} (images: {', '.join(images)}); wait until they have ended, or give "
             f"the command and the profile that they were created with, or end them with `benchmatrix cancel "
             f"{self.run_id} --on {self.connection.context} --store {self.store_url}`, or begin a run of another name"
         )
 
 
-def describe_other_runs(jobs: Sequence[Job], store_url: str, namespace: str, run_id: str) -> list[str]:
+def describe_other_runs(jobs: Sequence[JobStatus], store_url: str, namespace: str, run_id: str) -> list[str]:
     """Return a line for every other store that Jobs with this run id write to."""
     own = strip_store_url(store_url)
-    counts = Counter(url for job in jobs if (url := read_store_url(job)) != own)
+    counts = Counter(url for job in jobs if (url := strip_store_url(job.store_url)) != own)
     return [
         f"namespace {namespace}: another run is also called {run_id}, with results in "
         f"{url or 'a store that its Jobs do not name'}; its Jobs ({count}) are not counted and not touched"
@@ -79,26 +74,14 @@ def describe_other_runs(jobs: Sequence[Job], store_url: str, namespace: str, run
     ]
 
 
-def select_own(jobs: Sequence[Job], store_url: str | None, namespace: str, run_id: str) -> list[Job]:
+def select_own(jobs: Sequence[JobStatus], store_url: str | None, namespace: str, run_id: str) -> list[JobStatus]:
     """Return the Jobs that write to the store; without one all, or UserError if they write to several."""
     if store_url is not None:
-        return [job for job in jobs if read_store_url(job) == strip_store_url(store_url)]
-    urls = sorted({read_store_url(job) for job in jobs})
+        return [job for job in jobs if strip_store_url(job.store_url) == strip_store_url(store_url)]
+    urls = sorted({strip_store_url(job.store_url) for job in jobs})
     if len(urls) > 1:
         raise UserError(
             f"run {run_id}: namespace {namespace} has Jobs of {len(urls)} runs of this name, with results in "
             f"{' and '.join(urls)}; say which is meant with --store"
         )
     return list(jobs)
-
-
-def read_store_url(job: Job) -> str:
-    """Return the URL of the store that a Job's cell writes to, as it is compared; empty if it names none."""
-    variables = _read_container(job).get("env", ())
-    value = next((entry.get("value", "") for entry in variables if entry["name"] == STORE_VARIABLE), "")
-    return strip_store_url(str(value).replace("$$", "$"))
-
-
-def _read_container(job: Job) -> dict[str, Any]:
-    containers = job["spec"]["template"]["spec"]["containers"]
-    return next((found for found in containers if found["name"] == CONTAINER), {})

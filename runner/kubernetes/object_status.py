@@ -11,6 +11,7 @@ from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, 
 CONTAINER = "bench"
 CANCELLED = "benchmatrix/cancelled"
 """The annotation of Jobs that `benchmatrix cancel` is about to delete."""
+STORE_VARIABLE = "BENCH_STORE"
 NODE_DISRUPTION = "DisruptionTarget"
 
 
@@ -40,6 +41,9 @@ class JobStatus:
     is_cancelled: bool
     fingerprint: str = ""
     """Of its run; empty: a version of this tool created it that knew none."""
+    store_url: str = ""
+    """Of the store that its cell writes to; empty: it names none."""
+    image: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +91,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         (item for item in status.get("conditions", ()) if item["type"] in _ENDS and item["status"] == "True"), None
     )
     end: Literal["complete", "failed"] | None = _ENDS[found["type"]] if found else None
+    container = _find_named(job["spec"].get("template", {}).get("spec", {}).get("containers", ()))
     return JobStatus(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -104,8 +109,15 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         created_at=_read_required_time(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
         is_cancelled=CANCELLED in metadata.get("annotations", {}),
-        fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # that of all Jobs of a run: held once
+        fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # as all Jobs of a run: held once
+        store_url=sys.intern(_read_store_url(container)),
+        image=sys.intern(container.get("image", "")),
     )
+
+
+def read_remaining_job(job: dict[str, Any]) -> JobStatus | None:
+    """Return what matters of a Job, None of one that is being deleted."""
+    return None if "deletionTimestamp" in job["metadata"] else read_job_status(job)
 
 
 def read_pod_status(pod: dict[str, Any]) -> PodStatus:
@@ -152,6 +164,11 @@ _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Fail
 def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return what stands there of the container that measures; empty where there is nothing."""
     return next((found for found in containers if found["name"] == CONTAINER), {})
+
+
+def _read_store_url(container: dict[str, Any]) -> str:
+    value = next((entry.get("value", "") for entry in container.get("env", ()) if entry["name"] == STORE_VARIABLE), "")
+    return str(value).replace("$$", "$")  # Kubernetes reads $(NAME) as a reference, and $$ as a dollar
 
 
 def _describe_disruption(condition: dict[str, Any]) -> str:

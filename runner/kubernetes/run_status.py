@@ -71,11 +71,9 @@ def inspect_run(
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
-        found = connection.list_items(f"{group}/jobs", **query)
-        jobs = [read_job_status(job) for job in select_own(found, store_url, namespace, run_id)]
-        pods = [
-            read_pod_status(pod) for pod in connection.list_items(f"{core}/pods", **query, fieldSelector=POD_FIELDS)
-        ]
+        found = connection.read_items(f"{group}/jobs", read_job_status, query)
+        jobs = select_own(found, store_url, namespace, run_id)
+        pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         by_queue_reason = _count_queue_reasons(connection, namespace, queued)

@@ -6,18 +6,23 @@ import pytest
 
 from bench.errors import UserError
 from job_manifests import STORE, load, render
-from runner.kubernetes.foreign_jobs import describe_other_runs, read_store_url, select_own
+from runner.kubernetes.foreign_jobs import describe_other_runs, select_own
+from runner.kubernetes.object_status import JobStatus, read_job_status
 
 OURS, THEIRS = "s3://bucket/ours", "s3://bucket/theirs"
 
 
-def make_job(store_url: str) -> dict[str, Any]:
-    return render(load("kind"), store_url=store_url)
+def make_job(store_url: str, **container: Any) -> JobStatus:
+    """Return a Job as the API server would describe it, with these fields of its container instead of its own."""
+    job = render(load("kind"), store_url=store_url)
+    job["metadata"] |= {"uid": "1", "creationTimestamp": "2026-11-22T00:00:00Z"}
+    job["spec"]["template"]["spec"]["containers"][0] |= container
+    return read_job_status(job)
 
 
 @pytest.mark.parametrize("url", [STORE, "s3://bucket/a$b", "s3://bucket/$(HOME)", "gs://bucket"])
 def test_the_store_of_a_job_is_read_as_it_was_given(url: str) -> None:
-    assert read_store_url(make_job(url)) == url
+    assert make_job(url).store_url == url
 
 
 def test_a_slash_at_the_end_names_the_same_store() -> None:
@@ -28,8 +33,7 @@ def test_a_slash_at_the_end_names_the_same_store() -> None:
 
 
 def test_a_job_that_names_no_store_is_nobodys() -> None:
-    job = make_job(OURS)
-    job["spec"]["template"]["spec"]["containers"][0]["env"] = []
+    job = make_job(OURS, env=[])
     assert select_own([job], OURS, "space", "mine") == []
     assert describe_other_runs([job], OURS, "space", "mine") == [
         "namespace space: another run is also called mine, with results in a store that its Jobs do not name; its "
