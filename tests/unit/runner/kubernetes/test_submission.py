@@ -12,6 +12,7 @@ from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.pool_capacity import PoolCapacity
+from runner.kubernetes.rendering.node_wish import ANY_NODE
 from runner.kubernetes.spending import Spending
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
