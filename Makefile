@@ -12,7 +12,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test test-fast e2e check types format lock audit chart docs clean
+.PHONY: help install matrix images push test test-fast e2e check types format lock audit chart docs results clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -88,6 +88,9 @@ chart: .venv/dev ## write the chart's values.schema.json and the table of its RE
 
 docs: .venv/dev ## write the tables of docs/models.md anew
 	@$(BIN)/python docs/make_tables.py
+
+results: .venv/dev ## write the pages of docs/results, their reports and README.md's example anew from the stored results; ARGS=--pages leaves the reports out
+	@$(BIN)/python docs/make_results.py $(ARGS)
 
 clean: ## remove environments and caches; results and reports stay
 	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -26,7 +26,13 @@ from collector.results.frames import (
 )
 from collector.results.intervals import INTERVAL_COLUMNS, describe_center, moderate_rows
 from collector.results.notes import merge_notes
-from collector.statistics import FloatArray, compute_percentile, compute_quartiles
+from collector.statistics import (
+    FloatArray,
+    average_by_machine,
+    compute_geometric_mean,
+    compute_percentile,
+    compute_quartiles,
+)
 
 # Of the repeats that count, the largest; of the other numbers, the median.
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
@@ -35,6 +41,9 @@ MEDIANS = (
     *PACE_COLUMNS,
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
 )
+# Inversely proportional to a step time, so they are summarised as it is: beside a cell's step time stands what that
+# time achieves, and of two cells of the same work the slower one has the lower share.
+RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
 # Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
 # Leaving such repeats out would keep those in which the same cell happened to come out evenly.
 OUTCOME_VERDICTS = ("not-steady", "noisy")
@@ -99,10 +108,10 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
 
     The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
     there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. The step time is the
-    geometric mean over them of each one's `center_step_seconds`; throughput, durations and conditions are medians over
-    them, quartiles and percentiles those of all their timed steps pooled, memory and temperature the largest. A cell
-    without any ok repeat has one row without figures. `moderated`: intervals draw on the spread of the run's other
-    cells too (`collector.moderation`).
+    geometric mean over them of each one's `center_step_seconds`, and so are rates and shares of the roofline;
+    throughput, durations and the other conditions are medians over them, quartiles and percentiles those of all their
+    timed steps pooled, memory and temperature the largest. A cell without any ok repeat has one row without figures.
+    `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
     timed = _group_timed_steps(collection.samples)
     rows = []
@@ -197,8 +206,19 @@ def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
         "throughput_samples_per_s": group["throughput_samples_per_s"].median(),
         **{name: group[name].max() for name in LARGEST},
         **group[list(MEDIANS)].median(),
+        **{name: _average_rate(group[["machine", name]].dropna(), name) for name in RATES},
         "flat_after_seconds": _find_median_settling(group),
     }
+
+
+def _average_rate(known: pd.DataFrame, name: str) -> float | None:
+    """Return the geometric mean of a rate, of the machines' where there are several, as a step time's centre is."""
+    if known.empty:
+        return None
+    if (known[name] <= 0).any():  # a model without counted operations
+        return float(known[name].median())
+    means = average_by_machine(known[name].to_list(), known["machine"].to_list())
+    return compute_geometric_mean(list(means.values()))
 
 
 def _find_median_settling(group: pd.DataFrame) -> float | None:

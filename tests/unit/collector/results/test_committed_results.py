@@ -1,4 +1,4 @@
-"""The results under docs/results/: every document counts, and the pages of claims follow from them."""
+"""The results under docs/results/: every document counts, and is of the matrix beside it."""
 
 from pathlib import Path
 from statistics import median
@@ -8,7 +8,6 @@ import pytest
 
 from bench.schema import read_result
 from bench.store import Store, result_key
-from collector.claims.page import write_claims_page
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.load import load_runs
@@ -44,15 +43,6 @@ def test_every_committed_document_is_of_the_present_contract(folder: str, num_ok
 def test_a_committed_matrix_has_the_cells_of_its_committed_run(folder: str, matrix: str, run_id: str) -> None:
     (collection,) = load_runs(Store.open((RESULTS / folder).as_uri()), (run_id,))
     assert collection.run.cells == load_matrix(str(RESULTS / folder / matrix)).cells
-
-
-@pytest.mark.parametrize(("folder", "run_ids"), [(H100, (H100_GPU, H100_CPU)), (H200, (H200_GPU,))])
-def test_the_page_of_claims_is_what_the_committed_results_say(
-    folder: str, run_ids: tuple[str, ...], tmp_path: Path
-) -> None:
-    collections = load_runs(Store.open((RESULTS / folder).as_uri()), run_ids)
-    write_claims_page(collections, tmp_path / "claims.md")
-    assert (tmp_path / "claims.md").read_text() == (RESULTS / folder / "claims.md").read_text()
 
 
 @pytest.mark.parametrize(

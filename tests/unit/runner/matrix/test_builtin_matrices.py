@@ -61,6 +61,24 @@ def test_paper_compares_three_frameworks_on_the_same_work_of_every_model_phase_a
     assert len(cells) == len(expected)
 
 
+def test_paper_claims_has_what_the_claims_need_at_the_studys_own_work() -> None:
+    cells = load_matrix("paper-claims").cells
+    sizes = [("conv6", 32, 64), ("conv6", 224, 64), ("vgg16", 224, 64), ("resnet18", 224, 64), ("cyclegan", 256, 1)]
+    studied = [("pytorch", "eager"), ("tensorflow", "graph")]
+    expected = {
+        (*size, device, phase, *framework)
+        for size in sizes
+        for device in ("cpu", "gpu")
+        for phase in ("train", "infer")
+        for framework in studied
+    }
+    expected |= {(*size, "gpu", "infer", "tensorflow", "unfused") for size in sizes}
+    expected |= {("resnet18", 224, 64, "gpu", "infer", "tensorflow", "fused-norm")}
+    keys = ("model", "input_size", "batch_size", "device", "phase", "framework", "mode")
+    assert sorted(pick(cells, *keys)) == sorted(expected)
+    assert set(pick(cells, "precision", "repeats")) == {("fp32", 3)}
+
+
 def test_paper_gpu_has_the_studys_sizes_every_mode_of_ordinary_use_in_fp32_and_every_precision_compiled() -> None:
     cells = load_matrix("paper-gpu").cells
     assert set(pick(cells, "model", "input_size")) == {

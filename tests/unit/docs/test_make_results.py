@@ -1,0 +1,112 @@
+"""The pages under docs/results and the example of README.md say what the stored results say, and nobody typed it."""
+
+import html
+import shutil
+from pathlib import Path
+
+import pytest
+
+from collector.tables.step_times import make_inference_table, make_training_table
+from collector.tables.table import Table
+from make_results import README, SETTINGS, TEMPLATE, Page, find_stale_example, list_pages, wrap_prose
+from readme_example import BEGIN, END, make_readme
+
+PAGES = {page.folder.name: page for page in list_pages()}
+H200 = PAGES["2026-11-21-h200"]
+# Over the three repeats of ResNet18's training in PyTorch.
+SHORT_PAGE = """- A step of batch 64 takes
+  {{ time(h200.summary(model="resnet18", framework="pytorch")) }}.
+"""
+SHORT_SETTINGS = """runs: {h200: {id: study-h200-2, matrix: gpu.yaml, report: report-gpu.html}}
+claims: []
+typed: {what the matrix says: [batch 64]}
+"""
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_every_page_says_what_its_results_say_and_types_no_figure(page: Page) -> None:
+    assert list(page.find_faults()) == []
+
+
+def test_the_example_of_the_readme_is_what_the_tool_prints() -> None:
+    assert list(find_stale_example()) == []
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_the_reports_beside_a_page_show_its_step_times(page: Page) -> None:
+    for name, run in page.settings.runs.items():
+        text = (page.folder / run.report).read_text(encoding="utf-8")
+        analysis = page.runs[name].analysis
+        tables = [table for make in (make_training_table, make_inference_table) if (table := make(analysis))]
+        assert tables
+        assert [row for table in tables for row in list_rows(table) if row not in text] == []
+
+
+def list_rows(table: Table) -> list[str]:
+    """Return the cells of each row as the report's page has them, the notes aside, which it may fold."""
+    num_shown = table.headings.index("verdict")
+    return [html.escape(row[0]) for row in table.format_rows()] + [
+        html.escape(text, quote=False) for row in table.format_rows() for text in row[1:num_shown]
+    ]
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The H200's results with a page of one sentence."""
+    shutil.copytree(H200.folder / "runs", tmp_path / "runs")
+    (tmp_path / TEMPLATE).write_text(SHORT_PAGE)
+    (tmp_path / SETTINGS).write_text(SHORT_SETTINGS)
+    Page(tmp_path).write()
+    return tmp_path
+
+
+def test_a_figure_that_is_changed_by_hand_is_found_and_one_whose_result_has_changed(copied: Path) -> None:
+    readme, text = copied / README, "- A step of batch 64 takes 24.4 ms (24.3 to 24.5).\n"
+    assert readme.read_text() == text
+    assert list(Page(copied).find_faults()) == []
+    readme.write_text(text.replace("24.4", "22.4"))
+    stale = f"{README}: not what its results say; run `make results`"
+    assert list(Page(copied).find_faults()) == [stale]
+    readme.write_text(text)
+    for result in copied.glob("runs/*/results/resnet18-pytorch-gpu-train-*/[12]-*.json"):
+        result.unlink()
+    assert list(Page(copied).find_faults()) == [stale]
+    Page(copied).write()
+    assert readme.read_text().endswith(" ms (no interval).\n")
+
+
+def test_a_figure_that_is_typed_into_the_template_is_found(copied: Path) -> None:
+    template = copied / TEMPLATE
+    template.write_text(template.read_text().replace(".\n", ". It takes 24.4 ms.\n"))
+    (fault,) = Page(copied).find_typed_numbers()
+    assert fault.startswith(f"{TEMPLATE}: a number that no result made: ...")
+    assert "It takes 24.4 ms." in fault
+
+
+def test_a_phrase_that_the_page_does_not_type_any_more_is_found(copied: Path) -> None:
+    settings = copied / SETTINGS
+    settings.write_text(SHORT_SETTINGS.replace("batch 64", "batch 64, 24.4 ms"))
+    assert list(Page(copied).find_typed_numbers()) == [f"{SETTINGS}: the page does not say '24.4 ms' any more"]
+
+
+def test_a_selection_without_rows_is_an_error_of_the_page(copied: Path) -> None:
+    template = copied / TEMPLATE
+    template.write_text(template.read_text().replace("resnet18", "vgg19"))
+    with pytest.raises(AssertionError, match="no row has .*vgg19"):
+        Page(copied).render()
+
+
+def test_an_example_that_is_changed_by_hand_is_made_again() -> None:
+    made = make_readme(f"a\n{BEGIN}\n{END}\nb\n")
+    assert made.startswith(f"a\n{BEGIN}\n```text\ncell ")
+    assert make_readme(made.replace("24.4", "22.4")) == made
+
+
+def test_prose_is_wrapped_and_tables_headings_and_code_are_not() -> None:
+    long = " ".join(["word"] * 30)
+    kept = [f"# {long}", f"| {long} |\n| --- |", f"    {long}"]
+    text = "\n\n".join([kept[0], long, kept[1], f"- {long}\n- {long}", kept[2]])
+    made = wrap_prose(text).rstrip("\n").split("\n\n")
+    assert [made[0], made[2], made[4]] == kept
+    assert [max(map(len, made[index].splitlines())) <= 100 for index in (1, 3)] == [True, True]
+    assert [line[:2] for line in made[3].splitlines()] == ["- ", "  ", "- ", "  "]

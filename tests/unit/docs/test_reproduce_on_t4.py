@@ -1,0 +1,68 @@
+"""docs/results/reproduce-on-t4.md: its counts are those of the plan, its sums those of its own figures."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench import capabilities
+from bench.schema import Cell
+from matrix_files import pick
+from runner.matrix.expansion import load_matrix
+from runner.profiles.loading import find_profile
+
+PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+GPU_SECONDS = {"train": 3.0, "infer": 0.5}
+FIXED_SECONDS = 50
+
+
+def count_repeats(matrix: str, profile_name: str) -> int:
+    profile = find_profile(profile_name, "")
+
+    def is_planned(cell: Cell) -> bool:
+        reasons = profile.explain_unsupported(cell), capabilities.explain_unsupported(cell, profile.gpu_kind)
+        return reasons == (None, None)
+
+    return sum(planned.repeats for planned in load_matrix(matrix).cells if is_planned(planned.cell))
+
+
+@pytest.mark.parametrize("profile", ["gke", "eks"])
+def test_the_numbers_of_jobs_are_those_of_the_plan(profile: str) -> None:
+    paragraph = " ".join(TEXT.split())
+    assert f"46 cells, three repeats each: {count_repeats('paper-claims', profile)} Jobs." in paragraph
+    assert f"{count_repeats('paper-gpu', profile)} Jobs on a T4." in paragraph
+    assert len(load_matrix("paper-claims").cells) == 46
+
+
+def test_the_table_of_hours_is_that_of_its_figures() -> None:
+    rows = re.findall(r"^\| (GPU|CPU), (\w+) \| (\d+) \| (\d+) \| ([\d.]+) s, (\d+) cells \| ([\d.]+) \|$", TEXT, re.M)
+    assert len(rows) == 4
+    cells = load_matrix("paper-claims").cells
+    for device, phase, repeats, steps, seconds, num_cells, hours in rows:
+        wanted = (device.lower(), {"training": "train", "inference": "infer"}[phase])
+        found = [count for *names, count in pick(cells, "device", "phase", "repeats") if tuple(names) == wanted]
+        assert (len(found), sum(found)) == (int(num_cells), int(repeats))
+        a_round = int(steps) * float(seconds) + FIXED_SECONDS * int(num_cells)
+        assert f"{3 * a_round / 3600:.1f}" == hours
+
+
+def test_the_sums_of_money_are_those_of_the_prices() -> None:
+    sums = re.findall(r"\(([\d. +\n]+)\) x (\d) =\s+([\d.]+) USD", TEXT)
+    assert len(sums) == 2
+    listed = set(re.findall(r"^\| [^|]+ \| (0\.\d+) \|", TEXT, re.M))
+    for prices, hours, total in sums:
+        terms = prices.split(" + ")
+        assert set(terms) <= listed
+        assert f"{sum(map(float, terms)) * int(hours):.1f}" == total
+
+
+@pytest.mark.parametrize("cloud", ["gke", "eks"])
+def test_the_profiles_load(cloud: str, tmp_path: Path) -> None:
+    (block,) = re.findall(rf"^    extends: {cloud}\n(?:    .+\n)+", TEXT, re.M)
+    path = tmp_path / "t4.yaml"
+    filled = block.replace("PROJECT", "project").replace("ACCOUNT", "123456789012")
+    path.write_text("\n".join(line[4:] for line in filled.splitlines()))
+    profile = find_profile(str(path), "")
+    assert profile.pools["cpu"].cpus == yaml.safe_load(path.read_text())["pools"]["cpu"]["cpus"] == 2
