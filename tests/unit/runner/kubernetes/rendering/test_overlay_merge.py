@@ -103,8 +103,9 @@ def test_items_are_told_apart_as_in_the_schema_of_kubernetes() -> None:
     assert {key: name for key, name in found.items() if key not in refused} == dict(MERGE_KEYS)
 
 
-names = st.sampled_from(["a", "b", "c"])
-volumes = st.lists(st.fixed_dictionaries({"name": names, "emptyDir": st.just({})}), unique_by=lambda item: item["name"])
+volumes = st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(
+    lambda names: [{"name": name, "emptyDir": {}} for name in names]
+)
 
 
 @given(base=volumes, added=volumes)
