@@ -11,7 +11,7 @@ from runner.kubernetes.rendering.job_template import (
     JobOwner,
     JobRenderer,
 )
-from runner.profiles.loading import load_profile
+from runner.profiles.loading import BUILTIN_PROFILES, load_profile
 from runner.profiles.model import CompileCache, Data, Gpus, Pool, Profile
 from runner.profiles.nodes import NodeRequirement, Toleration
 
@@ -22,7 +22,13 @@ IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
 POD = "spec.template.spec"
 CONTAINER = f"{POD}.containers.0"
 SLOTS = {"job_name": "name", "run_id": RUN_ID, "cell_id": "cell-12345678", "repeat": "1", "cell_json": "{}"}
-KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
+KINDS = [
+    (name, device)
+    for name in BUILTIN_PROFILES
+    for device in ("cpu", "gpu")
+    if device == "cpu" or load_profile(name).gpu is not None
+]
+"""Every built-in profile with every device that it has nodes for."""
 
 
 def make_full_profile() -> Profile:

@@ -8,6 +8,7 @@ from job_manifests import KINDS, OWNER, load, render
 from runner.kubernetes.rendering.job_template import (
     JobOwner,
 )
+from runner.profiles.loading import BUILTIN_PROFILES
 from runner.profiles.model import CompileCache
 
 
@@ -75,7 +76,7 @@ def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
 
 
 def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
-    for name in ("gke", "eks", "kind"):
+    for name in BUILTIN_PROFILES:
         assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
 
 
