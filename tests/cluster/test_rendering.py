@@ -132,7 +132,7 @@ def restrict(connection: Connection, namespace: str) -> None:
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def runtime_class(connection: Connection) -> Iterator[None]:
     """The RuntimeClass of k3s, which the API server wants to be there."""
     path = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -170,7 +170,7 @@ def test_a_pod_with_an_overlay_is_admitted_too(connection: Connection, namespace
         "spec": {
             "securityContext": {"runAsUser": 1000, "fsGroup": 1000},
             "tolerations": [{"key": "team", "operator": "Exists"}],
-            "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["registry.internal"]}],
             "volumes": [{"name": "ca", "configMap": {"name": "ca"}}],
             "containers": [{"name": "bench", "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": True}]}],
         },
