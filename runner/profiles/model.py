@@ -29,24 +29,10 @@ from runner.kubernetes.syntax import (
     check_dns_label,
     check_option,
 )
-from runner.profiles.nodes import NodeRequirement, Toleration
+from runner.profiles.nodes import NO_DISRUPTION, OWN_NODE_LABELS, NodeRequirement, Toleration
 from runner.profiles.overlay import Overlay
 
 NodePools = Literal["cpu", "gpu"]
-# https://kubernetes.io/docs/reference/labels-annotations-taints/: every kubelet sets both.
-OWN_NODE_LABELS = {
-    "kubernetes.io/arch": "`architecture` of the profile says which",
-    "kubernetes.io/os": "the images are for Linux",
-}
-"""Labels that the tool selects nodes by, and what to do instead."""
-NO_DISRUPTION = {
-    # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-    # https://karpenter.sh/docs/concepts/disruption/#pod-level-controls, EKS Auto Mode is built on it:
-    # https://docs.aws.amazon.com/eks/latest/userguide/automode.html
-    "karpenter.sh/do-not-disrupt": "true",
-}
-"""Annotations that ask the autoscalers not to evict a pod."""
 
 
 class Pool(Document):

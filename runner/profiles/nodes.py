@@ -1,4 +1,4 @@
-"""What a profile asks of nodes: labels that they must have, and taints that do not matter."""
+"""What a profile asks of nodes: labels, taints that do not matter, and that they are left to a cell."""
 
 from typing import Literal, Self
 
@@ -6,6 +6,21 @@ from pydantic import model_validator
 
 from bench.schema.document import Document
 from runner.kubernetes.syntax import LabelKey, LabelValue
+
+# https://kubernetes.io/docs/reference/labels-annotations-taints/: every kubelet sets both.
+OWN_NODE_LABELS = {
+    "kubernetes.io/arch": "`architecture` of the profile says which",
+    "kubernetes.io/os": "the images are for Linux",
+}
+"""Labels that the tool selects nodes by, and what to do instead."""
+NO_DISRUPTION = {
+    # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    # https://karpenter.sh/docs/concepts/disruption/#pod-level-controls, EKS Auto Mode is built on it:
+    # https://docs.aws.amazon.com/eks/latest/userguide/automode.html
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""Annotations that ask the autoscalers not to evict a pod."""
 
 
 class NodeRequirement(Document):

@@ -170,10 +170,6 @@ LAYOUTS: dict[str, tuple[str, list[Machine]]] = {
             make_discovered("cpu", None),
         ],
     ),
-    "eks-a100": (
-        "extends: eks\ngpu: A100\n",
-        [make_managed("gpu", "p4d.24xlarge"), make_managed(None, "g4dn.xlarge"), make_managed("cpu", "m6i.2xlarge")],
-    ),
     "k3s-a100": (
         "extends: k3s\ngpu: A100\npools: {gpu: {runtime_class_name: null}}\n",
         [
