@@ -20,6 +20,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, list_untolerated
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
+from runner.profiles.nodes import OWN_NODE_LABELS
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 PATIENCE_SECONDS = 10.0
@@ -48,7 +49,7 @@ def _count_in_node_pool(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
     template = spec["template"]
     node = NodeStatus(
         name="",
-        labels=_read_labels(template),
+        labels=_read_kubelet_labels(pod, template) | _read_labels(template),
         taints=tuple(template["spec"].get("taints") or ()),
         is_cordoned=False,
         is_ready=True,
@@ -69,3 +70,14 @@ def _read_labels(template: Mapping[str, Any]) -> dict[str, str]:
         if rule.get("operator") == "In" and len(rule.get("values") or ()) == 1
     }
     return fixed | dict((template.get("metadata") or {}).get("labels") or {})
+
+
+def _read_kubelet_labels(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, str]:
+    """Return architecture and system as the pod asks for them, unless the NodePool allows only others.
+
+    Every node has both labels, and Karpenter chooses among what a NodePool allows:
+    https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
+    """
+    rules = {rule["key"]: rule for rule in template["spec"].get("requirements") or () if rule.get("operator") == "In"}
+    wanted = {key: value for key, value in pod.get("nodeSelector", {}).items() if key in OWN_NODE_LABELS}
+    return {key: value for key, value in wanted.items() if key not in rules or value in rules[key].get("values", ())}

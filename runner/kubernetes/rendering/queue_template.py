@@ -13,12 +13,12 @@ import yaml
 from bench.errors import UserError
 from bench.schema import Cell, PlannedCell
 from runner.kubernetes.kueue import KNOWN_VERSIONS
-from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer, render_manifest
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue
-from runner.profiles.model import NodePools, Profile, Toleration
+from runner.profiles.model import NodePools, Profile
+from runner.profiles.nodes import Toleration
 
 ALWAYS_COVERED = ("cpu", "memory", "ephemeral-storage")
 """A resource that a cell requests and its queue does not cover keeps the cell from ever being admitted."""
@@ -116,8 +116,7 @@ class QueueTemplate:
         planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=1.0)
         key = JobKey(run_id="setup", cell_id=cell.cell_id, number=1, retry_round=0)
         job = json.loads(renderer.render(planned, key))
-        room = {"ephemeral-storage": read_quantity(self.profile.tmp_size)}
-        return room | sum_requests(job["spec"]["template"]["spec"])
+        return sum_requests(job["spec"]["template"]["spec"])
 
     def _find_marks(self, pool: NodePools) -> tuple[Mapping[str, str], tuple[Toleration, ...]]:
         """Return the labels and taints that keep cells of the other pool from the quota of this one.

@@ -35,7 +35,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"customMatrix": {"name": "x", "axes": {"models": []}}}, "at '/customMatrix/axes': additional properties"),
         ({"customMatrix": {"name": "x", "axes": {"model": ["conv6"]}, "include": [{"repeat": 1}]}}, "include/0"),
         ({"profile__pool": {}}, "at '/profile': additional properties 'pool' not allowed"),
-        ({"profile__extends": "gce"}, "at '/profile/extends': value must be one of 'eks', 'gke', 'kind'"),
+        ({"profile__extends": "gce"}, "at '/profile/extends': value must be one of 'aks', 'eks', 'eks-auto', 'gke',"),
         ({"profile__namespace": "mine"}, "at '/profile': additional properties 'namespace' not allowed"),
         (
             {"profile__pools": {"cpu": {"cpus": "four"}}},

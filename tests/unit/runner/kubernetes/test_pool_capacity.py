@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from factories import make_cell
+from fake_nodes import KUBELET_LABELS
 from job_manifests import load, render
 from runner.kubernetes.autoscaler_limits import count_cells_within_limits
 from runner.kubernetes.doctor.node_fit import NodeStatus, read_node_status
 from runner.kubernetes.pool_capacity import MIN_PARALLEL, PoolNodes, count_cells, find_limit
 from runner.profiles.model import Profile
 
+N2 = {"cloud.google.com/machine-family": "n2"}
 T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
@@ -25,7 +27,7 @@ def make_node(labels: dict[str, str] | None = None, **allocatable: str) -> NodeS
     whole = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi"} | allocatable
     return read_node_status(
         {
-            "metadata": {"name": "node", "labels": labels or {}},
+            "metadata": {"name": "node", "labels": KUBELET_LABELS | (labels or N2)},
             "spec": {"taints": [TAINT] if labels else []},
             "status": {"allocatable": whole, "conditions": [{"type": "Ready", "status": "True"}]},
         },
@@ -77,13 +79,21 @@ def make_node_pool(limits: dict[str, str] | None, **template: Any) -> dict[str, 
 
 
 def test_karpenters_limits_count_for_the_cells_that_its_nodes_could_hold() -> None:
-    requirement = {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["t4"]}
-    t4 = make_node_pool({"nvidia.com/gpu": "6"}, requirements=[requirement], taints=[TAINT])
-    cpus = make_node_pool({"cpu": "42", "memory": "1000Gi"})
+    types = [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}
+        for name in ("g4dn.xlarge", "m6i.2xlarge")
+    ]
+    both = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64", "amd64"]}
+    t4 = make_node_pool({"nvidia.com/gpu": "6"}, requirements=[types[0]], taints=[TAINT])
+    cpus = make_node_pool({"cpu": "42", "memory": "1000Gi"}, requirements=[types[1], both])
     profile = load("eks")
 
     assert count_cells_within_limits(make_pod(profile, "gpu"), [t4, cpus]) == 6
     assert count_cells_within_limits(make_pod(profile), [t4, cpus]) == 42 // profile.pools["cpu"].cpus
+
+
+M6I = {"node.kubernetes.io/instance-type": "m6i.2xlarge"}
+ARM_ALONE = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,8 @@ def test_karpenters_limits_count_for_the_cells_that_its_nodes_could_hold() -> No
         make_node_pool(None),
         make_node_pool({"nvidia.com/gpu": "6"}),  # nothing that a cell on a CPU requests
         make_node_pool({"cpu": "42"}, taints=[{"key": "team", "effect": "NoSchedule"}]),
-        make_node_pool({"cpu": "42"}, labels={"nvidia.com/gpu.present": "true"}),
+        make_node_pool({"cpu": "42"}, labels={"node.kubernetes.io/instance-type": "g4dn.xlarge"}),
+        make_node_pool({"cpu": "42"}, labels=M6I, requirements=[ARM_ALONE]),
     ],
 )
 def test_a_limit_that_says_nothing_of_the_cells_is_none(node_pool: dict[str, Any]) -> None:
