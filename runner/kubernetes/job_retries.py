@@ -48,8 +48,8 @@ MISSING_SECONDS = 3.0
 MAX_DISRUPTIONS = 20
 """How many pods of a repeat may be ended from outside before it is given up."""
 MAX_NODE_FAULTS = 6
-"""How many attempts at a repeat may end by a fault of their node before it is given up: twice on each of three nodes,
-after which each of these is left out (node_health.py)."""
+"""How many attempts at a repeat may end by a fault of their node before it is given up, while another node is sound:
+twice on each of three nodes, after which each of these is left out (node_health.py)."""
 NODE_FAULT_PAUSE_SECONDS = 10.0
 """How long after the first fault the repeat is tried again; after each further one twice as long, so that a device
 plugin that starts again, or a driver that is being installed, has five minutes in all."""
@@ -100,8 +100,8 @@ class JobRetries:
     def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[JobOutcome | None, float]:
         """Return the outcome of a repeat that met too many faults, or None and how long to wait for the next try."""
         number = self.node_faults.count_faults(tracked)
-        if number < MAX_NODE_FAULTS:
-            return None, NODE_FAULT_PAUSE_SECONDS * 2 ** (number - 1)
+        if number < MAX_NODE_FAULTS or not self.node_faults.has_sound_node(tracked):  # then the whole run stops
+            return None, NODE_FAULT_PAUSE_SECONDS * 2 ** min(number - 1, MAX_NODE_FAULTS - 2)
         nodes = sorted({fault.node_name or "unknown" for fault in faults})
         message = f"its nodes were at fault {number} times, the last time {', '.join(nodes)}: {faults[-1].reason}"
         return ("failed", Failure(kind="infrastructure", message=message)), 0.0

@@ -114,6 +114,10 @@ class NodeFaultTracker:
         """Return how many attempts at a repeat ended by a fault of their node, earlier runners' included."""
         return self.health.count_faults(*tracked.repeat.key, tracked.key.retry_round)
 
+    def has_sound_node(self, tracked: TrackedJob) -> bool:
+        """Return whether a node of the repeat's pool is known that may measure it."""
+        return self.health.has_sound_node(tracked.repeat.planned.cell.device, datetime.now(UTC))
+
     def find_avoided(self, tracked: TrackedJob) -> AvoidedNodes:
         """Return the nodes that a new Job keeps off."""
         if not self.can_avoid_nodes:

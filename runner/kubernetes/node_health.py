@@ -108,6 +108,10 @@ class NodeHealth:
             disliked=tuple(hostnames.get(node, node) for node in suspects if node not in excluded),
         )
 
+    def has_sound_node(self, pool: str, now: datetime) -> bool:
+        """Return whether a node of a pool took pods lately and its last attempt was no fault."""
+        return self._pools[pool].has_sound_node(now)
+
     def explain_stop(self, pool: str, now: datetime) -> str:
         """Return why no node of a pool can measure anything; empty if one may."""
         health = self._pools[pool]
