@@ -15,7 +15,7 @@ from bench.schema import InvalidDocumentError, Result, read_result
 from bench.store import Store, parse_result_key, result_key, results_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.job_outcomes import JobOutcome, explain_job
+from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_waited
 from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.pod_ends import choose_decisive_pod, was_ended_by_interruption, was_ended_by_node_fault
 from runner.kubernetes.start_problems import read_start_problems
@@ -56,10 +56,11 @@ class ResultRecorder:
         found = [result for result in map(self._try_to_read, keys) if result is not None]
         return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])
 
-    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | EndedFromOutside:
+    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | EndedFromOutside | None:
         """Return the record of a repeat whose Job has finished; write it if there is none.
 
-        It is not written if the reason is not the cell's: the repeat is to be measured again.
+        It is not written if the reason is not the cell's: the repeat is to be measured again. None if the Job waited
+        for a node until its deadline: that says nothing of the cell, so the Job is deleted.
         """
         found = self.find_record(tracked)
         if found is not None:
@@ -68,6 +69,9 @@ class ResultRecorder:
         logged = self._take_from_log(tracked, pods)
         if logged is not None:
             return logged
+        if has_only_waited(job, pods, tracked.repeat.planned.timeout_seconds):
+            self.delete_job(tracked.name)
+            return None
         decisive = choose_decisive_pod(pods)
         if was_ended_by_node_fault(job, decisive):
             return EndedFromOutside(pods=tuple(pods), is_node_fault=True)
@@ -89,6 +93,11 @@ class ResultRecorder:
         self.delete_job(tracked.name)
         found = self.find_record(tracked)  # it may have started at the last moment
         return found or self._write(tracked, outcome, tracked.job, list(tracked.pods.values()))
+
+    def withdraw(self, tracked: TrackedJob) -> Result | None:
+        """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
+        self.delete_job(tracked.name)
+        return self.find_record(tracked)
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
         """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
