@@ -14,7 +14,7 @@ from runner.kubernetes.cancellation import leave_mark
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.foreign_jobs import select_own
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job
-from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.rendering.job_name import POOL_LABEL, select_run
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
@@ -44,6 +44,8 @@ class JobCleaner:
     store: Store | None = None
     """Where the run's results are, and a cancellation puts its mark for runners that do not see their Jobs at present.
     Jobs with results elsewhere are another run's of the same name. None: no mark, and there must be one such run."""
+    pool: str | None = None
+    """The pool whose Jobs are meant. None: those of all pools."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
@@ -58,7 +60,7 @@ class JobCleaner:
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
 
-        UserError if the API server refuses.
+        Of all pools, unless `pool` names one. UserError if the API server refuses.
         """
         try:
             return self._delete_unfinished(with_mark=False).num_deleted
@@ -88,7 +90,8 @@ class JobCleaner:
 
     @property
     def _select(self) -> dict[str, str]:
-        return {"labelSelector": select_run(self.run_id)}
+        pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
+        return {"labelSelector": f"{select_run(self.run_id)}{pool}"}
 
     def _list(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted. UserError if it is not clear which run."""

@@ -9,7 +9,7 @@ from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.finished_jobs import FinishedJob, FinishedJobs
 from runner.kubernetes.job_outcomes import JobOutcome
 from runner.kubernetes.object_status import JobStatus
-from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -25,6 +25,8 @@ class JobCompletion:
     finished_jobs: FinishedJobs
     report: Callable[[TrackedJob, Result], None]
     """Called for each repeat that has its record."""
+    measure_again: Callable[[TrackedJob, JobStatus, EndedFromOutside], None]
+    """Called for a Job that failed for a reason that is not the cell's."""
 
     def follow(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Note that the Job exists; find or write its record if it has finished."""
@@ -53,8 +55,11 @@ class JobCompletion:
         tracked.job, tracked.pods = None, {}
         self.report(tracked, result)
 
-    def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | None) -> None:
+    def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | EndedFromOutside | None) -> None:
         """Finish a repeat that has its record; otherwise its Job `job` was deleted, since it only waited for a node."""
+        if isinstance(result, EndedFromOutside):
+            self.measure_again(tracked, job, result)
+            return
         if result is not None:
             self.finish(tracked, result)
             return

@@ -8,6 +8,7 @@ from runner.kubernetes.finished_jobs import FinishedJob, FinishedJobs
 from runner.kubernetes.informers import Changed, InformerFailed, Listed, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
+from runner.kubernetes.node_fault_tracker import NodeFaultTracker
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementTracker
@@ -34,6 +35,7 @@ class JobTracker:
     pending_pods: PendingPods
     placements: PlacementTracker
     shared_nodes: SharedNodes
+    node_faults: NodeFaultTracker
     has_begun: bool = False
     """The Jobs that existed at the start are known, so it is known what is missing."""
 
@@ -88,7 +90,9 @@ class JobTracker:
         if job.is_cancelled:
             raise RunCancelled
         tracked = self.jobs.find(job.name)
-        if tracked is None or tracked.state == "done" or job.uid == tracked.withdrawn_uid:
+        if tracked is None or tracked.state == "done":
+            return
+        if job.uid == tracked.withdrawn_uid or job.uid in tracked.settled_uids:
             return
         self.pending_pods.note_progress(job)
         if is_deleted:
@@ -109,16 +113,17 @@ class JobTracker:
         self.placements.note(pod)
         tracked = self.jobs.find(pod.job_name)
         self.shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted)
-        if tracked is None or tracked.state == "done":
+        if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
+        self.node_faults.note_pod(tracked, pod)
         if pod.phase == "Running":
             tracked.running_pod_uid = pod.uid
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
         tracked.pods[pod.name] = pod
-        if pod.disruption and pod.phase == "Failed":
-            self.retries.count_disruption(tracked, pod)
+        if pod.phase == "Failed":
+            self.retries.note_failed_pod(tracked, pod)
 
 
 def _is_suspended_since(before: JobStatus, job: JobStatus) -> bool:

@@ -15,12 +15,14 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.foreign_jobs import ForeignJobs
 from runner.kubernetes.login import find_context
+from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
-from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed, SessionOptions
+from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed
+from runner.kubernetes.session_options import SessionOptions
 from runner.kubernetes.spending import Spending, check_prices
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.kubernetes.tracked_jobs import TrackedJob
@@ -173,6 +175,11 @@ class ClusterRun:
             cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, store=self.store)
             num_deleted = cleaner.end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+        except NodesAtFaultError as error:  # Jobs of other pools go on: the next runner finds their records
+            namespace = self.target.profile.namespace
+            cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, pool=error.pool)
+            cleaner.end_unfinished()
+            raise
         finally:
             if spending.prices:
                 console.print(f"estimated cost of the run so far: {spending}")

@@ -15,6 +15,7 @@ from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_statu
 from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
+from runner.kubernetes.start_problems import is_starting, read_start_problems
 from runner.terminal_text import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)
@@ -75,6 +76,7 @@ def inspect_run(
         jobs = select_own(found, store_url, namespace, run_id)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
+        events |= _find_start_problems(connection, namespace, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         by_queue_reason = _count_queue_reasons(connection, namespace, queued)
         line = describe_local_queue(connection, namespace, queue) if queue else ""
@@ -88,10 +90,10 @@ def inspect_run(
 def summarize_run(
     jobs: Sequence[JobStatus], pods: Sequence[PodStatus], events: Mapping[str, str], *, now: datetime
 ) -> RunState:
-    """Return the state of a run. `events`: why a Job has no pod, by its name."""
+    """Return the state of a run. `events`: why a Job has no pod, or its pod is not started, by the Job's name."""
     reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
     waiting = [job.name for job in jobs if find_state(job) == "waiting"]
-    by_reason = Counter(join_printable(reasons.get(name) or events.get(name) or UNKNOWN) for name in waiting)
+    by_reason = Counter(join_printable(events.get(name) or reasons.get(name) or UNKNOWN) for name in waiting)
     return RunState(
         num_by_state=Counter(map(find_state, jobs)),
         num_by_reason=dict(by_reason.most_common()),
@@ -135,6 +137,18 @@ def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
 
 def _lack_pods(jobs: Sequence[JobStatus]) -> bool:
     return any(find_state(job) == "waiting" and not job.num_active for job in jobs)
+
+
+def _find_start_problems(connection: Connection, namespace: str, pods: Sequence[PodStatus]) -> dict[str, str]:
+    """Return why pods are not started, by their Job's name; empty if the user may not read events."""
+    starting = [pod for pod in pods if is_starting(pod)]
+    try:
+        problems = read_start_problems(connection, namespace) if starting else {}
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            return {}
+        raise
+    return {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}
 
 
 def _read_events(connection: Connection, core: str) -> dict[str, str]:

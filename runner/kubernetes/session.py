@@ -7,32 +7,27 @@ time. The states of a repeat are in job_states.py.
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
 
 from bench.schema import Result
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import CancellationWatcher, list_marks
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.dispatcher import TICK_SECONDS, Dispatcher
+from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.finished_jobs import FinishedJobs
 from runner.kubernetes.informers import Informer, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
 from runner.kubernetes.job_tracker import JobTracker
+from runner.kubernetes.node_fault_tracker import NodeFaultRecorder, NodeFaultTracker, read_node_faults
 from runner.kubernetes.object_status import read_job_status, read_pod_status
-from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.queued_jobs import QueuedJobs
-from runner.kubernetes.recording import ResultRecorder
-from runner.kubernetes.rendering.job_name import select_run
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.session_options import SessionOptions, T
 from runner.kubernetes.shared_nodes import SharedNodes
-from runner.kubernetes.spending import Spending
+from runner.kubernetes.start_problems import StartProblems
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -43,33 +38,9 @@ RECORDING_SECONDS = 120.0
 # How well a pod ended is known from its Job and its record.
 POD_FIELDS = "status.phase!=Succeeded"
 
-T = TypeVar("T")
-
 
 class DeadlinePassed(Exception):  # noqa: N818  (an answer rather than an error)
     """The run has taken as long as it may."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionOptions:
-    """One run on one cluster, and how to measure it."""
-
-    connection: Connection
-    namespace: str
-    run_id: str
-    fingerprint: str
-    """Of the run: only Jobs and pods that carry it are followed."""
-    renderer: JobRenderer
-    recorder: ResultRecorder
-    placement_recorder: PlacementRecorder
-    observer: ClusterObserver
-    max_in_flight: int
-    unschedulable_seconds: float
-    is_requeued: bool = False
-    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
-    deadline: datetime | None = None
-    """When to stop, whatever is missing then."""
-    spending: Spending
 
 
 class BudgetSpent(Exception):  # noqa: N818  (an answer rather than an error)
@@ -90,21 +61,20 @@ class ClusterSession:
         self._deadline, self._observer = options.deadline, options.observer
         self._next_tick = 0.0
         self._connection = options.connection
-        self._dispatcher = _make_dispatcher(options)
+        self._dispatcher = options.make_dispatcher()
         self._connection.warn = self._dispatcher.warn_later
-        self._job_informer = _make_informer(options, "/apis/batch/v1", "jobs", read_job_status)
-        self._pod_informer = _make_informer(options, "/api/v1", "pods", read_pod_status, POD_FIELDS)
+        self._job_informer = options.make_informer("/apis/batch/v1", "jobs", read_job_status)
+        self._pod_informer = options.make_informer("/api/v1", "pods", read_pod_status, POD_FIELDS)
         watcher = self._make_watcher(options, marks)
-        self._capacity = PoolCapacity(
-            dispatcher=self._dispatcher, connection=options.connection, renderer=options.renderer
-        )
+        self._capacity = self._make_capacity(options)
+        self._node_faults = self._make_node_faults(options)
         self._shared_nodes = self._make_shared_nodes(options)
         self._submission = self._make_submission(options, watcher)
         self._placements = self._make_placements(options.placement_recorder)
         finished_jobs = self._make_finished_jobs(options)
         completion = self._make_completion(options, finished_jobs)
-        retries = self._make_retries(options, watcher, completion)
-        self._pending_pods = self._make_pending_pods(options, completion, retries)
+        self._retries = self._make_retries(options, watcher, completion)
+        self._pending_pods = self._make_pending_pods(options, completion, self._retries)
         self._queued_jobs = self._make_queued_jobs(options)
         self._tracker = JobTracker(
             list_missing=list_missing,
@@ -114,10 +84,11 @@ class ClusterSession:
             submission=self._submission,
             finished_jobs=finished_jobs,
             completion=completion,
-            retries=retries,
+            retries=self._retries,
             pending_pods=self._pending_pods,
             placements=self._placements,
             shared_nodes=self._shared_nodes,
+            node_faults=self._node_faults,
         )
 
     def _make_shared_nodes(self, options: SessionOptions) -> SharedNodes:
@@ -131,6 +102,19 @@ class ClusterSession:
             # A cell that waits for a node of its own choice must not be given up as one that no node can take.
             patience_seconds=min(patience, options.unschedulable_seconds / 2),
         )
+
+    def _make_capacity(self, options: SessionOptions) -> PoolCapacity:
+        return PoolCapacity(dispatcher=self._dispatcher, connection=options.connection, renderer=options.renderer)
+
+    def _make_node_faults(self, options: SessionOptions) -> NodeFaultTracker:
+        store = options.recorder.store
+        tracker = NodeFaultTracker(
+            dispatcher=self._dispatcher,
+            recorder=NodeFaultRecorder(connection=options.connection, store=store),
+            can_avoid_nodes=options.renderer.profile.avoid_faulty_nodes,
+        )
+        tracker.load(read_node_faults(store, options.run_id))
+        return tracker
 
     def _make_watcher(self, options: SessionOptions, marks: frozenset[str]) -> CancellationWatcher:
         return CancellationWatcher(
@@ -148,7 +132,7 @@ class ClusterSession:
             capacity=self._capacity,
             spending=self._spending,
             jobs=self.jobs,
-            find_wish=self._shared_nodes.find_wish,
+            find_wish=lambda tracked: self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked)),
         )
 
     def _make_completion(self, options: SessionOptions, finished_jobs: FinishedJobs) -> JobCompletion:
@@ -159,6 +143,7 @@ class ClusterSession:
             submission=self._submission,
             finished_jobs=finished_jobs,
             report=self._report,
+            measure_again=lambda *failed: self._retries.measure_again(*failed),
         )
 
     def _make_retries(
@@ -170,6 +155,7 @@ class ClusterSession:
             cancellation_watcher=watcher,
             submission=self._submission,
             completion=completion,
+            node_faults=self._node_faults,
             jobs=self.jobs,
         )
 
@@ -181,6 +167,10 @@ class ClusterSession:
             recorder=options.recorder,
             jobs=self.jobs,
             unschedulable_seconds=options.unschedulable_seconds,
+            start_problems=StartProblems(
+                dispatcher=self._dispatcher, connection=options.connection, namespace=options.namespace
+            ),
+            start_seconds=options.renderer.profile.start_seconds,
             give_up=completion.give_up,
             withdraw=completion.withdraw if options.is_requeued else None,
             handle_missing_job=retries.handle_missing_job,
@@ -203,6 +193,7 @@ class ClusterSession:
         )
 
     def _report(self, tracked: TrackedJob, result: Result) -> None:
+        self._node_faults.note_result(tracked, result)
         self._spending.add(tracked, result)
         self._shared_nodes.note_end(tracked)
         self._observer.finish(tracked, result)
@@ -210,9 +201,10 @@ class ClusterSession:
     def run(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
-        UserError if the cluster refuses; RunCancelled if the run was cancelled; DeadlinePassed if time is up: what had
-        ended has its record then, Jobs that have not finished are left as they are; BudgetSpent if the cap on the cost
-        leaves no room for what is missing, when everything that was submitted has its record.
+        UserError if the cluster refuses; NodesAtFaultError if no node of a pool can measure; RunCancelled if the run
+        was cancelled; DeadlinePassed if time is up: what had ended has its record then, Jobs that have not finished
+        are left as they are; BudgetSpent if the cap on the cost leaves no room for what is missing, when everything
+        that was submitted has its record.
         """
         try:
             self._start(self._job_informer, self._tracker.on_jobs)
@@ -246,6 +238,8 @@ class ClusterSession:
 
     def _run_next(self) -> None:
         self._handle_events()
+        if self._node_faults.stop is not None:
+            raise self._node_faults.stop
         if self._deadline is not None and read_clock() >= self._deadline:
             self._await_records()
             raise DeadlinePassed
@@ -280,15 +274,3 @@ class ClusterSession:
 def read_clock() -> datetime:
     """Return the time of day."""
     return datetime.now(UTC)
-
-
-def _make_dispatcher(options: SessionOptions) -> Dispatcher:
-    return Dispatcher(warn_user=options.observer.warn, patience_seconds=options.connection.patience_seconds)
-
-
-def _make_informer(
-    options: SessionOptions, group: str, kind: str, read: Callable[[dict[str, Any]], T], fields: str = ""
-) -> Informer[T]:
-    path = f"{group}/namespaces/{options.namespace}/{kind}"
-    labels = select_run(options.run_id, options.fingerprint)
-    return Informer(connection=options.connection, path=path, labels=labels, read=read, fields=fields)

@@ -14,7 +14,8 @@ from functools import partial
 
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.object_status import PodStatus
-from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
+from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes
+from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 BLOCK_FIELDS = (
@@ -85,15 +86,15 @@ class SharedNodes:
             self._block_by_job[tracked.name] = blocks[key]
         return first
 
-    def find_wish(self, tracked: TrackedJob) -> NodeWish:
-        """Return where a Job that is about to be created should run."""
+    def find_wish(self, tracked: TrackedJob, avoided: AvoidedNodes = NONE_AVOIDED) -> NodeWish:
+        """Return where a Job that is about to be created should run: not on a node to avoid."""
         block = self._block_by_job.get(tracked.name)
         if block is None or not block.node:
-            return ANY_NODE
-        if tracked.is_released:
-            return NodeWish(instance_type=self.find_instance_type(block.node) or "")
+            return NodeWish(avoided=avoided)
+        if tracked.is_released or block.node in avoided.excluded_names:
+            return NodeWish(instance_type=self.find_instance_type(block.node) or "", avoided=avoided)
         self._bound[tracked.name] = tracked, block.node
-        return NodeWish(node=block.node)
+        return NodeWish(node=block.node, avoided=avoided)
 
     def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> None:
         """Note where a pod is; the next of its block may follow it there. `tracked`: None for one of another round."""

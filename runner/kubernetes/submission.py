@@ -63,10 +63,13 @@ class Submission:
         """Queue a Job that is `to-submit` before all others."""
         self._waiting[tracked.pool].appendleft((-1, tracked))
 
-    def retry(self, tracked: TrackedJob) -> None:
-        """Queue a Job that is gone and left no record, behind all others."""
+    def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
+        """Queue a Job that is gone and left no record, behind all others, after a delay."""
         self.jobs.move(tracked, "retried")
-        self.add([tracked])
+        if delay_seconds:
+            self.dispatcher.call_later(delay_seconds, partial(self.add, [tracked]))
+        else:
+            self.add([tracked])
 
     def requeue(self, tracked: TrackedJob) -> None:
         """Queue a Job that only waited for a node, behind all others, after a pause that grows each time."""

@@ -24,11 +24,16 @@ class TrackedJob:
     pods: dict[str, PodStatus] = field(default_factory=dict)
     """Pending and failed pods by name."""
     disrupted_pod_uids: set[str] = field(default_factory=set)
-    """Pods that were preempted, evicted or lost with their node, or whose Job its queue suspended."""
+    """Pods that were ended from outside: preempted, evicted, deleted, lost with their node, past their deadline, or of
+    a Job that its queue suspended."""
     running_pod_uid: str = ""
     """The pod that was seen running last; empty: none was."""
     is_released: bool = False
     """Its Job was deleted because it waited too long for a certain node: it may go to any."""
+    node: str | None = None
+    """The node of its newest pod. None: none was seen there."""
+    settled_uids: set[str] = field(default_factory=set)
+    """Its former Jobs and their pods, which the runner replaced by another Job: what is reported of them is old."""
     waiting_for: FailureKind | None = None
     """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
     waiting_since: float | None = None

@@ -170,6 +170,12 @@ class Profile(Document):
     priority_class: ObjectName | None = None
     do_not_disrupt: bool = True
     """Ask the cluster autoscaler, Karpenter and EKS Auto Mode not to evict a cell, by annotations."""
+    avoid_faulty_nodes: bool = True
+    """Keep later Jobs off nodes that fail cells, by affinity to `kubernetes.io/hostname`.
+
+    false for Karpenter and EKS Auto Mode, which launch no node for such a pod (kubernetes-sigs/karpenter#3214), and for
+    GKE Autopilot, which refuses it (`autogke-node-affinity-selector-limitation`,
+    https://docs.cloud.google.com/kubernetes-engine/docs/reference/crds/workloadallowlist)."""
     is_user_assigned: bool = False
     """The cluster gives every pod its user and groups (OpenShift), so that none are asked for."""
     tmp_size: Quantity = "8Gi"

@@ -8,6 +8,8 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes, keep_off
+
 REQUIRED, PREFERRED = (f"{strength}DuringSchedulingIgnoredDuringExecution" for strength in ("required", "preferred"))
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 MAX_WEIGHT = 100
@@ -22,11 +24,13 @@ class NodeWish:
     """Its name: the pod waits for it. Empty: any."""
     instance_type: str = ""
     """The machine type to prefer; empty: none."""
+    avoided: AvoidedNodes = NONE_AVOIDED
+    """The nodes to keep off."""
 
     @property
     def shape(self) -> tuple[object, ...]:
         """What the Jobs of one shape have in common; the name of the node differs between them."""
-        return bool(self.node), self.instance_type
+        return bool(self.node), self.instance_type, self.avoided
 
 
 ANY_NODE = NodeWish()
@@ -34,7 +38,8 @@ ANY_NODE = NodeWish()
 
 def add_wish(manifest: MutableMapping[str, Any], wish: NodeWish) -> None:
     """Add the wish to the node affinity of a Job's pod, to every term of it: terms are alternatives."""
-    if wish == ANY_NODE:
+    keep_off(manifest, wish.avoided)
+    if not wish.node and not wish.instance_type:
         return
     pod = manifest["spec"]["template"]["spec"]
     affinity = pod.setdefault("affinity", {}).setdefault("nodeAffinity", {})

@@ -97,11 +97,14 @@ from bench.attempt import Attempt
 from bench.delivery import Delivery
 from bench.interruption import Interruption
 from bench.order import Order
+from bench.sigterm import SigtermListener
 from bench.store import Store
 order = Order.from_variables(os.environ)
 store = Store.open(order.store_url)
 delivery = Delivery(store=store)
-Interruption(attempt=Attempt(order), terminal=delivery, interrupted=delivery, timeout_seconds=None).watch()
+listener = SigtermListener()
+listener.start()
+Interruption(attempt=Attempt(order), terminal=delivery, interrupted=delivery, timeout_seconds=None).watch(listener)
 child = os.fork()
 if child == 0:
     time.sleep(60)

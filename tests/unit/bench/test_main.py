@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench import __main__ as program
-from bench.exit_codes import EXIT_USER_ERROR
+from bench import program
+from bench.exit_codes import EXIT_NODE_FAULT, EXIT_USER_ERROR
 from bench.order import Order
 from bench.registry import FRAMEWORKS
-from bench.schema import Framework
+from bench.schema import Cell, Framework
+from bench.sigterm import SigtermListener
 from bench_process import get_result, run_bench
 from factories import make_cell
 
@@ -59,8 +60,39 @@ def test_a_cell_for_a_gpu_fails_where_none_is_visible(
 
 def test_a_container_without_a_gpu_says_so_before_anything_is_imported(tmp_path: Path) -> None:
     ending = run_bench(sys.executable, make_cell(device="gpu"), tmp_path, CUDA_VISIBLE_DEVICES="")
-    assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
-    assert "cannot be measured here: device: " in ending.output
+    assert (ending.exit_code, ending.result) == (EXIT_NODE_FAULT, None)
+    assert "error: fault of this machine, not of the cell: device: no NVIDIA GPU can be seen (" in ending.output
+
+
+# What PyTorch says where the driver does not start: torch/csrc/cuda/Module.cpp.
+NOT_READY = "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+
+
+@pytest.mark.parametrize(("is_container", "exit_code"), [(True, EXIT_NODE_FAULT), (False, 1)])
+def test_a_gpu_that_cuda_cannot_start_is_the_machines_fault_in_a_container_and_a_record_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    *,
+    is_container: bool,
+    exit_code: int,
+) -> None:
+    def fail(cell: Cell, num_threads: int) -> None:
+        raise RuntimeError(NOT_READY)
+
+    monkeypatch.setattr("bench.attempt.load_framework", fail)
+    order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}")
+    for name, value in order.to_variables().items():
+        monkeypatch.setenv(name, value)
+
+    if not is_container:
+        monkeypatch.setenv("BENCH_PARENT_PID", str(os.getppid()))
+        monkeypatch.setattr("bench.program.die_with_parent", lambda pid: None)
+    found = program.main(SigtermListener() if is_container else None)
+
+    assert found == exit_code
+    assert len(list(tmp_path.glob("runs/r/results/*/*.json"))) == (not is_container)
+    assert NOT_READY in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_container_without_the_compiler_of_a_cell_says_so_before_anything_is_imported(tmp_path: Path) -> None:
@@ -127,6 +159,6 @@ def test_the_store_is_tried_before_the_work(
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="file:///sys/kernel")  # never writable
     for name, value in order.to_variables().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("bench.__main__.Attempt", lambda order: pytest.fail("the work was begun"))
-    assert program.main() == 2
+    monkeypatch.setattr("bench.program.Attempt", lambda order: pytest.fail("the work was begun"))
+    assert program.main(None) == 2
     assert capsys.readouterr().err.startswith("error: store file:///sys/kernel: ")

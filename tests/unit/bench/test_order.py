@@ -27,6 +27,7 @@ FULL = Order(
     git_revision="0123abc-dirty",
     node="node-7",
     compile_cache="/cache",
+    grace_seconds=25.0,
     parent_pid=4711,
 )
 

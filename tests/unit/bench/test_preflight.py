@@ -1,10 +1,12 @@
 """What a container lacks for its cell, with a made-up NVIDIA library."""
 
+import shutil
 from typing import Any
 
+import pynvml
 import pytest
 
-from bench.errors import UserError
+from bench.errors import NodeFaultError, UserError
 from bench.order import Order
 from bench.preflight import DeviceInUseError, check_place
 from factories import make_cell
@@ -32,7 +34,7 @@ def test_an_idle_gpu_or_slice_is_fine(nvml: FakeNvml) -> None:
 @pytest.mark.parametrize(
     ("slices", "expected"),
     [
-        ({}, "device: 3 GPUs can be seen, the cell needs 4"),
+        ({}, "fault of this machine, not of the cell: device: 3 GPUs can be seen, the cell needs 4"),
         ({0: (3, 4)}, "device: 1 GPU can be seen (a process sees one MIG slice, and no whole GPU beside it), the cell"),
         ({0: (), 1: (), 2: ()}, "device: 0 GPUs can be seen, the cell needs 4"),
     ],
@@ -44,6 +46,31 @@ def test_gpus_that_are_missing_are_counted_as_cuda_counts_them(
     with pytest.raises(UserError) as caught:
         check_place(make_order(num_gpus=4))
     assert expected in str(caught.value)
+    # Another machine of the pool has slices as well: it would refuse the cell too.
+    assert isinstance(caught.value, NodeFaultError) == (slices != {0: (3, 4)})
+
+
+def test_a_gpu_that_fell_off_the_bus_is_the_machines_fault_in_nvmls_words(nvml: FakeNvml) -> None:
+    nvml.refusals["nvmlDeviceGetHandleByIndex_v2"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    with pytest.raises(NodeFaultError, match="no NVIDIA GPU can be seen .*GPU is lost"):
+        check_place(make_order())
+
+
+def test_a_full_disk_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage("/")._replace(free=3 * MIB)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    with pytest.raises(NodeFaultError, match="disk: .* has 3 MiB left, 64 are needed"):
+        check_place(Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="-"))
+
+
+def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml.refusals["nvmlInitWithFlags"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    monkeypatch.setattr("bench.preflight.read_memory_limit_bytes", lambda: 5 * MIB)
+    with pytest.raises(UserError, match="memory: .*; device: no NVIDIA GPU can be seen") as caught:
+        check_place(make_order())
+    assert not isinstance(caught.value, NodeFaultError)
 
 
 def test_a_slice_that_others_use_is_refused_by_its_own_name(nvml: FakeNvml) -> None:

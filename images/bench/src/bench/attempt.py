@@ -11,6 +11,7 @@ from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
+from bench.node_faults import is_node_fault
 from bench.observation import Observer, Passes
 from bench.order import Order
 from bench.out_of_memory import parse_requested_bytes
@@ -67,6 +68,8 @@ class Attempt:
         self._recorder = StepRecorder()
         self.result: Result | None = None
         """The record, once there is one."""
+        self.is_node_fault = False
+        """The machine is at fault: it could not come to the first step, whatever the cell."""
 
     def run(self) -> Result:
         """Measure the order's cell and return its record: ok, oom or failed. Only errors in this package are raised."""
@@ -74,6 +77,7 @@ class Attempt:
             measured = self._measure()
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
             status, failure = self._describe_failure(error)
+            self.is_node_fault = status == "failed" and not self._has_stepped and is_node_fault(error)
             self.result = self._make_result(status, error=failure)
         else:
             self.result = self._make_result("ok", measured=measured)
@@ -89,6 +93,10 @@ class Attempt:
             warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
         )
         return self._make_result(status, error=failure, samples=samples if steps else None)
+
+    @property
+    def _has_stepped(self) -> bool:
+        return self._phases.first_step_seconds is not None or bool(self._recorder.warmup_steps or self._recorder.steps)
 
     def _measure(self) -> Measured:
         cell = self._order.cell

@@ -10,3 +10,7 @@ class UserError(Exception):
 
 class TransientError(UserError):
     """An error that may pass by itself, such as a server that does not answer at present."""
+
+
+class NodeFaultError(UserError):
+    """The machine is at fault, not the cell or its order: another machine may measure the cell."""

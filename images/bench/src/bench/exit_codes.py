@@ -12,6 +12,9 @@ EXIT_TRY_AGAIN = 4
 """The store cannot be reached, or somebody else uses the GPU: nothing was measured, another try may succeed."""
 EXIT_PREEMPTED = 5
 """Ended by SIGTERM during the measurement: what was measured so far lies beside the results."""
+EXIT_NODE_FAULT = 6
+"""The machine cannot measure any cell of this kind: its GPU, driver or disk fails. Nothing was measured, there is no
+record, the last line says why; another machine may measure the cell."""
 EXIT_INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error in this package; there is no record, the log ends with a traceback."""
 
@@ -25,6 +28,7 @@ FINAL_EXIT_CODES = frozenset(
         EXIT_NOT_OK,
         EXIT_USER_ERROR,
         EXIT_RESULT_IN_LOG,
+        EXIT_NODE_FAULT,
         EXIT_INTERNAL_ERROR,
         EXIT_COMMAND_NOT_EXECUTABLE,
         EXIT_COMMAND_NOT_FOUND,
@@ -33,7 +37,8 @@ FINAL_EXIT_CODES = frozenset(
         EXIT_SIGSEGV,
     }
 )
-"""Exit codes after which the container is not started again: it would end the same way, or nothing is left to do."""
+"""Exit codes after which the Job makes no other pod: it would end the same way, or nothing is left to do. After
+EXIT_NODE_FAULT the runner makes another Job, since a pod of the same Job would go to the same node."""
 
 INTERRUPTED_EXIT_CODES = frozenset({EXIT_PREEMPTED, EXIT_SIGTERM})
 """Exit codes that are not the cell's failure: it is measured again without counting against the backoff limit. The same

@@ -1,7 +1,8 @@
 """Order: what one measuring process is asked to do, passed to it in environment variables.
 
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
-BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS and BENCH_PARENT_PID are not.
+BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS, BENCH_GRACE_SECONDS and
+BENCH_PARENT_PID are not.
 """
 
 import math
@@ -37,6 +38,8 @@ class Order:
     """The folder where compiled kernels outlive the container; None: each container compiles its own."""
     timeout_seconds: float | None = None
     """How long the attempt may take, import included; None: the parent enforces the limit."""
+    grace_seconds: float | None = None
+    """Time between SIGTERM and SIGKILL; None: it is not known."""
     parent_pid: int | None = None
     """The process to die with; None in a container, where there is no runner beside it."""
 
@@ -53,6 +56,7 @@ class Order:
             "BENCH_NODE": self.node,
             COMPILE_CACHE_VARIABLE: self.compile_cache,
             "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
+            "BENCH_GRACE_SECONDS": None if self.grace_seconds is None else f"{self.grace_seconds:g}",
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
         }
         return {name: value for name, value in variables.items() if value is not None}
@@ -71,6 +75,7 @@ class Order:
             node=variables.get("BENCH_NODE"),
             compile_cache=variables.get(COMPILE_CACHE_VARIABLE),
             timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
+            grace_seconds=_read_seconds(variables, "BENCH_GRACE_SECONDS"),
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
         )
 

@@ -1,11 +1,10 @@
 """Checks that this container has what its cell needs: memory, disk, GPUs, a compiler; before anything is imported."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 
 from bench.compilers import explain_missing_compiler
 from bench.errors import UserError
+from bench.node_faults import explain_full_disk, name_node_fault
 from bench.order import Order
 from bench.probes.gpu import read_gpu_baselines
 from bench.probes.memory import read_memory_limit_bytes
@@ -14,8 +13,6 @@ from bench.validity.neighbours import MAX_FOREIGN_BYTES
 
 # What importing the largest framework and building a small model takes.
 MIN_MEMORY_BYTES = 1024**3
-# Caches of compiled kernels.
-MIN_DISK_BYTES = 64 * 1024**2
 
 
 class DeviceInUseError(UserError):
@@ -23,11 +20,17 @@ class DeviceInUseError(UserError):
 
 
 def check_place(order: Order) -> None:
-    """Raise UserError with everything that this container lacks for the cell, or DeviceInUseError for a busy GPU."""
-    gpus, gpu_errors = _look_at_gpus(order.cell)
-    errors = [*_list_memory_errors(), *_list_disk_errors(), *gpu_errors, *_list_compiler_errors(order.cell)]
+    """Raise an error with everything that is missing for the cell: UserError if the container lacks it on every node.
+
+    NodeFaultError if only this machine does: its GPU, driver or disk fails. DeviceInUseError for a busy GPU.
+    """
+    gpus, gpu_errors, gpu_faults = _look_at_gpus(order.cell)
+    errors = [*_list_memory_errors(), *gpu_errors, *_list_compiler_errors(order.cell)]
+    faults = [*_list_disk_faults(), *gpu_faults]
     if errors:
-        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join(errors)}")
+        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join([*errors, *faults])}")
+    if faults:
+        raise name_node_fault("; ".join(faults))
     _refuse_foreign_users(order.cell, gpus)
 
 
@@ -37,11 +40,10 @@ def _list_memory_errors() -> Iterator[str]:
         yield f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB"
 
 
-def _list_disk_errors() -> Iterator[str]:
-    folder = tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free
-    if free < MIN_DISK_BYTES:
-        yield f"disk: {folder} has {free / 1024**2:.0f} MiB left, {MIN_DISK_BYTES / 1024**2:.0f} are needed"
+def _list_disk_faults() -> Iterator[str]:
+    reason = explain_full_disk()
+    if reason is not None:
+        yield reason
 
 
 def _list_compiler_errors(cell: Cell) -> Iterator[str]:
@@ -50,19 +52,24 @@ def _list_compiler_errors(cell: Cell) -> Iterator[str]:
         yield f"compiler: {reason}"
 
 
-def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str]]:
-    """Return the present use of the cell's GPUs and what is missing of them; both are empty for a cell on a CPU."""
+def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]:
+    """Return the present use of the cell's GPUs, then what is wrong with the order or with the machine.
+
+    All are empty for a cell on a CPU. Whether the machine offers whole GPUs or slices is the cluster's choice.
+    """
     if cell.device != "gpu":
-        return (), []
+        return (), [], []
     try:
         gpus = read_gpu_baselines(cell.num_gpus)
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        return (), [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
-    if len(gpus) < cell.num_gpus:
-        seen = "GPU" if len(gpus) == 1 else "GPUs"
-        mig = " (a process sees one MIG slice, and no whole GPU beside it)" if any(gpu.is_slice for gpu in gpus) else ""
-        return gpus, [f"device: {len(gpus)} {seen} can be seen{mig}, the cell needs {cell.num_gpus}"]
-    return gpus, []
+        return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
+    if len(gpus) >= cell.num_gpus:
+        return gpus, [], []
+    seen = "GPU" if len(gpus) == 1 else "GPUs"
+    if any(gpu.is_slice for gpu in gpus):
+        mig = "a process sees one MIG slice, and no whole GPU beside it"
+        return gpus, [f"device: {len(gpus)} {seen} can be seen ({mig}), the cell needs {cell.num_gpus}"], []
+    return gpus, [], [f"device: {len(gpus)} {seen} can be seen, the cell needs {cell.num_gpus}"]
 
 
 def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:

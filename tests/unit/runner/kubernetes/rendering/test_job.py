@@ -27,13 +27,20 @@ def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
     ) == ("Never", 600 + 900, 60)
 
 
+def test_the_container_is_told_the_grace_period_of_its_profile() -> None:
+    profile = load("kind").model_copy(update={"termination_grace_period_seconds": 25})
+    pod = render(profile, make_cell())["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] == 25
+    assert {"name": "BENCH_GRACE_SECONDS", "value": "25"} in pod["containers"][0]["env"]
+
+
 @pytest.mark.parametrize(("name", "device"), KINDS)
 def test_disruptions_are_not_counted_and_ends_of_the_cell_are_final(name: str, device: str) -> None:
     disrupted, *others = render(load(name), make_cell(device=device))["spec"]["podFailurePolicy"]["rules"]
     assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     ended = {"containerName": "bench", "operator": "In", "values": sorted(FINAL_EXIT_CODES)}
     assert {"action": "FailJob", "onExitCodes": ended} in others
-    assert {1, 2, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
+    assert {1, 2, 6, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)

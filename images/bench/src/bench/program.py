@@ -1,0 +1,105 @@
+"""Measures the cell that the environment variables order and delivers the Result: what `python -m bench` does.
+
+The exit code (bench.exit_codes) says whether there is a record, and whether another try is worthwhile.
+"""
+
+import os
+import sys
+import time
+import traceback
+from typing import NoReturn
+
+from bench.attempt import Attempt
+from bench.delivery import Delivery
+from bench.errors import NodeFaultError, UserError
+from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_NODE_FAULT, EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.interruption import GRACE_SECONDS, Interruption
+from bench.node_faults import name_node_fault
+from bench.order import Order
+from bench.parent import die_with_parent
+from bench.preflight import DeviceInUseError, check_place
+from bench.schema import Result
+from bench.sigterm import SigtermListener
+from bench.store import Store, StoreUnreachable, interrupted_key
+
+START_PATIENCE_SECONDS = 60.0
+"""How long to wait for a store that cannot be reached, before anything is measured."""
+DELIVERY_SECONDS = 120.0
+"""How long to try to deliver the record where the order sets no time limit."""
+
+
+def main(listener: SigtermListener | None) -> int:
+    """Carry out the order and return the exit code. `listener`: hears SIGTERM; None outside a container."""
+    start = time.monotonic()
+    try:
+        order = Order.from_variables(os.environ)
+        store = Store.open(order.store_url)
+        if order.parent_pid is not None:
+            die_with_parent(order.parent_pid)
+            store.check_writable()
+        else:
+            check_place(order)
+            _await_store(store, start + START_PATIENCE_SECONDS)
+        result, delivery = _measure(order, store, listener)
+    except (StoreUnreachable, DeviceInUseError) as error:
+        return _report(error, EXIT_TRY_AGAIN)
+    except NodeFaultError as error:
+        return _report(error, EXIT_NODE_FAULT)
+    except UserError as error:
+        return _report(error, EXIT_USER_ERROR)
+    if result.error is not None:
+        print(f"{result.status}: {result.error.message}", file=sys.stderr)
+    deadline = None if order.timeout_seconds is None else start + order.timeout_seconds
+    return delivery.deliver(result, deadline=max(deadline or 0.0, time.monotonic() + DELIVERY_SECONDS))
+
+
+def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:
+    """Return the record and what delivers it. NodeFaultError in a container on a machine that is at fault."""
+    attempt, delivery = Attempt(order), Delivery(store=store)
+    if listener is not None:  # in a container; elsewhere the parent handles the time limit and signals
+        interrupted = Delivery(
+            store=store,
+            find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
+        )
+        Interruption(
+            attempt=attempt,
+            terminal=delivery,
+            interrupted=interrupted,
+            timeout_seconds=order.timeout_seconds,
+            grace_seconds=order.grace_seconds or GRACE_SECONDS,
+        ).watch(listener)
+    result = attempt.run()
+    if attempt.is_node_fault and listener is not None:  # elsewhere there is no other machine: it is the record
+        assert result.error is not None
+        print(result.error.stderr_tail, file=sys.stderr)
+        raise name_node_fault(result.error.message)
+    return result, delivery
+
+
+def _await_store(store: Store, deadline: float) -> None:
+    """Return when the store accepts an object; raise StoreUnreachable where it could not be reached by the deadline."""
+    while True:  # each call retries for a while by itself
+        try:
+            return store.check_writable()
+        except StoreUnreachable as error:
+            if time.monotonic() > deadline:
+                raise
+            print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
+
+
+def _report(error: UserError, exit_code: int) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return exit_code
+
+
+def run_program(listener: SigtermListener | None) -> NoReturn:
+    """Carry out the order and end the process with its exit code; `listener` as of `main`."""
+    try:
+        exit_code = main(listener)
+    except BaseException:  # noqa: BLE001  (Python's own exit code would be 1, which says that there is a record)
+        traceback.print_exc()
+        exit_code = EXIT_INTERNAL_ERROR
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: the record is written, and a native thread that meets a dying interpreter would abort the process.
+    os._exit(exit_code)

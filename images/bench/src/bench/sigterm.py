@@ -1,0 +1,57 @@
+"""Listens for SIGTERM from the first moment of the process. Imports the standard library alone: it must be quick.
+
+A thread of its own does this: the main thread may be deep in an import, a kernel or a compilation when the signal
+comes. The signal reaches the thread through a pipe that the interpreter's handler, in C, writes to at once
+(signal.set_wakeup_fd).
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+from bench.exit_codes import EXIT_PREEMPTED
+
+
+def end_unmeasured() -> None:
+    """End the process: there is nothing to deliver yet, and the cell is measured again in another container."""
+    print("preempted: ended by SIGTERM before anything was measured", file=sys.stderr, flush=True)
+    os._exit(EXIT_PREEMPTED)
+
+
+class SigtermListener:
+    """Calls `on_sigterm` in a thread when SIGTERM comes; what it calls can be replaced at any time."""
+
+    def __init__(self, on_sigterm: Callable[[], None] = end_unmeasured) -> None:
+        self.on_sigterm = on_sigterm
+
+    def start(self) -> None:
+        """Start to listen. Call it in the main thread, where Python sets handlers, and once in a process."""
+        readable, writable = os.pipe()
+        os.set_blocking(writable, False)
+        signal.signal(signal.SIGTERM, lambda number, frame: None)
+        signal.set_wakeup_fd(writable)
+        # SIGTERM ends a data loader's processes as usual, also one that arrives while they are being forked.
+        os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_restore_sigterm)
+        threading.Thread(target=self._listen, args=(readable,), name="sigterm", daemon=True).start()
+
+    def _listen(self, readable: int) -> None:
+        while True:
+            if signal.SIGTERM in os.read(readable, 1024):
+                self.on_sigterm()
+
+
+def _restore_sigterm() -> None:
+    """Restore SIGTERM's default action in a forked child."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _unblock_sigterm()
+
+
+def _block_sigterm() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _unblock_sigterm() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,0 +1,41 @@
+"""Which errors before the first step are the machine's, and which the cell's."""
+
+import errno
+import shutil
+
+import pytest
+
+from bench.frameworks.interface import DeviceMissingError
+from bench.node_faults import is_node_fault
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (DeviceMissingError("PyTorch 2.9 sees 0 GPUs, the cell asks for 1"), True),
+        (RuntimeError("CUDA error: uncorrectable ECC error encountered\nCUDA kernel errors might be"), True),
+        (RuntimeError("CUDA error: unknown error"), True),
+        (RuntimeError("No CUDA GPUs are available"), True),
+        (RuntimeError("INTERNAL: failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet ready"), True),
+        # What the cell does to a healthy GPU, and what merely names such an error.
+        (RuntimeError("CUDA error: out of memory"), False),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (ValueError("CUDA error: unknown error"), False),
+        (OSError(errno.ENOENT, "No such file"), False),
+    ],
+)
+def test_only_what_no_cell_can_cause_is_the_machines_fault(error: Exception, expected: bool) -> None:
+    assert is_node_fault(error) == expected
+
+
+@pytest.mark.parametrize("error", [FULL, RuntimeError("torch._inductor: [Errno 28] No space left on device")])
+@pytest.mark.parametrize(("free_bytes", "expected"), [(2**20, True), (2**40, False)])
+def test_a_full_disk_is_the_machines_fault_unless_another_volume_is_full(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, free_bytes: int, expected: bool
+) -> None:
+    usage = shutil.disk_usage("/")._replace(free=free_bytes)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    assert is_node_fault(error) == expected

@@ -1,0 +1,76 @@
+"""SIGTERM ends `python -m bench` from its first moment on, as Kubernetes needs of PID 1 of a container."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.exit_codes import EXIT_PREEMPTED
+from bench.order import Order
+from factories import make_cell
+
+ROOT = Path(__file__).parents[3]
+HANG_GUARD_SECONDS = 120.0
+SLOW_IMPORT = "import time\nprint('importing', flush=True)\ntime.sleep(600)\n"
+
+
+def start_bench(folder: Path, store_url: str, *, first_paths: str = "", **variables: str) -> "subprocess.Popen[str]":
+    order = Order(cell=make_cell(), run_id="test-1", repeat=1, attempt="a1", store_url=store_url)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    path = f"{first_paths}:{ROOT / 'images' / 'bench' / 'src'}".lstrip(":")
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench"],
+        env=inherited | {"PYTHONPATH": path} | order.to_variables() | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+    )
+
+
+def end(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
+    return process.returncode, output
+
+
+def test_sigterm_during_the_first_import_ends_the_container_at_once(tmp_path: Path) -> None:
+    (tmp_path / "pydantic.py").write_text(SLOW_IMPORT)  # a file system that is slow to read
+    process = start_bench(tmp_path, "file:///-", first_paths=str(tmp_path))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+
+    assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
+
+
+@pytest.fixture
+def silent_server() -> Iterator[socket.socket]:
+    """A server that accepts connections and answers nothing, as a store behind a broken network."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(HANG_GUARD_SECONDS)
+        yield server
+
+
+def test_sigterm_while_the_store_is_awaited_ends_the_container_at_once(
+    tmp_path: Path, silent_server: socket.socket
+) -> None:
+    endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
+    process = start_bench(tmp_path, "s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
+    connection, _ = silent_server.accept()
+
+    with connection:
+        assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
+
+
+def test_outside_a_container_sigterm_ends_the_process_as_usual(tmp_path: Path) -> None:
+    (tmp_path / "pydantic.py").write_text(SLOW_IMPORT)
+    process = start_bench(tmp_path, "file:///-", first_paths=str(tmp_path), BENCH_PARENT_PID=str(os.getpid()))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    assert end(process) == (-signal.SIGTERM, "")
