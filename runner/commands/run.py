@@ -35,6 +35,7 @@ from runner.commands.run_options import (
     NewOption,
     OnOption,
     OwnerOption,
+    PrepullOption,
     PublishOption,
     ReportOption,
     RetryOption,
@@ -69,6 +70,7 @@ class ClusterOptions:
     queue: str | None
     deadline: float | None
     owner: str | None
+    prepull: float | None
     metrics_port: int | None
 
 
@@ -85,6 +87,7 @@ def run(
     queue: ClusterQueueOption = None,
     max_in_flight: MaxInFlightOption = 200,
     give_up_after: GiveUpOption = 900.0,
+    prepull: PrepullOption = None,
     metrics_port: MetricsOption = None,
     deadline: DeadlineOption = None,
     owner: OwnerOption = None,
@@ -96,9 +99,8 @@ def run(
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
     if publish and not report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
-    options = ClusterOptions(
-        profile=profile, namespace=namespace, queue=queue, deadline=deadline, owner=owner, metrics_port=metrics_port
-    )
+    of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, deadline=deadline)
+    options = of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
     request = RunRequest(
         matrix=matrix, store=Store.open(store), run_id=run_id, start_new=new, retry_failed=retry_failed
     )
@@ -149,6 +151,7 @@ def _make_cluster_run(
         unschedulable_seconds=give_up_after,
         deadline_seconds=options.deadline,
         owner=None if options.owner is None else JobOwner.parse(options.owner),
+        prepull_seconds=options.prepull,
     )
 
 

@@ -1,7 +1,8 @@
 """A run on a cluster, from the choice of the run to its last record or its deadline."""
 
+import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
@@ -15,6 +16,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.login import find_context
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.placements import PlacementRecorder
+from runner.kubernetes.prepull import Prepuller
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
@@ -76,6 +78,8 @@ class ClusterRun:
     """Counted from the beginning of the run. None: there is no deadline."""
     owner: JobOwner | None = None
     """The Job that the runner itself runs in, if it does."""
+    prepull_seconds: float | None = None
+    """How long the first cell waits, at the most, for the nodes to pull the images. None: not at all."""
 
     def choose_run(self) -> Run:
         """Return the run to resume, or a new one, which is not stored yet."""
@@ -147,12 +151,32 @@ class ClusterRun:
             self.make_options(run, renderer, connection, observer),
             lambda: self.list_missing(run, records.read_snapshot()),
         )
+        self._pull_images(run, renderer, connection, console)  # a cancellation meanwhile is seen by the session
         try:
             session.run()
         except DeadlinePassed:
             namespace = self.target.profile.namespace
             num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+
+    def _pull_images(self, run: Run, renderer: JobRenderer, connection: Connection, console: Console) -> None:
+        """Have the nodes pull the images of the repeats that are missing, if that is wanted."""
+        if self.prepull_seconds is None:
+            return
+        shapes = {
+            (tracked.repeat.planned.cell.device, tracked.repeat.planned.cell.framework): tracked
+            for tracked in self.list_missing(run)
+        }
+        deadline = self.find_deadline(run)
+        left = self.prepull_seconds if deadline is None else (deadline - datetime.now(UTC)).total_seconds()
+        Prepuller(
+            connection=connection,
+            namespace=self.target.profile.namespace,
+            run_id=run.run_id,
+            cells=[json.loads(renderer.render(tracked.repeat.planned, tracked.key)) for tracked in shapes.values()],
+            wait_seconds=max(0.0, min(self.prepull_seconds, left)),
+            say=lambda line: console.print(line, soft_wrap=True),
+        ).run()
 
     def make_options(
         self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver
