@@ -20,6 +20,7 @@ from runner.kubernetes.rendering.manifest_check import KUBERNETES_VERSION
 from runner.matrix.definition import TOP_KEYS
 from runner.matrix.expansion import list_builtin_matrices
 from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS
+from runner.profiles.gpu_words import WORDS
 from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS
 from runner.profiles.model import Profile
 
@@ -103,6 +104,10 @@ def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
     loosened = loosen(schema)
     for key in ("tmp_size", "shm_size"):
         loosened["properties"][key]["pattern"] = QUANTITY
+    loosened["properties"]["gpu"]["anyOf"].insert(0, {"enum": list(WORDS)})
+    # What is below is checked when the profile is read; doctor reads it.
+    parts = {"metadata": {"type": ["object", "null"]}, "spec": {"type": ["object", "null"]}}
+    loosened["properties"]["overlay"] |= {"properties": parts, "additionalProperties": False}
     # Argo CD would prune what carries its tracking label; the chart's own label is not the profile's to set.
     loosened["properties"]["labels"]["patternProperties"] = {"^(app[.]kubernetes[.]io/instance$|benchmatrix/)": False}
     loosened["properties"]["images"]["additionalProperties"]["additionalProperties"]["pattern"] = IMAGE

@@ -12,6 +12,8 @@ from runner.kubernetes.connection import Connection
 
 HEARTBEAT_SECONDS = 3.0
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+# https://kubernetes.io/docs/reference/labels-annotations-taints/
+KUBELET_LABELS = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -48,7 +50,7 @@ class FakeNodes:
         node = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
+            "metadata": {"name": name, "labels": KUBELET_LABELS | {"kubernetes.io/hostname": name} | (labels or {})},
             "spec": {"taints": taints or []},
         }
         self.connection.request("create", "/api/v1/nodes", body=json.dumps(node).encode())

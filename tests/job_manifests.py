@@ -11,8 +11,9 @@ from runner.kubernetes.rendering.job_template import (
     JobOwner,
     JobRenderer,
 )
-from runner.profiles.loading import load_profile
-from runner.profiles.model import CompileCache, Data, Gpus, NodeRequirement, Pool, Profile, Toleration
+from runner.profiles.loading import BUILTIN_PROFILES, load_profile
+from runner.profiles.model import CompileCache, Data, Gpus, Pool, Profile
+from runner.profiles.nodes import NodeRequirement, Toleration
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
@@ -21,7 +22,13 @@ IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
 POD = "spec.template.spec"
 CONTAINER = f"{POD}.containers.0"
 SLOTS = {"job_name": "name", "run_id": RUN_ID, "cell_id": "cell-12345678", "repeat": "1", "cell_json": "{}"}
-KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
+KINDS = [
+    (name, device)
+    for name in BUILTIN_PROFILES
+    for device in ("cpu", "gpu")
+    if device == "cpu" or load_profile(name).gpu is not None
+]
+"""Every built-in profile with every device that it has nodes for."""
 
 
 def make_full_profile() -> Profile:
@@ -30,6 +37,8 @@ def make_full_profile() -> Profile:
         node_selector={"zone": "a"},
         node_affinity=((NodeRequirement(key="kind", operator="In", values=("fast",)),),),
         tolerations=(Toleration(key="taken", operator="Equal", value="yes", effect="NoSchedule"),),
+        node_requirements=(NodeRequirement(key="taken", operator="DoesNotExist"),),
+        runtime_class_name="nvidia",
         cpus=2,
         memory="4Gi",
     )
@@ -37,6 +46,7 @@ def make_full_profile() -> Profile:
         name="full",
         namespace="space",
         labels={"team": "a"},
+        annotations={"note": "b"},
         service_account="account",
         pools={"cpu": pool, "gpu": pool},
         gpu=Gpus(name="Tesla T4", compute_capability=(7, 5), max_per_node=4),

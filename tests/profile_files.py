@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from runner.checkout import ROOT
 from runner.profiles.loading import load_profile
 from runner.yaml_files.errors import YamlError
 
@@ -14,6 +16,13 @@ def write(folder: Path, text: str, name: str = "mine.yaml") -> str:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
     return str(folder / name)
+
+
+def list_gpu_words(name: str) -> list[str]:
+    """Return the words that a built-in profile, or the one that it extends, has for GPUs."""
+    content = yaml.safe_load((ROOT / "runner/profiles" / f"{name.removesuffix('.yaml')}.yaml").read_text())
+    base = content.get("extends")
+    return [*(list_gpu_words(base) if base else ()), *content.get("gpu_kinds", {})]
 
 
 def catch_error(folder: Path, text: str) -> YamlError:

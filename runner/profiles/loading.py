@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
+from runner.profiles.gpu_words import GPU_KINDS, choose_gpu, expand_word, merge
 from runner.profiles.model import Profile
 from runner.yaml_files.errors import ErrorKind
 from runner.yaml_files.node import Node
@@ -20,7 +21,7 @@ from runner.yaml_files.validation import NodeValidator
 from runner.yaml_files.wording import quote, suggest_near_word, suggest_word
 
 _FOLDER = Path(__file__).parent
-BUILTIN_PROFILES = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+BUILTIN_PROFILES = tuple(sorted(path.stem for path in _FOLDER.glob("[a-z]*.yaml")))
 RENAMED_KEYS = {
     "pools.*.nodes": "node_affinity",
     "evict_never": "do_not_disrupt",
@@ -30,8 +31,8 @@ RENAMED_KEYS = {
     "max_infrastructure_failures": "backoff_limit",
 }
 """Maps the old place of a key to its name in this version, which is Kubernetes' own. `*` stands for any key."""
-# How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl and kind.
-_CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "kind-": "kind"}
+# How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl, k3d and kind.
+_CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k3d-": "k3s", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
 _EXPECTED = "a profile; write `extends: gke`, for example, and what differs"
@@ -62,7 +63,8 @@ def load_profile(name: str) -> Profile:
         raise UserError(
             f"--profile {name}: is none; {suggest_word(name, BUILTIN_PROFILES)}, or give the path of a .yaml file"
         )
-    return _VALIDATOR.validate(_read_tree(path, path.name if name in BUILTIN_PROFILES else name, seen=()))
+    tree = _read_tree(path, path.name if name in BUILTIN_PROFILES else name, seen=())
+    return _VALIDATOR.validate(choose_gpu(tree))
 
 
 def _find_file(name: str, folder: Path) -> Path | None:
@@ -79,9 +81,12 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
         raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {_EXPECTED}")
     _refuse_old_keys(tree)
     entries = dict(tree.value)
+    if GPU_KINDS in entries and path.parent != _FOLDER:
+        message = "unknown key; write what GPUs of your own are in `gpu`, and where they are in `pools.gpu`"
+        raise entries[GPU_KINDS].error(ErrorKind.UNKNOWN_KEY, message)
     base = entries.pop("extends", None)
     entries.setdefault("name", _make_name(tree, path.stem))
-    own = replace(tree, value=entries)
+    own = expand_word(replace(tree, value=entries))
     if base is None or base.value is None:
         return own
     found = _find_base(base, path.parent)
@@ -89,7 +94,7 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     if os.path.realpath(found) in seen:
         message = f"found {quote(base.text)}, which extends this file in turn; remove one of the two"
         raise base.error(ErrorKind.CONFLICT, message)
-    return _merge(_read_tree(found, found.name if found.parent == _FOLDER else str(found), seen), own)
+    return merge(_read_tree(found, found.name if found.parent == _FOLDER else str(found), seen), own)
 
 
 def _find_base(base: Node, folder: Path) -> Path:
@@ -126,13 +131,3 @@ def _find_nodes(tree: Node, path: list[str]) -> Iterator[Node]:
 
 def _make_name(tree: Node, name: str) -> Node:
     return Node(value=name, text=name, is_quoted=False, file=tree.file, line=tree.line, key="name")
-
-
-def _merge(base: Node, own: Node) -> Node:
-    """Return `own` with what only `base` has; mappings are merged key by key."""
-    if not (isinstance(base.value, dict) and isinstance(own.value, dict)):
-        return own
-    merged = base.value | {
-        key: _merge(base.value[key], value) if key in base.value else value for key, value in own.value.items()
-    }
-    return replace(own, value=merged)

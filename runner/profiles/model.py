@@ -29,43 +29,24 @@ from runner.kubernetes.syntax import (
     check_dns_label,
     check_option,
 )
+from runner.profiles.nodes import NodeRequirement, Toleration
+from runner.profiles.overlay import Overlay
 
 NodePools = Literal["cpu", "gpu"]
-
-
-class NodeRequirement(Document):
-    """One condition on a node's labels."""
-
-    key: LabelKey
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: tuple[LabelValue, ...] = ()
-    """For `In` and `NotIn`."""
-
-    @model_validator(mode="after")
-    def _check_values(self) -> Self:
-        needs_values = self.operator in ("In", "NotIn")
-        if needs_values and not self.values:
-            raise ValueError(f"values: is missing or empty; `{self.operator}` needs a list of at least one")
-        if self.values and not needs_values:
-            raise ValueError(f"values: `{self.operator}` takes none; remove them, or write `In` or `NotIn`")
-        return self
-
-
-class Toleration(Document):
-    """A taint that cells may run in spite of."""
-
-    key: LabelKey
-    operator: Literal["Exists", "Equal"]
-    value: LabelValue | None = None
-    """For `Equal`; null: an empty one."""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """null: all of them."""
-
-    @model_validator(mode="after")
-    def _check_value(self) -> Self:
-        if self.operator == "Exists" and self.value is not None:
-            raise ValueError("value: `Exists` takes none; remove it, or write `operator: Equal`")
-        return self
+# https://kubernetes.io/docs/reference/labels-annotations-taints/: every kubelet sets both.
+OWN_NODE_LABELS = {
+    "kubernetes.io/arch": "`architecture` of the profile says which",
+    "kubernetes.io/os": "the images are for Linux",
+}
+"""Labels that the tool selects nodes by, and what to do instead."""
+NO_DISRUPTION = {
+    # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    # https://karpenter.sh/docs/concepts/disruption/#pod-level-controls, EKS Auto Mode is built on it:
+    # https://docs.aws.amazon.com/eks/latest/userguide/automode.html
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""Annotations that ask the autoscalers not to evict a pod."""
 
 
 class Pool(Document):
@@ -75,12 +56,40 @@ class Pool(Document):
     """Labels that a node must have."""
     node_affinity: tuple[Annotated[tuple[NodeRequirement, ...], Field(min_length=1)], ...] = ()
     """Lists of requirements on a node's labels; a node must meet all of one list."""
+    node_requirements: tuple[NodeRequirement, ...] = ()
+    """What a node must meet besides, whichever of these lists it meets."""
     tolerations: tuple[Toleration, ...] = ()
     cpus: Count
     """Whole cores of a cell, requested and limited: QoS Guaranteed."""
     memory: Quantity
+    has_exclusive_cores: bool = False
+    """The kubelets have the static CPU manager with `full-pcpus-only`: `cpus` must be even."""
+    runtime_class_name: ObjectName | None = None
+    """`nvidia` on k3s and RKE2. null: the cluster's default."""
     is_alone_on_node: bool = True
     """No other cell runs on the node of a cell, of whatever run and namespace."""
+
+    @model_validator(mode="after")
+    def _check_cpus(self) -> Self:
+        if self.has_exclusive_cores and self.cpus % 2:
+            raise ValueError(
+                f"cpus: {self.cpus} is odd; a kubelet with full-pcpus-only gives whole physical cores, which have two "
+                "CPUs each, and refuses the pod (SMTAlignmentError): take an even number"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_selector(self) -> Self:
+        for key, other in OWN_NODE_LABELS.items():
+            if key in self.node_selector:
+                raise ValueError(f"node_selector: {key} is set by the tool; {other}")
+        return self
+
+    @property
+    def node_selector_terms(self) -> tuple[tuple[NodeRequirement, ...], ...]:
+        """The alternatives of the pods' node affinity, each with all that a node must meet."""
+        terms = self.node_affinity or ((),)
+        return tuple(term + self.node_requirements for term in terms if term + self.node_requirements)
 
 
 class Gpus(Document):
@@ -132,6 +141,12 @@ class Profile(Document):
     namespace: DnsLabel = "benchmatrix"
     labels: dict[LabelKey, LabelValue] = {}
     """Put on Jobs and pods besides the tool's own, for bills and policies."""
+    annotations: dict[LabelKey, AnnotationValue] = {}
+    """Put on the pods, after those of `do_not_disrupt`."""
+    overlay: Overlay = {}
+    """Further fields of the pods, `metadata` and `spec` as in Kubernetes."""
+    architecture: Literal["amd64", "arm64"] = "amd64"
+    """Of the images: cells keep off nodes with another one (label `kubernetes.io/arch`)."""
     service_account: ObjectName = "benchmatrix-cell"
     """Whose cloud identity the cells have; its token is not mounted."""
     service_account_annotations: dict[LabelKey, AnnotationValue] = {}
@@ -162,7 +177,9 @@ class Profile(Document):
     """null: every pod compiles its own kernels."""
     priority_class: ObjectName | None = None
     do_not_disrupt: bool = True
-    """Ask the cluster autoscaler not to evict a cell (`cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`)."""
+    """Ask the cluster autoscaler, Karpenter and EKS Auto Mode not to evict a cell, by annotations."""
+    is_user_assigned: bool = False
+    """The cluster gives every pod its user and groups (OpenShift), so that none are asked for."""
     tmp_size: Quantity = "8Gi"
     shm_size: Quantity = "1Gi"
     start_seconds: Count = 900
@@ -210,6 +227,11 @@ class Profile(Document):
                 f"compile_cache.mount_path: {self.compile_cache.mount_path} is the folder of `data`; take another one"
             )
         return self
+
+    @property
+    def pod_annotations(self) -> dict[str, str]:
+        """The annotations of the pods."""
+        return (NO_DISRUPTION if self.do_not_disrupt else {}) | self.annotations
 
     @property
     def gpu_kind(self) -> GpuKind | None:

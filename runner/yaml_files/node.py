@@ -37,6 +37,20 @@ class Node:
             return self.value[part]
         return None
 
+    def find_nearest(self, path: str) -> "Node":
+        """Return the value at a path such as `a.b[0].c`, or the nearest above it that exists."""
+        if isinstance(self.value, list):
+            children = {f"[{number}]": child for number, child in enumerate(self.value)}
+        elif isinstance(self.value, dict):
+            children = {key: child for key, child in self.value.items()}
+        else:
+            return self
+        found = [part for part in children if path.startswith(part) and path[len(part) :][:1] in ("", ".", "[")]
+        if not found:
+            return self
+        part = max(found, key=len)
+        return children[part].find_nearest(path[len(part) :].removeprefix("."))
+
 
 def join_keys(parent: str, name: str) -> str:
     """Return the key path of an entry, its name quoted if it is not a plain word."""

@@ -134,7 +134,8 @@ def _point_at_part(node: Node, message: str) -> YamlError:
     child = node.find_child(part)
     if child is not None:
         return child.error(ErrorKind.CONFLICT, words)
-    return node.error(ErrorKind.CONFLICT, words, key=f"{node.key}.{part}" if node.key else part)
+    key = f"{node.key}.{part}" if node.key else part
+    return node.find_nearest(part).error(ErrorKind.CONFLICT, words, key=key)
 
 
 def _walk(tree: Node, loc: list[str | int]) -> tuple[Node, list[str | int]]:

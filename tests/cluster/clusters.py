@@ -21,7 +21,7 @@ from runner.profiles.model import Profile
 
 StartKubelet = Callable[..., FakeKubelet]
 GPU_TAINT = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-ROOMY = {"cpu": "32", "memory": "128Gi"}
+ROOMY = {"cpu": "32", "memory": "512Gi"}  # for two cells of any profile: that they are kept apart is tested
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ StartKubelet = Callable[..., FakeKubelet]
 Finding = dict[str, Any]
 Examine = Callable[..., tuple[int, dict[str, Finding]]]
 T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
+N2 = {"cloud.google.com/machine-family": "n2"}
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 MATRIX = """
 name: mine

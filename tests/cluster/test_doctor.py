@@ -53,6 +53,12 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     assert "runner-of-the-tests" in findings["API server"]["message"]
 
 
+def test_a_runtime_class_that_is_not_there_is_found_before_the_run(examine: Examine) -> None:
+    _, findings = examine(profile=PROFILE + "pools: {gpu: {runtime_class_name: nvidia-of-nobody}}\n")
+    found = findings["runtime class"]
+    assert (found["state"], found["message"]) == ("failed", "there is no nvidia-of-nobody")
+
+
 def test_a_quota_on_jobs_is_found_before_the_run(examine: Examine, connection: Connection, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}})

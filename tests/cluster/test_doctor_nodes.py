@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from commands import CallMain, create
-from doctor_calls import PROFILE, T4, TAINT, Examine, list_states
+from doctor_calls import N2, PROFILE, T4, TAINT, Examine, list_states
 from runs import make_cells, make_profile, wait_for
 
 from bench.schema import PlannedCell
@@ -21,7 +21,7 @@ from s3_server import S3Server
 def test_nothing_fails_where_everything_is_there(
     examine: Examine, add_nodes: Callable[..., str], s3_server: S3Server
 ) -> None:
-    add_nodes(labels={"node.kubernetes.io/instance-type": "n2-standard-8"})
+    add_nodes(labels=N2 | {"node.kubernetes.io/instance-type": "n2-standard-8"})
     gpu = {"nvidia.com/gpu": "1"}
     add_nodes(labels=T4 | {"nvidia.com/cuda.driver-version.major": "580"}, taints=[TAINT], capacity=gpu)
 
@@ -42,7 +42,8 @@ def test_nothing_fails_where_everything_is_there(
 
 def test_each_group_of_nodes_is_told_why_it_cannot_hold_a_cell(examine: Examine, add_nodes: Callable[..., str]) -> None:
     for _ in range(2):
-        add_nodes(labels={"node.kubernetes.io/instance-type": "e2-medium"}, capacity={"cpu": "940m"})
+        add_nodes(labels=N2 | {"node.kubernetes.io/instance-type": "n2-medium"}, capacity={"cpu": "940m"})
+    add_nodes(labels=N2 | {"kubernetes.io/arch": "arm64"}, capacity={"ephemeral-storage": "4Gi"})
     silent = add_nodes(labels=T4 | {"nvidia.com/cuda.driver.major": "535"}, taints=[TAINT])
     add_nodes(
         labels=T4, taints=[{"key": "team", "value": "b", "effect": "NoExecute"}], capacity={"nvidia.com/gpu": "1"}
@@ -52,16 +53,22 @@ def test_each_group_of_nodes_is_told_why_it_cannot_hold_a_cell(examine: Examine,
 
     assert code == 1
     found = findings["nodes for cells on the CPU"]
-    assert (found["state"], found["message"]) == ("failed", "none of 4 nodes can hold one")
+    assert (found["state"], found["message"]) == ("failed", "none of 5 nodes can hold one")
     assert any(
-        line.startswith("2 cannot (node-") and line.endswith("e2-medium, 0.94 CPUs, 16 GiB): cpu: 4 wanted, 0.94 there")
+        line.startswith("2 cannot (node-") and line.endswith("n2-medium, 0.94 CPUs, 16 GiB): cpu: 4 wanted, 0.94 there")
+        for line in found["details"]
+    )
+    assert any(
+        line.endswith("kubernetes.io/arch is arm64, not amd64, ephemeral-storage: 8.062 GiB wanted, 4 GiB there")
         for line in found["details"]
     )
     reasons = [line.partition("): ")[2] for line in findings["nodes for cells on 1 GPU"]["details"]]
     label = "no label cloud.google.com/gke-accelerator=nvidia-tesla-t4"
     assert [
         "nvidia.com/gpu: 1 wanted, none there",
-        f"{label}, cpu: 3 wanted, 0.94 there, nvidia.com/gpu: 1 wanted, none there",
+        f"{label}, cpu: 2 wanted, 0.94 there, nvidia.com/gpu: 1 wanted, none there",
+        f"kubernetes.io/arch is arm64, not amd64, {label}, ephemeral-storage: 8.062 GiB wanted, 4 GiB there, "
+        "nvidia.com/gpu: 1 wanted, none there",
         "taint team=b:NoExecute is not tolerated",
     ] == sorted(reasons, key=lambda reason: (reason.startswith("taint"), len(reason)))
     assert findings["device plugin"]["message"] == "1 of 2 nodes with the labels of the GPU pool offer nvidia.com/gpu"
@@ -87,13 +94,17 @@ def test_an_autoscaler_makes_a_missing_node_a_warning(examine: Examine, connecti
 def test_the_scheduler_judges_each_node_as_doctor_does(
     connection: Connection, namespace: str, add_nodes: Callable[..., str], device: str
 ) -> None:
-    gpu, small = {"nvidia.com/gpu": "1"}, {"cpu": "2"}
+    gpu, small = {"nvidia.com/gpu": "1"}, {"cpu": "1"}
     names = [
+        add_nodes(labels=N2),
         add_nodes(),
-        add_nodes(capacity=small),
-        add_nodes(capacity={"memory": "2Gi"}),
-        add_nodes(taints=[{"key": "team", "value": "b", "effect": "NoSchedule"}]),
-        add_nodes(taints=[{"key": "team", "value": "b", "effect": "PreferNoSchedule"}]),
+        add_nodes(labels=N2 | {"kubernetes.io/arch": "arm64"}),
+        add_nodes(labels=N2, capacity=small),
+        add_nodes(labels=N2, capacity={"memory": "2Gi"}),
+        add_nodes(labels=N2, capacity={"ephemeral-storage": "8Gi"}),
+        add_nodes(labels=N2, taints=[{"key": "team", "value": "b", "effect": "NoSchedule"}]),
+        add_nodes(labels=N2, taints=[{"key": "team", "value": "b", "effect": "PreferNoSchedule"}]),
+        add_nodes(labels=T4 | {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}, taints=[TAINT], capacity=gpu),
         add_nodes(labels=T4, taints=[TAINT], capacity=gpu),
         add_nodes(labels=T4, taints=[TAINT]),
         add_nodes(labels=T4, taints=[TAINT | {"effect": "NoExecute"}], capacity=gpu),

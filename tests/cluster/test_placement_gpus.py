@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from clusters import Cluster
-from machines import make_gke
+from machines import SHARED, make_discovered, make_gke
 
 from factories import make_cell
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.setup_template import SetupTemplate
 from runner.profiles.loading import load_profile
+
+ANY_STRATEGY = "pools: {gpu: {node_requirements: []}}\n"
 
 
 def test_several_gpus_need_a_node_that_has_them(make_cluster: Callable[..., Cluster]) -> None:
@@ -28,8 +30,8 @@ def test_several_gpus_need_a_node_that_has_them(make_cluster: Callable[..., Clus
 
 
 def test_a_share_of_a_gpu_is_asked_for_by_its_own_name(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster("extends: gke\ngpu: {resource: nvidia.com/gpu.shared}\n")
-    whole, shared = make_gke(None, "nvidia-tesla-t4"), make_gke("gpu", "nvidia-tesla-t4")
+    cluster = make_cluster("extends: openshift\ngpu: {resource: nvidia.com/gpu.shared}\n" + ANY_STRATEGY)
+    whole, shared = make_discovered(None, "Tesla-T4"), make_discovered("gpu", "Tesla-T4", **SHARED)
     shared.gpus.clear()
     shared.gpus["nvidia.com/gpu.shared"] = "4"
     pools = cluster.add_nodes([whole, shared])
@@ -41,6 +43,19 @@ def test_a_share_of_a_gpu_is_asked_for_by_its_own_name(make_cluster: Callable[..
     limits = cluster.list_pods()[0]["spec"]["containers"][0]["resources"]["limits"]
     assert limits["nvidia.com/gpu.shared"] == "1"
     assert "nvidia.com/gpu" not in limits
+
+
+def test_a_time_shared_gpu_of_gke_is_selected_by_its_labels(make_cluster: Callable[..., Cluster]) -> None:
+    labels = {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}
+    labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = "2"
+    selector = f"pools: {{gpu: {{node_requirements: [], node_selector: {json.dumps(labels)}}}}}\n"
+    cluster = make_cluster(f"extends: gke\n{selector}")
+    pools = cluster.add_nodes([make_gke(None, "nvidia-tesla-t4"), make_gke("gpu", "nvidia-tesla-t4", **labels)])
+
+    cluster.submit(make_cell(device="gpu"))
+
+    (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
+    assert list(pools)[1] == pod.node
 
 
 @pytest.fixture
@@ -98,7 +113,7 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
     results = claim["status"]["allocation"]["devices"]["results"]
     assert sorted((found["device"], found["pool"]) for found in results) == [("gpu-0", nodes[2]), ("gpu-1", nodes[2])]
     resources = cluster.list_pods()[0]["spec"]["containers"][0]["resources"]
-    assert set(resources["limits"]) == {"cpu", "memory"}
+    assert set(resources["limits"]) == {"cpu", "memory", "ephemeral-storage"}
 
 
 def test_kind_refuses_gpu_cells_before_anything_is_sent() -> None:

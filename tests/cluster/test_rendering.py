@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,20 @@ from bench.errors import UserError
 from bench.schema import PlannedCell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS
+from job_manifests import KINDS
+from profile_files import list_gpu_words, write
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
 from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.syntax import MAX_ENVIRONMENT_BYTES
-from runner.profiles.loading import load_profile
+from runner.profiles.loading import BUILTIN_PROFILES, load_profile
 from runner.profiles.model import Profile
 
 STORE = "s3://bucket/prefix"
-KINDS = [("gke", "cpu"), ("gke", "gpu"), ("eks", "cpu"), ("eks", "gpu"), ("kind", "cpu")]
+PLACES_AND_WORDS = [(name, word) for name in BUILTIN_PROFILES for word in (None, *list_gpu_words(name))]
+"""Every built-in profile: its CPU cells, and cells on each GPU that it knows."""
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
 
 
@@ -128,12 +132,23 @@ def restrict(connection: Connection, namespace: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("base", "device"), KINDS)
+@pytest.fixture
+def runtime_class(connection: Connection) -> Iterator[None]:
+    """The RuntimeClass of k3s, which the API server wants to be there."""
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    create(connection, path, json.dumps({"metadata": {"name": "nvidia"}, "handler": "nvidia"}).encode())
+    yield
+    connection.request("delete", f"{path}/nvidia")
+
+
+@pytest.mark.parametrize(("base", "word"), PLACES_AND_WORDS)
+@pytest.mark.usefixtures("runtime_class")
 def test_a_pod_is_admitted_under_restricted_without_a_warning_and_guaranteed(
-    connection: Connection, namespace: str, base: str, device: str
+    connection: Connection, namespace: str, tmp_path: Path, base: str, word: str | None
 ) -> None:
     restrict(connection, namespace)
-    manifest = json.loads(render(make_profile(namespace, base), device))
+    path = write(tmp_path, f"extends: {base}\n" + (f"gpu: {word}\n" if word else ""))
+    manifest = json.loads(render(make_profile(namespace, path), "gpu" if word else "cpu"))
 
     _, warnings = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", json.dumps(manifest).encode())
     pod = manifest["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
@@ -142,8 +157,33 @@ def test_a_pod_is_admitted_under_restricted_without_a_warning_and_guaranteed(
 
     assert (warnings, pod_warnings) == ([], [])
     assert created["status"]["qosClass"] == "Guaranteed"
-    mounts = {mount["mountPath"] for mount in created["spec"]["containers"][0]["volumeMounts"]}
-    assert mounts == {"/tmp", "/dev/shm"}  # no token was added
+    container = created["spec"]["containers"][0]
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/dev/shm"}  # no token was added
+    assert container["resources"]["requests"]["ephemeral-storage"] == "8256Mi"
+    assert not {"runAsUser", "fsGroup"} & created["spec"]["securityContext"].keys()
+
+
+def test_a_pod_with_an_overlay_is_admitted_too(connection: Connection, namespace: str) -> None:
+    restrict(connection, namespace)
+    overlay: dict[str, Any] = {
+        "metadata": {"annotations": {"sidecar.istio.io/inject": "false"}},
+        "spec": {
+            "securityContext": {"runAsUser": 1000, "fsGroup": 1000},
+            "tolerations": [{"key": "team", "operator": "Exists"}],
+            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["registry.internal"]}],
+            "volumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+            "containers": [{"name": "bench", "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": True}]}],
+        },
+    }
+    manifest = json.loads(render(make_profile(namespace, "gke", overlay=overlay), "gpu"))
+    pod = manifest["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"] |= {"name": "cell"}
+
+    created, warnings = create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
+
+    assert (list_given(pod["spec"]["tolerations"], created["spec"]["tolerations"][:2]), warnings) == ([], [])
+    assert created["spec"]["containers"][0]["volumeMounts"][2]["mountPath"] == "/ca"
+    assert created["spec"]["securityContext"]["runAsUser"] == 1000
 
 
 def test_a_pod_that_may_run_as_root_is_not_admitted_there(connection: Connection, namespace: str) -> None:

@@ -63,6 +63,9 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{/* The profile's GPUs where they are claimed, as JSON. */}}
 {{- define "benchmatrix.gpu" -}}
 {{- $gpu := .Values.profile.gpu -}}
+{{- if kindIs "string" $gpu -}}
+{{- $gpu = dict "name" $gpu -}}
+{{- end -}}
 {{- if and (not $gpu) (or (hasKey .Values.profile "gpu") (eq (.Values.profile.extends | default "kind") "kind")) -}}
 {{- fail "claims.enabled: is true, but the profile has no GPUs; say in profile.gpu which, or set claims.enabled to false" -}}
 {{- end -}}

@@ -50,6 +50,9 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
         hint = "create the PriorityClass, or leave `priority_class` out of the profile"
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         yield _check_object(context, "priority class", path, profile.priority_class, hint)
+    for name in sorted({kind.pod_spec.get("runtimeClassName") or "" for kind in context.kinds} - {""}):
+        hint = "have the GPU's runtime make it, or set `runtime_class_name: null` in the profile"
+        yield _check_object(context, "runtime class", "/apis/node.k8s.io/v1/runtimeclasses", name, hint)
 
 
 def check_jobs(context: DoctorContext) -> Iterator[Finding]:
@@ -60,7 +63,8 @@ def check_jobs(context: DoctorContext) -> Iterator[Finding]:
         try:
             context.connection.request("create", path, query={"dryRun": "All"}, body=kind.body)
         except ApiError as error:
-            if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" not in error.message:
+            # A quota or a webhook may answer the same, without the words of RBAC.
+            if error.status == HTTPStatus.FORBIDDEN and " cannot create resource " in error.message:
                 yield explain_unchecked(check, error)
             elif error.status == HTTPStatus.NOT_FOUND:
                 message = f"not tried: {error.message}"

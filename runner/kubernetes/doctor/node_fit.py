@@ -16,6 +16,8 @@ from runner.kubernetes.node_labels import INSTANCE_TYPE, read_quantity
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
 GIB = 2**30
+BYTES = ("memory", "ephemeral-storage")
+"""Resources that are counted in bytes."""
 Resources = Mapping[str, Decimal]
 
 
@@ -132,8 +134,10 @@ def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
 def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
     """Yield which of the labels that the pod asks for the node lacks, or has and should not."""
     for key, value in spec.get("nodeSelector", {}).items():
-        if node.labels.get(key) != value:
+        if key not in node.labels:
             yield f"no label {key}={value}"
+        elif node.labels[key] != value:
+            yield f"{key} is {node.labels[key]}, not {value}"
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     terms = spec.get("affinity", {}).get("nodeAffinity", {}).get(required, {}).get("nodeSelectorTerms", ())
     failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
@@ -180,7 +184,7 @@ def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
 
 
 def _format(name: str, amount: Decimal) -> str:
-    return f"{float(amount) / GIB:.4g} GiB" if name == "memory" else f"{float(amount):.4g}"
+    return f"{float(amount) / GIB:.4g} GiB" if name in BYTES else f"{float(amount):.4g}"
 
 
 def _count(kinds: Iterable[str]) -> dict[str, int]:

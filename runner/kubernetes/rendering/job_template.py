@@ -22,14 +22,20 @@ from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell
 from runner.checkout import ROOT
+from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.manifest_check import check_manifest
+from runner.kubernetes.rendering.overlay_merge import merge_overlay
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue, check_variable_value
 from runner.profiles.model import Profile
 
 MANIFESTS = ROOT / "manifests"
 IMAGE_GROUP = 65532
 """The group of the images' user, as images/framework.Dockerfile sets it."""
+MIB = 2**20
+LOG_MIB = 64
+"""Room for a container's log: kubelets keep 5 files of 10 MiB (containerLogMaxFiles, containerLogMaxSize) and look at
+their sizes every ten seconds. https://kubernetes.io/docs/concepts/cluster-administration/logging/#log-rotation"""
 SLOTS = ("job_name", "run_id", "cell_id", "repeat", "cell_json")
 # What a YAML reader may fold, refuse or take for something else inside a double-quoted string.
 _UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
@@ -78,7 +84,10 @@ class JobRenderer:
         cell = planned.cell
         kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds)
         if kind not in self._shapes:
-            self._shapes[kind] = JobShape.render(self.collect_values(planned))
+            values, profile = self.collect_values(planned), self.profile
+            self._shapes[kind] = JobShape.render(
+                values, overlay=profile.overlay, overlay_source=f"profile {profile.name}"
+            )
         return self._shapes[kind].fill(
             {
                 "job_name": key.job_name,
@@ -108,6 +117,7 @@ class JobRenderer:
             "gpu_resource": gpus.resource if gpus and gpus.request == "limit" else None,
             "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
             "image_group": IMAGE_GROUP,
+            "ephemeral_storage": size_ephemeral_storage(profile.tmp_size),
             "interrupted_exit_codes": sorted(INTERRUPTED_EXIT_CODES),
             "final_exit_codes": sorted(FINAL_EXIT_CODES),
             "timeout_seconds": f"{planned.timeout_seconds:g}",
@@ -134,14 +144,18 @@ class JobShape:
     """Text and names of slots in turns; begins and ends with text."""
 
     @classmethod
-    def render(cls, values: Mapping[str, object]) -> "JobShape":
+    def render(
+        cls, values: Mapping[str, object], *, overlay: Mapping[str, Any] | None = None, overlay_source: str = ""
+    ) -> "JobShape":
         """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
 
-        Raise UserError if it is not a valid Job.
+        `overlay` is merged into it. Raise UserError if that cannot be, or if the result is not a valid Job.
         """
         token = secrets.token_hex(8)
         stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
         manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
+        if overlay:
+            manifest = merge_overlay(manifest, overlay, source=overlay_source)
         check_manifest(manifest, source="manifests/job.yaml.j2")
         text = json.dumps(manifest, separators=(",", ":"))
         names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}
@@ -152,6 +166,11 @@ class JobShape:
         """Return the JSON with a value in every slot."""
         quoted = {name: json.dumps(value) for name, value in values.items()}
         return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
+
+
+def size_ephemeral_storage(tmp_size: str) -> str:
+    """Return what a cell requests of its node's disk: /tmp and its log, since nothing else can be written to."""
+    return f"{math.ceil(read_quantity(tmp_size) / MIB) + LOG_MIB}Mi"
 
 
 def render_manifest(template: str, **values: object) -> str:

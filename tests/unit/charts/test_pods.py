@@ -1,11 +1,14 @@
 """The pods that the chart makes: where they run, as whom, with which further fields, and what tools see in them."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from chart import AFFINITY, CHART, OVERLAY, SPREAD, Manifest, find, find_pod, make_values, parse, render
+from chart import AFFINITY, CHART, OVERLAY, SPREAD, Manifest, find, find_pod, make_values, parse, read_config, render
+from runner.profiles.loading import load_profile
 
 OPENSHIFT = CHART / "examples" / "openshift.yaml"
 TRACKING_LABEL = "app.kubernetes.io/instance"
@@ -22,6 +25,12 @@ def find_keys(part: Any, key: str) -> Iterator[Any]:
         yield from (value for name, value in part.items() if name == key)
     for child in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         yield from find_keys(child, key)
+
+
+def merge_example(values: Manifest) -> Manifest:
+    """Return values for OpenShift: the example's and, before them, those of an installation."""
+    example = yaml.safe_load(OPENSHIFT.read_text())
+    return example | values | {"profile": values["profile"] | example["profile"]}
 
 
 def test_what_comes_to_be_later_has_a_label_of_its_own_in_place_of_the_one_that_argo_cd_tracks() -> None:
@@ -121,7 +130,7 @@ def test_the_pre_puller_is_a_matter_of_the_runner() -> None:
 
 
 def test_on_openshift_no_pod_asks_for_a_user_or_a_group() -> None:
-    values = make_values(trialStore__enabled=True) | yaml.safe_load(OPENSHIFT.read_text())
+    values = merge_example(make_values(trialStore__enabled=True))
     manifests = render(values)
     for key in ("runAsUser", "runAsGroup", "fsGroup"):
         assert list(find_keys(manifests, key)) == []
@@ -129,8 +138,14 @@ def test_on_openshift_no_pod_asks_for_a_user_or_a_group() -> None:
     assert contexts == [True] * 3  # runner, doctor, store
 
 
+def test_on_openshift_no_cell_asks_for_a_user_or_a_group(tmp_path: Path) -> None:
+    values = merge_example(make_values())
+    (tmp_path / "profile.yaml").write_text(json.dumps(read_config(render(values), "profile")))
+    assert load_profile(str(tmp_path / "profile.yaml")).is_user_assigned
+
+
 def test_on_openshift_dns_is_reached_where_its_pods_listen() -> None:
-    manifests = render(make_values() | yaml.safe_load(OPENSHIFT.read_text()))
+    manifests = render(merge_example(make_values()))
     for name in ("-runner", "-cells"):
         dns = find(manifests, "NetworkPolicy", name)["spec"]["egress"][0]
         assert {(port["protocol"], port["port"]) for port in dns["ports"]} >= {("UDP", 5353), ("TCP", 5353)}

@@ -35,7 +35,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"customMatrix": {"name": "x", "axes": {"models": []}}}, "at '/customMatrix/axes': additional properties"),
         ({"customMatrix": {"name": "x", "axes": {"model": ["conv6"]}, "include": [{"repeat": 1}]}}, "include/0"),
         ({"profile__pool": {}}, "at '/profile': additional properties 'pool' not allowed"),
-        ({"profile__extends": "gce"}, "at '/profile/extends': value must be one of 'eks', 'gke', 'kind'"),
+        ({"profile__extends": "gce"}, "at '/profile/extends': value must be one of 'aks', 'eks', 'eks-auto', 'gke',"),
         ({"profile__namespace": "mine"}, "at '/profile': additional properties 'namespace' not allowed"),
         (
             {"profile__pools": {"cpu": {"cpus": "four"}}},
@@ -91,6 +91,8 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"profile__tmp_size": "much"}, "at '/profile/tmp_size': 'much' does not match"),
         ({"profile__labels": {"app.kubernetes.io/instance": "x"}}, "at '/profile/labels/app.kubernetes.io~1instance'"),
         ({"profile__labels": {"benchmatrix/release": "x"}}, "at '/profile/labels/benchmatrix~1release': false schema"),
+        ({"profile__gpu": "T5"}, "at '/profile/gpu': 'anyOf' failed"),
+        ({"profile__overlay": {"pod": {}}}, "at '/profile/overlay': additional properties 'pod' not allowed"),
         ({"annotations": {"helm.sh/resource-policy": "keep"}}, "at '/annotations/helm.sh~1resource-policy': false"),
         ({"networkPolicy__dnsPorts": []}, "at '/networkPolicy/dnsPorts': minItems"),
         ({"runner__affinity": {"nodeAfinity": {}}}, "at '/runner/affinity': additional properties 'nodeAfinity' not"),

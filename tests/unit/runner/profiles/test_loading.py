@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
+from bench.peaks import read_gpu_table
 from factories import make_cell
-from profile_files import write
+from profile_files import list_gpu_words, write
 from runner.profiles.loading import BUILTIN_PROFILES, find_profile, load_profile
 from runner.yaml_files.errors import ErrorKind, YamlError
 
@@ -26,6 +27,7 @@ def test_a_built_in_profile_is_valid_and_has_its_name(name: str) -> None:
         ("arn:aws-cn:eks:cn-north-1:123456789012:cluster/bench", "eks"),
         ("ada@bench.us-east-1.eksctl.io", "eks"),
         ("kind-bench", "kind"),
+        ("k3d-bench", "k3s"),
     ],
 )
 def test_a_context_indicates_its_profile(context: str, name: str) -> None:
@@ -37,7 +39,7 @@ def test_a_profile_that_is_named_comes_before_the_contexts() -> None:
 
 
 def test_a_context_that_indicates_nothing_needs_a_profile() -> None:
-    with pytest.raises(UserError, match=r"context minikube: .* add --profile eks, gke, kind or the path of yours"):
+    with pytest.raises(UserError, match=r"context minikube: .* add --profile aks, .*, openshift or the path of yours"):
         find_profile(None, "minikube")
 
 
@@ -96,3 +98,69 @@ def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(YamlError) as caught:
         load_profile("no/such.yaml")
     assert (caught.value.file, caught.value.line, caught.value.kind) == ("no/such.yaml", None, ErrorKind.NOT_FOUND)
+
+
+# One word for a GPU
+
+CAPABILITIES = {"T4": (7, 5), "L4": (8, 9), "A10G": (8, 6), "A100": (8, 0), "H100": (9, 0)}
+"""https://developer.nvidia.com/cuda-gpus"""
+
+
+@pytest.mark.parametrize(("name", "word"), [(name, word) for name in BUILTIN_PROFILES for word in list_gpu_words(name)])
+def test_one_word_sets_what_the_gpu_is_and_where_it_is(tmp_path: Path, name: str, word: str) -> None:
+    profile = load_profile(write(tmp_path, f"extends: {name}\ngpu: {word}\n"))
+    assert profile == load_profile(write(tmp_path, f"extends: {name}\ngpu: {{name: {word}}}\n"))
+    assert profile.gpu is not None
+    assert word in profile.gpu.name
+    known = {found for row in read_gpu_table() for found in row.names}
+    assert profile.gpu.name in known or name in ("k3s", "openshift")  # these have several kinds of A100
+    assert profile.gpu.compute_capability == CAPABILITIES[word]
+    pool = profile.pools["gpu"]
+    assert pool.cpus % 2 == 0
+    assert pool.node_selector or pool.node_affinity
+    assert {toleration.key for toleration in pool.tolerations} >= {"nvidia.com/gpu"}
+
+
+def test_every_cloud_has_a_t4_and_offers_no_gpu_twice() -> None:
+    for name in BUILTIN_PROFILES:
+        words = list_gpu_words(name)
+        assert len(words) == len(set(words))
+        assert "T4" in words or name == "kind"
+        assert set(words) <= set(CAPABILITIES)
+
+
+def test_a_profiles_own_keys_come_before_those_of_the_word(tmp_path: Path) -> None:
+    own = "pools: {gpu: {cpus: 14, node_selector: {cloud.google.com/gke-nodepool: l4}}}\n"
+    profile = load_profile(write(tmp_path, f"extends: gke\ngpu: {{name: L4, max_per_node: 2}}\n{own}"))
+    assert profile.gpu is not None
+    assert (profile.gpu.name, profile.gpu.max_per_node) == ("NVIDIA L4", 2)
+    assert profile.pools["gpu"].cpus == 14
+    assert profile.pools["gpu"].node_selector == {
+        "cloud.google.com/gke-accelerator": "nvidia-l4",
+        "cloud.google.com/gke-nodepool": "l4",
+    }
+
+
+def test_a_word_replaces_that_of_the_extended_profile_whole(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, "extends: eks\ngpu: H100\n"))
+    ((requirement,),) = profile.pools["gpu"].node_affinity
+    assert "g4dn.xlarge" not in requirement.values
+
+
+def test_nvmls_name_is_as_good_as_the_word(tmp_path: Path) -> None:
+    named = "gpu: {name: Tesla T4, compute_capability: [7, 5], max_per_node: 4}"
+    profile = load_profile(write(tmp_path, f"extends: gke\n{named}\n"))
+    assert profile.model_copy(update={"name": "gke"}) == load_profile("gke")
+
+
+def test_another_gpu_needs_a_pool_of_its_own(tmp_path: Path) -> None:
+    gpu = "gpu: {name: NVIDIA L40S, compute_capability: [8, 9], max_per_node: 8}"
+    pool = "pools: {gpu: {cpus: 6, memory: 24Gi, node_selector: {gpu: l40s}}}"
+    profile = load_profile(write(tmp_path, f"extends: eks\n{gpu}\n{pool}\n"))
+    assert profile.pools["gpu"].node_selector == {"gpu": "l40s"}
+    assert profile.pools["gpu"].node_affinity == ()
+
+
+def test_no_gpu_at_all_is_one_word_too(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, "extends: gke\ngpu: null\n"))
+    assert (profile.gpu, set(profile.pools)) == (None, {"cpu"})

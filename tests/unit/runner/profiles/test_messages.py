@@ -18,16 +18,18 @@ MESSAGES = [
     ),
     (
         "extends: gkee",
-        "1: extends: found 'gkee', expected a profile: eks, gke, kind or the path of a .yaml file; did you mean 'gke'?",
+        "1: extends: found 'gkee', expected a profile: aks, eks, eks-auto, gke, "
+        "gke-autopilot, k3s, kind, openshift or the path of a .yaml file; did you mean 'gke'?",
     ),
     (
         "extends: 3",
-        "1: extends: found no name, expected a profile: eks, gke, kind or the path of a .yaml file",
+        "1: extends: found no name, expected a profile: aks, eks, eks-auto, gke, gke-autopilot, k3s, kind, openshift "
+        "or the path of a .yaml file",
     ),
     (
         "extends: no.yaml",
-        "1: extends: there is no file 'no.yaml', seen from the folder of this one, expected a profile: eks, gke, "
-        "kind or the path of a .yaml file",
+        "1: extends: there is no file 'no.yaml', seen from the folder of this one, expected a profile: aks, eks, "
+        "eks-auto, gke, gke-autopilot, k3s, kind, openshift or the path of a .yaml file",
     ),
     (
         "name: a",
@@ -142,8 +144,32 @@ MESSAGES = [
         "'PreferNoSchedule' or 'NoExecute', or null; did you mean 'NoSchedule'?",
     ),
     (
-        "extends: gke\ngpu: null",
-        "2: gpu: is missing; say what GPUs the nodes of the pool `gpu` have",
+        "extends: gke\npools: {gpu: {cpus: 2, memory: 1Gi}}\ngpu: null",
+        "3: gpu: is missing; say what GPUs the nodes of the pool `gpu` have",
+    ),
+    (
+        "extends: gke\ngpu: A10G",
+        "2: gpu.name: found 'A10G', which this cloud does not offer; it has T4, L4, A100, H100; for another GPU, write "
+        "its compute_capability and max_per_node, and all of pools.gpu",
+    ),
+    (
+        "extends: eks\ngpu: {name: A10}",
+        "2: gpu.name: found 'A10', expected T4, L4, A10G, A100, H100; did you mean 'A10G'? Or, for another GPU, write "
+        "its compute_capability and max_per_node, and all of pools.gpu",
+    ),
+    (
+        "extends: kind\ngpu: T4",
+        "2: gpu.name: found 'T4', but this profile knows no GPU by a word; for another GPU, write its "
+        "compute_capability and max_per_node, and all of pools.gpu",
+    ),
+    (
+        "extends: gke\npools: {gpu: {cpus: 3, has_exclusive_cores: true}}",
+        "2: pools.gpu.cpus: 3 is odd; a kubelet with full-pcpus-only gives whole physical cores, which have two CPUs "
+        "each, and refuses the pod (SMTAlignmentError): take an even number",
+    ),
+    (
+        "extends: gke\npools: {cpu: {node_selector: {kubernetes.io/arch: arm64}}}",
+        "2: pools.cpu.node_selector: kubernetes.io/arch is set by the tool; `architecture` of the profile says which",
     ),
     (
         "extends: kind\ngpu: {name: x, compute_capability: [7, 5], max_per_node: 1}",

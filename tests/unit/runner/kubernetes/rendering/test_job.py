@@ -8,6 +8,7 @@ from job_manifests import KINDS, OWNER, load, render
 from runner.kubernetes.rendering.job_template import (
     JobOwner,
 )
+from runner.profiles.loading import BUILTIN_PROFILES
 from runner.profiles.model import CompileCache
 
 
@@ -78,7 +79,7 @@ def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
 
 
 def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
-    for name in ("gke", "eks", "kind"):
+    for name in BUILTIN_PROFILES:
         assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
 
 
@@ -97,12 +98,15 @@ def test_a_claim_takes_the_place_of_the_limit() -> None:
     assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}]
     resources = pod["containers"][0]["resources"]
     assert resources["claims"] == [{"name": "gpu"}]
-    assert {"cpu", "memory"} == set(resources["limits"]) == set(resources["requests"])
+    assert {"cpu", "memory", "ephemeral-storage"} == set(resources["limits"]) == set(resources["requests"])
 
 
 def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
     kept, moved = (render(load("kind", do_not_disrupt=flag))["spec"]["template"]["metadata"] for flag in (True, False))
-    assert kept["annotations"] == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    assert kept["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
     assert "annotations" not in moved
 
 

@@ -1,0 +1,216 @@
+"""Which fields of Kubernetes a profile's overlay may add to a cell's pod, and why the others are refused."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, JsonValue
+
+from runner.kubernetes.rendering.job_name import OWN_LABELS
+from runner.kubernetes.rendering.manifest_check import find_mistake
+from runner.kubernetes.syntax import check_mount_path, check_variable_name
+from runner.yaml_files.validation import ExpectedError
+from runner.yaml_files.wording import quote
+
+CONTAINER = "bench"
+"""The one container of a cell's pod."""
+OWN_VOLUMES = ("tmp", "shm", "data", "compile-cache")
+"""Volumes in manifests/job.yaml.j2."""
+CONTAINER_KEYS = (
+    *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),
+)
+"""Keys of the container that an overlay may have."""
+_NODE_PROCESSES = "a cell must neither see nor disturb the other processes of its node"
+_RIGHTS = "a cell runs without any right that Pod Security `restricted` refuses"
+_PROFILE_KEY = "is a key of the profile: write `{}` there"
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None
+
+
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
+def _is_false(value: Any) -> bool:
+    return value is False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a value in a place of a pod is refused."""
+
+    reason: str
+    is_refused: Callable[[Any], bool] = _is_set
+
+
+REFUSALS: Mapping[str, Refusal] = {
+    "spec.hostNetwork": Refusal(reason=_NODE_PROCESSES, is_refused=_is_true),
+    "spec.hostPID": Refusal(reason=_NODE_PROCESSES, is_refused=_is_true),
+    "spec.hostIPC": Refusal(reason=_NODE_PROCESSES, is_refused=_is_true),
+    "spec.shareProcessNamespace": Refusal(
+        reason="the cell must be process 1 of its container, which gets SIGTERM", is_refused=_is_true
+    ),
+    "spec.nodeName": Refusal(
+        reason="it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`"
+    ),
+    "spec.restartPolicy": Refusal(reason="a container that starts again would measure twice; the Job retries"),
+    "spec.activeDeadlineSeconds": Refusal(
+        reason="it follows from the cell's `timeout_seconds` and the profile's `start_seconds`"
+    ),
+    "spec.terminationGracePeriodSeconds": Refusal(reason=_PROFILE_KEY.format("termination_grace_period_seconds")),
+    "spec.serviceAccountName": Refusal(reason=_PROFILE_KEY.format("service_account")),
+    "spec.serviceAccount": Refusal(reason=_PROFILE_KEY.format("service_account")),
+    "spec.automountServiceAccountToken": Refusal(reason="a cell gets no token of the API server", is_refused=_is_true),
+    "spec.priorityClassName": Refusal(reason=_PROFILE_KEY.format("priority_class")),
+    "spec.priority": Refusal(reason=_PROFILE_KEY.format("priority_class")),
+    "spec.resources": Refusal(reason="the requests of the container decide what is measured: `pools.*.cpus`, `memory`"),
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": Refusal(
+        reason="its terms are alternatives, so that a further one would let cells onto other machines; use "
+        "`pools.*.node_affinity` or `pools.*.node_requirements`"
+    ),
+    "spec.nodeSelector.kubernetes.io/arch": Refusal(reason=_PROFILE_KEY.format("architecture")),
+    "spec.nodeSelector.kubernetes.io/os": Refusal(reason="the images are for Linux"),
+    "spec.initContainers": Refusal(
+        reason="what runs in the pod beside or before the cell is in none of its figures; put it into the image, or "
+        "fill a volume beforehand"
+    ),
+    "spec.ephemeralContainers": Refusal(reason="another container would use the cell's CPUs"),
+    "spec.volumes[].hostPath": Refusal(
+        reason="a cell must not see its node's files; use a "
+        "PersistentVolumeClaim, of the type `local` for a disk of the node"
+    ),
+    "spec.containers[].resources.claims": Refusal(reason=_PROFILE_KEY.format("gpu.request: claim")),
+}
+"""By the place in a pod; `[]` stands for every item of a list."""
+_SECURITY: Mapping[str, Refusal] = {
+    "privileged": Refusal(reason=_RIGHTS, is_refused=_is_true),
+    "allowPrivilegeEscalation": Refusal(reason=_RIGHTS, is_refused=_is_true),
+    "runAsNonRoot": Refusal(reason=_RIGHTS, is_refused=_is_false),
+    "runAsUser": Refusal(reason=_RIGHTS, is_refused=lambda value: value == 0),
+    "capabilities.add": Refusal(reason=_RIGHTS, is_refused=bool),
+    "procMount": Refusal(reason=_RIGHTS, is_refused=lambda value: value not in (None, "Default")),
+    "seccompProfile.type": Refusal(reason=_RIGHTS, is_refused=lambda value: value == "Unconfined"),
+    "appArmorProfile.type": Refusal(reason=_RIGHTS, is_refused=lambda value: value == "Unconfined"),
+    "windowsOptions": Refusal(reason="the images are for Linux"),
+    "readOnlyRootFilesystem": Refusal(
+        reason="what a cell writes belongs into /tmp, whose size `tmp_size` reserves", is_refused=_is_false
+    ),
+}
+"""By the place in a `securityContext`, of the pod or of the container."""
+_ALL_REFUSALS = {
+    **REFUSALS,
+    **{f"spec.securityContext.{place}": refusal for place, refusal in _SECURITY.items()},
+    **{f"spec.containers[].securityContext.{place}": refusal for place, refusal in _SECURITY.items()},
+}
+
+
+def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return an overlay; ValueError with the place of the first field that is refused or that no pod has."""
+    # The later ones rely on what the earlier ones let through.
+    found = next(chain(_find_unknown_parts(overlay), _find_refused(overlay), _find_replaced(overlay)), None)
+    if found is not None:
+        raise ValueError(found)
+    return overlay
+
+
+Overlay = Annotated[dict[str, JsonValue], AfterValidator(check_overlay)]
+
+
+def _find_unknown_parts(overlay: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is no field of a pod's template, or of the wrong kind."""
+    for key in overlay:
+        if key not in ("metadata", "spec"):
+            yield f"{key}: unknown key; an overlay has `metadata` and `spec`, as the template of a pod"
+    metadata = overlay.get("metadata")
+    for key in metadata if isinstance(metadata, dict) else ():
+        if key not in ("labels", "annotations"):
+            yield f"metadata.{key}: unknown key; an overlay adds `labels` and `annotations`"
+    # A pod needs a container. Others that a pod needs, such as its image, the tool adds.
+    least: dict[str, Any] = {"containers": [{"name": CONTAINER}]}
+    spec = overlay.get("spec", {})
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": overlay.get("metadata", {}),
+        "spec": least | spec if isinstance(spec, dict) else spec,
+    }
+    if mistake := find_mistake(pod):
+        place, words = mistake
+        yield f"{place}: {words}"
+
+
+def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the places of values that would break isolation or the measurement."""
+    for path, value in _walk(overlay, ""):
+        place = ".".join(path)
+        refusal = _ALL_REFUSALS.get(_generalise(path))
+        if refusal is not None and refusal.is_refused(value):
+            yield f"{place}: is refused: {refusal.reason}"
+    for number, container in enumerate(_read_list(overlay, "containers")):
+        yield from _find_refused_container_parts(container, f"spec.containers[{number}]")
+
+
+def _find_refused_container_parts(container: Mapping[str, Any], place: str) -> Iterator[str]:
+    if container.get("name") != CONTAINER:
+        yield (
+            f"{place}: is refused: another container would use the cell's CPUs and outlive it; the one that may be "
+            f"changed is called `{CONTAINER}`"
+        )
+    for key in container:
+        if key not in CONTAINER_KEYS:
+            yield f"{place}.{key}: is refused: the image's entry point is what is measured, alone and as it is"
+    for kind in ("requests", "limits"):
+        for name in (container.get("resources") or {}).get(kind) or {}:
+            if name in ("cpu", "memory") or name.startswith(("nvidia.com/", "hugepages-")):
+                yield (
+                    f"{place}.resources.{kind}.{name}: is refused: it would change what is measured; "
+                    "set `pools.*.cpus`, `pools.*.memory` or `gpu`"
+                )
+
+
+def _find_replaced(overlay: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what has the name of something that the tool sets."""
+    for name in ((overlay.get("metadata") or {}).get("labels")) or {}:
+        if name in OWN_LABELS:
+            yield f"metadata.labels.{name}: is set by the tool; take another key"
+    for number, volume in enumerate(_read_list(overlay, "volumes")):
+        if volume.get("name") in OWN_VOLUMES:
+            yield f"spec.volumes[{number}].name: {volume['name']} is a volume of the tool; take another name"
+    for number, container in enumerate(_read_list(overlay, "containers")):
+        place = f"spec.containers[{number}]"
+        for index, mount in enumerate(container.get("volumeMounts") or ()):
+            yield from _explain(check_mount_path, mount["mountPath"], f"{place}.volumeMounts[{index}].mountPath")
+        for index, variable in enumerate(container.get("env") or ()):
+            yield from _explain(check_variable_name, variable["name"], f"{place}.env[{index}].name")
+
+
+def _explain(check: Callable[[str], str], text: str, place: str) -> Iterator[str]:
+    try:
+        check(text)
+    except ExpectedError as error:
+        yield f"{place}: found {quote(text)}, expected {error}"
+
+
+def _read_list(overlay: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    return (overlay.get("spec") or {}).get(key) or []
+
+
+def _walk(value: Any, key: str, parents: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every value below the top with its path; items of a list follow their key as `[0]`."""
+    path = (*parents, key) if key else parents
+    if path:
+        yield path, value
+    if isinstance(value, dict):
+        for name, child in value.items():
+            yield from _walk(child, name, path)
+    elif isinstance(value, list):
+        for number, child in enumerate(value):
+            yield from _walk(child, f"{key}[{number}]", parents)
+
+
+def _generalise(path: tuple[str, ...]) -> str:
+    """Return a path with `[]` for every index."""
+    return ".".join(f"{part.rpartition('[')[0]}[]" if part.endswith("]") else part for part in path)
