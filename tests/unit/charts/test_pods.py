@@ -29,7 +29,7 @@ def find_keys(part: Any, key: str) -> Iterator[Any]:
 
 def merge_example(values: Manifest) -> Manifest:
     """Return values for OpenShift: the example's and, before them, those of an installation."""
-    example = yaml.safe_load(OPENSHIFT.read_text())
+    example: Manifest = yaml.safe_load(OPENSHIFT.read_text())
     return example | values | {"profile": values["profile"] | example["profile"]}
 
 
