@@ -7,11 +7,10 @@ from typing import Any
 
 import helm_python
 from commands import create
-from releases import FULLNAME, KINDS, RELEASE, find_pod_of, trigger
-from runs import wait_for
+from releases import FULLNAME, KINDS, RELEASE, find_pod_of, make_restricted_namespace, trigger
 
 from bench.schema import PlannedCell
-from chart import CHART, Manifest, make_values, render
+from chart import AFFINITY, CHART, OVERLAY, SPREAD, Manifest, make_values, render
 from factories import make_cell
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_name import JobKey
@@ -55,7 +54,16 @@ def test_a_run_under_way_outlives_the_pruning_of_what_is_not_in_git(
     connection: Connection, place: str, helm: Callable[[str], helm_python.Config], tmp_path: Path
 ) -> None:
     config, cells = helm(place), f"{place}-cells"
-    values = make_values(cells__namespace=cells, labels={"cost-centre": "42"})
+    make_restricted_namespace(connection, cells)
+    values = make_values(
+        cells__namespace=cells,
+        cells__createNamespace=False,
+        annotations={"argocd.argoproj.io/sync-wave": "1"},
+        assignedUser=True,
+        runner__affinity=AFFINITY,
+        runner__topologySpreadConstraints=SPREAD,
+        runner__overlay={"spec": {key: OVERLAY["spec"][key] for key in ("volumes", "containers")}},
+    )
     config.install(CHART, RELEASE, values)
     trigger(connection, place, "night")
     runner = find_pod_of(connection, place, "night")
@@ -76,5 +84,6 @@ def test_a_run_under_way_outlives_the_pruning_of_what_is_not_in_git(
     )
     assert [path for path in paths if "deletionTimestamp" in connection.get_object(path)["metadata"]] == []
     config.uninstall(RELEASE)
-    query = {"fieldSelector": f"metadata.name={cells}"}
-    wait_for(lambda: not connection.list_items("/api/v1/namespaces", **query), "the cells' namespace to be gone")
+    for path in (cell, f"/api/v1/namespaces/{cells}"):  # the namespace was there before the release
+        assert "deletionTimestamp" not in connection.get_object(path)["metadata"]
+    connection.request("delete", f"/api/v1/namespaces/{cells}")
