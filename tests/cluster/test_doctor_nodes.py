@@ -90,27 +90,31 @@ def test_an_autoscaler_makes_a_missing_node_a_warning(examine: Examine, connecti
     assert findings["nodes for cells on 1 GPU"]["hint"].startswith("the cluster autoscaler may add one")
 
 
+GPU = {"nvidia.com/gpu": "1"}
+# Nodes that some cell can run on, and such that lack one thing for it.
+JUDGED: list[dict[str, Any]] = [
+    {"labels": N2},
+    {},
+    {"labels": N2 | {"kubernetes.io/arch": "arm64"}},
+    {"labels": N2, "capacity": {"cpu": "1"}},
+    {"labels": N2, "capacity": {"memory": "2Gi"}},
+    {"labels": N2, "capacity": {"ephemeral-storage": "8Gi"}},
+    {"labels": N2, "taints": [{"key": "team", "value": "b", "effect": "NoSchedule"}]},
+    {"labels": N2, "taints": [{"key": "team", "value": "b", "effect": "PreferNoSchedule"}]},
+    {"labels": T4 | {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}, "taints": [TAINT], "capacity": GPU},
+    {"labels": T4, "taints": [TAINT], "capacity": GPU},
+    {"labels": T4, "taints": [TAINT]},
+    {"labels": T4, "taints": [TAINT | {"effect": "NoExecute"}], "capacity": GPU},
+    {"labels": T4, "capacity": GPU},
+    {"labels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}, "taints": [TAINT], "capacity": GPU},
+]
+
+
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_the_scheduler_judges_each_node_as_doctor_does(
     connection: Connection, namespace: str, add_nodes: Callable[..., str], device: str
 ) -> None:
-    gpu, small = {"nvidia.com/gpu": "1"}, {"cpu": "1"}
-    names = [
-        add_nodes(labels=N2),
-        add_nodes(),
-        add_nodes(labels=N2 | {"kubernetes.io/arch": "arm64"}),
-        add_nodes(labels=N2, capacity=small),
-        add_nodes(labels=N2, capacity={"memory": "2Gi"}),
-        add_nodes(labels=N2, capacity={"ephemeral-storage": "8Gi"}),
-        add_nodes(labels=N2, taints=[{"key": "team", "value": "b", "effect": "NoSchedule"}]),
-        add_nodes(labels=N2, taints=[{"key": "team", "value": "b", "effect": "PreferNoSchedule"}]),
-        add_nodes(labels=T4 | {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}, taints=[TAINT], capacity=gpu),
-        add_nodes(labels=T4, taints=[TAINT], capacity=gpu),
-        add_nodes(labels=T4, taints=[TAINT]),
-        add_nodes(labels=T4, taints=[TAINT | {"effect": "NoExecute"}], capacity=gpu),
-        add_nodes(labels=T4, capacity=gpu),
-        add_nodes(labels={"cloud.google.com/gke-accelerator": "nvidia-l4"}, taints=[TAINT], capacity=gpu),
-    ]
+    names = [add_nodes(**options) for options in JUDGED]
     (cell,) = make_cells(1, device=device)
     renderer = JobRenderer(profile=make_profile(namespace, "gke"), store_url="s3://b", git_revision=None)
     key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, retry_round=0)

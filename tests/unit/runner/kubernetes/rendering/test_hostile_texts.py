@@ -167,6 +167,11 @@ PLACES: dict[str, tuple[Callable[[Values, str], Values], list[str]]] = {
         put_in_profile(lambda profile, text: {"labels": {"team": text}}),
         ["metadata.labels.team", "spec.template.metadata.labels.team"],
     ),
+    "annotation": (
+        put_in_profile(lambda profile, text: {"annotations": {"note": text}}),
+        ["spec.template.metadata.annotations.note"],
+    ),
+    "runtime class": (put_in_pool(lambda pool, text: {"runtime_class_name": text}), [f"{POD}.runtimeClassName"]),
     "owner's name": (
         lambda values, text: values | {"owner": JobOwner(name=text, uid=OWNER.uid)},
         ["metadata.ownerReferences.0.name"],

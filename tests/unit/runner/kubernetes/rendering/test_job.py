@@ -129,3 +129,51 @@ def test_a_compile_cache_is_a_writable_volume_that_the_cell_is_told_of() -> None
     assert pod["securityContext"]["fsGroup"] == 65532  # of the user in images/framework.Dockerfile
     plain = render(load("kind"))["spec"]["template"]["spec"]
     assert "BENCH_COMPILE_CACHE" not in [variable["name"] for variable in plain["containers"][0]["env"]]
+
+
+def test_a_cluster_that_assigns_users_is_asked_for_none() -> None:
+    cache = CompileCache(claim="kernels", mount_path="/kernels")
+    pod = render(load("openshift", compile_cache=cache))["spec"]["template"]
+    assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["metadata"]["annotations"]["openshift.io/required-scc"] == "restricted-v2"
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_a_pod_keeps_off_machines_that_cannot_run_its_image(name: str, device: str) -> None:
+    for architecture in ("amd64", "arm64"):
+        job = render(load(name, architecture=architecture), make_cell(device=device))
+        labels = job["spec"]["template"]["spec"]["nodeSelector"]
+        assert (labels["kubernetes.io/arch"], labels["kubernetes.io/os"]) == (architecture, "linux")
+
+
+@pytest.mark.parametrize(
+    ("tmp_size", "request_size"), [("8Gi", "8256Mi"), ("1Mi", "65Mi"), ("500M", "541Mi"), ("1Ti", "1048640Mi")]
+)
+def test_a_cell_requests_the_disk_that_it_may_write_to(tmp_size: str, request_size: str) -> None:
+    pod = render(load("kind", tmp_size=tmp_size))["spec"]["template"]["spec"]
+    resources = pod["containers"][0]["resources"]
+    assert resources["requests"]["ephemeral-storage"] == resources["limits"]["ephemeral-storage"] == request_size
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": tmp_size}} in pod["volumes"]
+
+
+def test_only_gpu_pods_of_k3s_name_a_runtime_class() -> None:
+    gpu, cpu = (render(load("k3s"), make_cell(device=name))["spec"]["template"]["spec"] for name in ("gpu", "cpu"))
+    assert gpu["runtimeClassName"] == "nvidia"
+    assert "runtimeClassName" not in cpu
+
+
+def test_a_requirement_of_the_pool_holds_in_each_alternative() -> None:
+    pod = render(load("eks"), make_cell(device="gpu"))["spec"]["template"]["spec"]
+    (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    keys = [rule["key"] for rule in term["matchExpressions"]]
+    assert keys == ["node.kubernetes.io/instance-type", "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.slices.gi"]
+
+
+def test_autopilot_is_asked_for_nothing_that_it_refuses() -> None:
+    # The keys that its admission allows, as far as its message in the issue beside the profile shows them.
+    allowed = {"cloud.google.com/compute-class", "cloud.google.com/machine-family", "cloud.google.com/gke-accelerator"}
+    for device in ("cpu", "gpu"):
+        pod = render(load("gke-autopilot"), make_cell(device=device))["spec"]["template"]["spec"]
+        assert pod["nodeSelector"].keys() - allowed == {"kubernetes.io/arch", "kubernetes.io/os"}
+        assert "nodeAffinity" not in pod["affinity"]
+        assert ("tolerations" in pod) == (device == "gpu")  # refused for a pod without a GPU
