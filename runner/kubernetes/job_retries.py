@@ -8,6 +8,9 @@ Kubernetes makes them, inside one Job; the runner only watches. manifests/job.ya
   - `Ignore` for the exit codes of a container that SIGTERM ended (bench.exit_codes.INTERRUPTED_EXIT_CODES): the cell
     did not end by itself; another pod, not counted.
   - `FailJob` for every exit code with which a cell ends by itself (FINAL_EXIT_CODES): its result would not get better.
+- Kueue suspends a Job whose quota another queue of the cohort reclaims: the Job controller deletes the pod, whose
+  container ends by SIGTERM, as above; another pod when Kueue starts the Job again. Such a pod has no DisruptionTarget
+  (https://github.com/kubernetes-sigs/jobset/issues/1117); it is counted all the same.
 - `backoffLimit`: pods that fail otherwise, such as those that a node could not start, are replaced so many times.
 - `restartPolicy: Never`: a container is not restarted within its pod, so an attempt is a pod.
 - `podReplacementPolicy: Failed`: a pod is replaced only when it has ended, so no two attempts run at once.
@@ -29,7 +32,7 @@ from bench.schema import Failure, Result
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_completion import JobCompletion
-from runner.kubernetes.object_status import PodStatus
+from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
@@ -53,11 +56,20 @@ class JobRetries:
 
     def count_disruption(self, tracked: TrackedJob, pod: PodStatus) -> None:
         """Note a pod that its node took down, and give the repeat up if that has happened too often."""
-        if pod.uid in tracked.disrupted_pod_uids:
+        self._count(tracked, pod.uid, pod.disruption)
+
+    def count_suspension(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Note that the Job was suspended while it had a pod; `job`: as it was before."""
+        # The pod may have been seen by the watch of Jobs alone.
+        uid = tracked.running_pod_uid or f"{job.uid}/{len(tracked.disrupted_pod_uids)}"
+        self._count(tracked, uid, "the suspension of its Job: a queue reclaimed its quota, or was stopped")
+
+    def _count(self, tracked: TrackedJob, pod_uid: str, reason: str) -> None:
+        if pod_uid in tracked.disrupted_pod_uids:
             return
-        tracked.disrupted_pod_uids.add(pod.uid)
+        tracked.disrupted_pod_uids.add(pod_uid)
         if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
-            message = f"its nodes took it down {MAX_DISRUPTIONS} times, the last time for {pod.disruption}"
+            message = f"it was taken down {MAX_DISRUPTIONS} times, the last time for {reason}"
             self.completion.give_up(tracked, ("preempted", Failure(kind="preempted", message=message)))
 
     def handle_missing_job(self, tracked: TrackedJob) -> None:

@@ -78,7 +78,9 @@ class JobTracker:
         if is_deleted:
             self._on_job_deleted(tracked)
             return
-        tracked.job = job
+        before, tracked.job = tracked.job, job
+        if before is not None and _is_suspended_since(before, job):
+            self.retries.count_suspension(tracked, before)
         if tracked.state != "recording":
             self.completion.follow(tracked, job)
 
@@ -92,9 +94,16 @@ class JobTracker:
         tracked = self.jobs.find(pod.job_name)
         if tracked is None or tracked.state == "done":
             return
+        if pod.phase == "Running":
+            tracked.running_pod_uid = pod.uid
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
         tracked.pods[pod.name] = pod
         if pod.disruption and pod.phase == "Failed":
             self.retries.count_disruption(tracked, pod)
+
+
+def _is_suspended_since(before: JobStatus, job: JobStatus) -> bool:
+    """Return whether the Job had a pod and was suspended, so that the pod is deleted."""
+    return before.uid == job.uid and not before.is_suspended and job.is_suspended and before.num_active > 0

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Literal
 
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
@@ -38,20 +39,26 @@ class RunState:
     """Jobs that wait, by the message of the scheduler, the kubelet or the Job controller."""
     rate_per_s: float | None
     """Jobs that finish per second. None: none did in the last ten minutes."""
+    num_by_queue_reason: Mapping[str, int] = field(default_factory=dict)
+    """Suspended Jobs by what Kueue says of their Workloads."""
+    queue: str = ""
+    """A line about the run's queue; empty: it has none."""
 
     def describe(self, num_missing: int) -> list[str]:
         """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
         states = [f"{self.num_by_state[state]} {label}" for state, label in _LABELS.items() if self.num_by_state[state]]
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
+        lines += [f"  {number} queued: {reason}" for reason, number in self.num_by_queue_reason.items()]
+        lines += [self.queue] if self.queue else []
         if self.rate_per_s and num_missing:
             left = format_wait(num_missing / self.rate_per_s)
             lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
         return lines
 
 
-def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState:
-    """Return the state of the run now. UserError if the API server refuses."""
+def inspect_run(connection: Connection, namespace: str, run_id: str, queue: str | None = None) -> RunState:
+    """Return the state of the run now; `queue`: the LocalQueue of its Jobs. UserError if the API server refuses."""
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
@@ -60,9 +67,13 @@ def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState
             read_pod_status(pod) for pod in connection.list_items(f"{core}/pods", **query, fieldSelector=POD_FIELDS)
         ]
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
+        queued = [job.uid for job in jobs if find_state(job) == "queued"]
+        by_queue_reason = _count_queue_reasons(connection, namespace, queued)
+        line = describe_local_queue(connection, namespace, queue) if queue else ""
     except ApiError as error:
         raise to_user_error(error, connection.context) from error
-    return summarize_run(jobs, pods, events, now=datetime.now(UTC))
+    state = summarize_run(jobs, pods, events, now=datetime.now(UTC))
+    return replace(state, num_by_queue_reason=by_queue_reason, queue=join_printable(line))
 
 
 def summarize_run(
@@ -92,6 +103,17 @@ def _find_reason(pod: PodStatus) -> str:
     if pod.unschedulable:
         return pod.unschedulable
     return f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
+
+
+def _count_queue_reasons(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, int]:
+    """Return how many of the suspended Jobs wait in their queue for which reason; those just admitted are left out."""
+    if not job_uids:
+        return {}
+    try:
+        waits = explain_queued_jobs(connection, namespace, job_uids)
+    except WorkloadsUnreadable as refusal:
+        return {join_printable(str(refusal)): len(job_uids)}
+    return dict(Counter(join_printable(wait.message) for wait in waits.values()).most_common())
 
 
 def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:

@@ -24,7 +24,9 @@ class TrackedJob:
     pods: dict[str, PodStatus] = field(default_factory=dict)
     """Pending and failed pods by name."""
     disrupted_pod_uids: set[str] = field(default_factory=set)
-    """Pods that were preempted, evicted or lost with their node."""
+    """Pods that were preempted, evicted or lost with their node, or whose Job its queue suspended."""
+    running_pod_uid: str = ""
+    """The pod that was seen running last; empty: none was."""
     waiting_for: FailureKind | None = None
     """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
     waiting_since: float | None = None
