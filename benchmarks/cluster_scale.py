@@ -48,12 +48,16 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=3, help="Of bare loop and runner, for `submit`.")
     parser.add_argument("--max-in-flight", type=int, default=500)
+    parser.add_argument("--stock-limits", action="store_true", help="Leave the limits of the controllers as they come.")
     arguments = parser.parse_args()
     assets = find_assets()
     if assets is None:
         sys.exit("no control plane: see tests/control_plane.py for where its binaries are expected")
     for part in arguments.parts:
-        with tempfile.TemporaryDirectory() as folder, start_plane(Path(folder), assets) as plane:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            start_plane(Path(folder), assets, has_stock_limits=arguments.stock_limits) as plane,
+        ):
             PARTS[part](arguments, plane, Store.open(f"file://{folder}/store"))
 
 
@@ -86,7 +90,7 @@ def measure_run(arguments: argparse.Namespace, plane: ControlPlane, store: Store
     """
     with (
         tempfile.TemporaryDirectory() as folder,
-        start_plane(Path(folder), plane.assets) as other,
+        start_plane(Path(folder), plane.assets, has_stock_limits=plane.has_stock_limits) as other,
         play_kubelets(other, store),
     ):
         bare = time_bare_run(*prepare(other, store, arguments.cells))

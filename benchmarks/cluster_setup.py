@@ -92,9 +92,9 @@ class Observer:
 
 
 @contextmanager
-def start_plane(folder: Path, assets: Path) -> Iterator[ControlPlane]:
+def start_plane(folder: Path, assets: Path, *, has_stock_limits: bool = False) -> Iterator[ControlPlane]:
     """Have a control plane in `folder`, which KUBECONFIG leads to."""
-    plane = ControlPlane(folder=folder / "plane", assets=assets)
+    plane = ControlPlane(folder=folder / "plane", assets=assets, has_stock_limits=has_stock_limits)
     plane.start()
     os.environ["KUBECONFIG"] = str(plane.kubeconfig)
     try:
@@ -115,7 +115,7 @@ def prepare(
     ):
         body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": named}}
         connection.request("create", path, body=json.dumps(body).encode())
-    pool = make_profile(name).pools["cpu"].model_copy(update={"is_alone_on_node": False})
+    pool = make_profile(name).pools["cpu"].model_copy(update={"is_alone_on_node": False, "max_parallel": None})
     profile = make_profile(name, pools={"cpu": pool})
     setup = Setup.make(connection, name, store, make_cells(num_cells), profile=profile)
     renderer = JobRenderer(profile=profile, store_url=store.url, git_revision=None, queue=queue)

@@ -3,7 +3,8 @@
 A damaged record (cut, empty, not of this version, or another's than its key says) counts as none, as in the report.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,6 +28,8 @@ class RecordSnapshot:
     """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted."""
+    seconds: Mapping[RepeatKey, float] = field(default_factory=dict)
+    """How long the attempts of the readable records took, by repeat."""
 
 
 @dataclass(kw_only=True)
@@ -36,6 +39,7 @@ class Records:
     store: Store
     run_id: str
     _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
+    _seconds: dict[str, float] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, store: Store, run: Run) -> "Records":
@@ -48,15 +52,18 @@ class Records:
         # A damaged record is read again: it may have been replaced since.
         new = [key for key in keys if self._conditions.get(key, "damaged") == "damaged"]
         for key, data in self.store.get_many(new):
-            self._conditions[key] = _classify(data, keys[key])
+            self._conditions[key], self._seconds[key] = _classify(data, keys[key])
         by_condition: dict[Condition, set[RepeatKey]] = {"ok": set(), "not-ok": set(), "damaged": set()}
+        seconds: defaultdict[RepeatKey, float] = defaultdict(float)
         for key, parts in keys.items():
             by_condition[self._conditions[key]].add((parts.cell_id, parts.repeat))
+            seconds[parts.cell_id, parts.repeat] += self._seconds[key]
         return RecordSnapshot(
             ok=frozenset(by_condition["ok"]),
             ended=frozenset(by_condition["ok"] | by_condition["not-ok"]),
             num_records=Counter((parts.cell_id, parts.repeat) for parts in keys.values()),
             damaged=tuple(sorted(key for key in keys if self._conditions[key] == "damaged")),
+            seconds=seconds,
         )
 
     def count_by_key(self) -> Counter[RepeatKey]:
@@ -68,16 +75,18 @@ class Records:
         return {key: parts for key, parts in found if parts is not None}
 
 
-def _classify(data: bytes, key: ResultKey) -> Condition:
+def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
+    """Return the condition of a record, and how many seconds its attempt took: 0 where it is damaged."""
     try:
         result = read_result(data)
     except InvalidDocumentError:
-        return "damaged"
+        return "damaged", 0.0
     if (result.run_id, result.cell_id, result.repeat, result.attempt) != (
         key.run_id,
         key.cell_id,
         key.repeat,
         key.attempt,
     ):
-        return "damaged"
-    return "ok" if result.status == "ok" else "not-ok"
+        return "damaged", 0.0
+    seconds = (result.finished_at - result.started_at).total_seconds()
+    return ("ok" if result.status == "ok" else "not-ok"), seconds

@@ -68,6 +68,8 @@ class ControlPlane:
     context: str = "kind-tests"
     node_grace_seconds: int = 30
     """How long a node may be silent before it counts as lost. On busy cores heartbeats come late."""
+    has_stock_limits: bool = False
+    """Controllers and scheduler keep their own limits (20 requests/s, 5 Jobs at once), as in a managed cluster."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -85,14 +87,15 @@ class ControlPlane:
         self._start("etcd", *self._list_etcd_flags())
         self.start_api_server()
         config = ("--kubeconfig", str(self.kubeconfig), "--leader-elect=false")
-        fast = ("--kube-api-qps", "1000", "--kube-api-burst", "2000")
+        fast = () if self.has_stock_limits else ("--kube-api-qps", "1000", "--kube-api-burst", "2000")
+        workers = () if self.has_stock_limits else ("--concurrent-job-syncs=20",)
         self._start(
             "kube-controller-manager",
             *config,
             *fast,
             "--service-account-private-key-file=sa.key",
             "--use-service-account-credentials",
-            "--concurrent-job-syncs=20",
+            *workers,
             f"--node-monitor-grace-period={self.node_grace_seconds}s",
             "--node-monitor-period=1s",
             f"--secure-port={find_free_port()}",

@@ -48,6 +48,7 @@ WAITING: dict[str, tuple[str, str]] = {
 def read_variables(pod: Pod) -> dict[str, str]:
     """Return the environment of a pod's container, as its kubelet would make it of what stands there."""
     fields = {"metadata.uid": pod["metadata"]["uid"], "spec.nodeName": pod["spec"].get("nodeName", "")}
+    fields |= {f"metadata.labels['{name}']": value for name, value in pod["metadata"].get("labels", {}).items()}
     variables = {}
     for entry in pod["spec"]["containers"][0]["env"]:
         value = entry["value"] if "value" in entry else fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]

@@ -30,7 +30,9 @@ from runner.commands.run_options import (
     DeadlineOption,
     GiveUpOption,
     JsonOption,
+    MaxCostOption,
     MaxInFlightOption,
+    MaxNodesOption,
     MetricsOption,
     NewOption,
     OnOption,
@@ -48,6 +50,9 @@ if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: onl
     from runner.kubernetes.run import ClusterRun
 
 Finish = Callable[..., bool]
+UNSCHEDULABLE_SECONDS = 900.0
+"""How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
+autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +67,22 @@ class RunRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterOptions:
+class RunCaps:
+    """Options that say when a run on a cluster has had enough; None: not given."""
+
+    deadline: float | None
+    max_nodes: int | None
+    max_cost: float | None
+    give_up_after: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions(RunCaps):
     """Options that mean nothing on this machine; None: not given."""
 
     profile: str | None
     namespace: str | None
     queue: str | None
-    deadline: float | None
     owner: str | None
     prepull: float | None
     metrics_port: int | None
@@ -86,7 +100,9 @@ def run(
     namespace: ClusterNamespaceOption = None,
     queue: ClusterQueueOption = None,
     max_in_flight: MaxInFlightOption = 200,
-    give_up_after: GiveUpOption = 900.0,
+    max_nodes: MaxNodesOption = None,
+    max_cost: MaxCostOption = None,
+    give_up_after: GiveUpOption = None,
     prepull: PrepullOption = None,
     metrics_port: MetricsOption = None,
     deadline: DeadlineOption = None,
@@ -99,7 +115,8 @@ def run(
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
     if publish and not report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
-    of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, deadline=deadline)
+    caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
+    of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
     options = of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
     request = RunRequest(
         matrix=matrix, store=Store.open(store), run_id=run_id, start_new=new, retry_failed=retry_failed
@@ -108,7 +125,7 @@ def run(
     if on == LOCAL:
         _measure_here(_make_local_run(request, options, python), finish)
         return
-    there = _make_cluster_run(request, options, on, python, max_in_flight=max_in_flight, give_up_after=give_up_after)
+    there = _make_cluster_run(request, options, on, python, max_in_flight=max_in_flight)
     _measure_there(there, finish, as_json=as_json, metrics_port=metrics_port)
 
 
@@ -133,7 +150,6 @@ def _make_cluster_run(
     python: list[str] | None,
     *,
     max_in_flight: int,
-    give_up_after: float,
 ) -> "ClusterRun":
     from runner.kubernetes.rendering.job_template import JobOwner
     from runner.kubernetes.run import ClusterRun, ClusterTarget
@@ -148,7 +164,10 @@ def _make_cluster_run(
         start_new=request.start_new,
         retry_failed=request.retry_failed,
         max_in_flight=max_in_flight,
-        unschedulable_seconds=give_up_after,
+        unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
+        is_requeued=options.give_up_after is None and options.deadline is not None,
+        max_nodes=options.max_nodes,
+        max_cost=options.max_cost,
         deadline_seconds=options.deadline,
         owner=None if options.owner is None else JobOwner.parse(options.owner),
         prepull_seconds=options.prepull,

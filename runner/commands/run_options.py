@@ -40,12 +40,33 @@ MaxInFlightOption = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
+MaxNodesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=100_000,
+        metavar="NUMBER",
+        help="Nodes that the run may take at once: each unfinished Job counts as one.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="AMOUNT",
+        help="End the run when its estimated cost reaches this amount, in the currency of the profile, whose pools "
+        "need a `price_per_hour`.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
 GiveUpOption = Annotated[
-    float,
+    float | None,
     typer.Option(
         min=1,
         metavar="SECONDS",
-        help="How long a pod may wait for a node while no pod of its pool runs.",
+        help="How long a pod may wait for a node while no pod of its pool runs; default: 900, and with --deadline "
+        "until then.",
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from bench.errors import UserError
 from bench.store import Store
@@ -19,6 +20,9 @@ NUM_THREADS = 16
 MAX_ROUNDS = 30
 """How often Jobs are listed again that a runner submitted in between: it stops at the first marked one that it sees."""
 ROUND_SECONDS = 1.0
+NOT_COMPLETE = "status.successful=0"
+"""The field selector of Jobs none of whose pods has succeeded: unfinished or failed ones. Kubernetes has no other for
+the status of a Job (SelectableFields in pkg/registry/batch/job/strategy.go of Kubernetes)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +75,7 @@ class JobCleaner:
                     f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
                 )
             num_cancelled = self._cancel().num_deleted if unfinished else 0
-            num_finished = len(self._list())
+            num_finished = len(self._list()) if unfinished else len(jobs)
             self.connection.request(
                 "deletecollection", self._path, query=self._select | {"propagationPolicy": "Background"}
             )
@@ -87,10 +91,10 @@ class JobCleaner:
     def _select(self) -> dict[str, str]:
         return {"labelSelector": select_run(self.run_id)}
 
-    def _list(self) -> list[JobStatus]:
+    def _list(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted."""
-        found = self.connection.list_items(self._path, **self._select)
-        return [read_job_status(job) for job in found if "deletionTimestamp" not in job["metadata"]]
+        found = self.connection.read_items(self._path, _read_remaining, self._select | query)
+        return [job for job in found if job is not None]
 
     def _cancel(self) -> Counts:
         if self.store is not None:
@@ -101,10 +105,9 @@ class JobCleaner:
     def _delete_unfinished(self, *, with_mark: bool) -> Counts:
         num_deleted = 0
         for _ in range(MAX_ROUNDS):
-            jobs = self._list()
-            unfinished = [job for job in jobs if job.end is None]
+            unfinished = [job for job in self._list(fieldSelector=NOT_COMPLETE) if job.end is None]
             if not unfinished:
-                return Counts(num_deleted=num_deleted, num_left=len(jobs))
+                return Counts(num_deleted=num_deleted, num_left=len(self._list()))
             if with_mark:  # all before the first is deleted: a runner would create an unmarked one again
                 self._for_each(unfinished, self._mark)
             self._for_each(unfinished, self._delete)
@@ -139,3 +142,8 @@ class JobCleaner:
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+
+
+def _read_remaining(job: dict[str, Any]) -> JobStatus | None:
+    """Return what matters of a Job, None of one that is being deleted."""
+    return None if "deletionTimestamp" in job["metadata"] else read_job_status(job)

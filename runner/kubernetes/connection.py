@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import kubernetes.client
@@ -31,6 +31,13 @@ CREDENTIALS_SECONDS = 1.0
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 """The time limit of an ordinary request; a watch has its own."""
+PAGE_SIZE = 500
+"""Objects of one answer: `kubectl` asks for as many (--chunk-size). A finished Job takes up to 15 KB."""
+MAX_LISTS = 10
+"""How often a list is begun again whose first pages became too old: after five minutes, when etcd is compacted.
+https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
+
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -94,9 +101,43 @@ class Connection:
         return found
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """Return the objects of a kind, all in one page; ApiError as `request`."""
-        items: list[dict[str, Any]] = json.loads(self.request("list", path, query=query))["items"]
-        return items
+        """Return the objects of a kind as they are; ApiError as `request`. For many objects, see `read_items`."""
+        return self.read_items(path, lambda item: item, query)
+
+    def read_items(
+        self,
+        path: str,
+        read: Callable[[dict[str, Any]], T],
+        query: Mapping[str, str] | None = None,
+        *,
+        patience_seconds: float | None = None,
+    ) -> list[T]:
+        """Return what `read` takes of each object of a kind, page by page, so that the rest is not kept.
+
+        ApiError as `request`.
+        """
+        for _ in range(MAX_LISTS):
+            try:
+                return [read(item) for page in self._read_pages(path, query or {}, patience_seconds) for item in page]
+            except ApiError as error:
+                if error.status != HTTPStatus.GONE:  # else the first pages are too old for the rest: from the start
+                    raise
+                expired = error
+        raise expired
+
+    def _read_pages(
+        self, path: str, query: Mapping[str, str], patience_seconds: float | None
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yield the items of each page; ApiError with status 410 if the server no longer knows the first page's."""
+        token = ""
+        while True:
+            following = {"continue": token} if token else {}
+            asked = {"limit": str(PAGE_SIZE), **query, **following}
+            page = json.loads(self.request("list", path, query=asked, patience_seconds=patience_seconds))
+            yield page["items"]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return
 
     @contextmanager
     def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[Iterator[bytes]]:

@@ -13,10 +13,9 @@ from http import HTTPStatus
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from runner.kubernetes.api_errors import ApiError, BusyError, read_watch_error
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import PAGE_SIZE, Connection
 from runner.kubernetes.request_retries import Retries
 
-PAGE_SIZE = 500
 WATCH_SECONDS = 240
 """After so long the server is asked to end a watch; the next goes on where it ended."""
 IDLE_SECONDS = 150.0

@@ -6,9 +6,11 @@ from functools import partial
 
 from bench.schema import Result
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.finished_jobs import FinishedJob, FinishedJobs
 from runner.kubernetes.job_outcomes import JobOutcome
 from runner.kubernetes.object_status import JobStatus
 from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 
@@ -19,6 +21,8 @@ class JobCompletion:
     dispatcher: Dispatcher
     recorder: ResultRecorder
     jobs: TrackedJobs
+    submission: Submission
+    finished_jobs: FinishedJobs
     report: Callable[[TrackedJob, Result], None]
     """Called for each repeat that has its record."""
 
@@ -28,15 +32,37 @@ class JobCompletion:
             self.jobs.move(tracked, "job-seen")
             return
         self.jobs.move(tracked, "job-finished")
-        self.dispatcher.record(partial(self.recorder.record_finished, tracked, job), partial(self.finish, tracked))
+        find = partial(self.recorder.record_finished, tracked, job)
+        self.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
         """Have the Job deleted and its record written with this outcome."""
         self.jobs.move(tracked, "given-up")
         self.dispatcher.record(partial(self.recorder.give_up, tracked, outcome), partial(self.finish, tracked))
 
+    def withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Have a Job deleted whose pod no node takes, and created again after a pause."""
+        self.jobs.move(tracked, "withdrawn")
+        self.dispatcher.record(partial(self.recorder.withdraw, tracked), partial(self._finish_or_requeue, tracked, job))
+
     def finish(self, tracked: TrackedJob, result: Result) -> None:
         """Note and report that the repeat has its terminal record."""
         self.jobs.move(tracked, "recorded")
+        if tracked.job is not None and tracked.job.end:
+            self.finished_jobs.add(FinishedJob(status=tracked.job, attempt=result.attempt))
         tracked.job, tracked.pods = None, {}
         self.report(tracked, result)
+
+    def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | None) -> None:
+        """Finish a repeat that has its record; otherwise its Job `job` was deleted, since it only waited for a node."""
+        if result is not None:
+            self.finish(tracked, result)
+            return
+        tracked.withdrawn_uid = job.uid
+        if tracked.job is not None and tracked.job.uid != job.uid:  # another runner has created it again
+            self.follow(tracked, tracked.job)
+            return
+        tracked.job, tracked.pods = None, {}
+        tracked.forget_waiting()
+        tracked.forget_no_pod()
+        self.submission.requeue(tracked)

@@ -34,15 +34,27 @@ def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> Jo
     if pod is not None and pod.end_reason == "OOMKilled":
         message = "killed by the kernel's OOM killer: the cell needs more memory than its container may take"
         return "oom", Failure(kind="out-of-memory", message=message, exit_code=pod.exit_code, stderr_tail=_tail(pod))
-    if job.reason == DEADLINE and pod is not None and pod.unschedulable:
-        message = f"no node took the pod until the Job's deadline: {pod.unschedulable}"
-        return "failed", Failure(kind="unschedulable", message=message)
     if DEADLINE in (job.reason, pod.end_reason if pod else ""):
         message = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
         return "timeout", Failure(kind="timeout", message=f"ended by its deadline: {message}", stderr_tail=_tail(pod))
     if pod is None or pod.exit_code is None:
         return "failed", Failure(kind="infrastructure", message=_describe_job(job, pod), stderr_tail=_tail(pod))
     return _explain_exit(pod, pod.exit_code)
+
+
+def has_only_waited(job: JobStatus, pods: Sequence[PodStatus], timeout_seconds: float) -> bool:
+    """Return whether a Job was ended by its deadline before its cell had its `timeout_seconds` to itself.
+
+    The Job's `activeDeadlineSeconds` counts from its start, with the time that its pods wait for a node or were
+    preempted; the pod's counts from when its node took it. Only the latter is a deadline of the cell.
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup
+    """
+    if job.reason != DEADLINE:
+        return False
+    pod = choose_decisive_pod(pods)
+    if pod is None or pod.started_at is None or job.ended_at is None:
+        return True
+    return pod.end_reason != DEADLINE and (job.ended_at - pod.started_at).total_seconds() < timeout_seconds
 
 
 def choose_decisive_pod(pods: Sequence[PodStatus]) -> PodStatus | None:

@@ -15,7 +15,9 @@ Event = Literal[
     "job-finished",
     "job-missing",
     "given-up",
+    "withdrawn",
     "retried",
+    "requeued",
     "recorded",
 ]
 
@@ -23,24 +25,27 @@ STATES: Mapping[State, str] = {
     "to-submit": "its Job is to be created",
     "submitting": "the request that creates its Job is under way",
     "in-flight": "its Job exists and has not finished",
-    "recording": "its Job has finished, is missing or was given up; its record is being found or written",
+    "recording": "its Job has finished, is missing, was given up or withdrawn; its record is being found or written",
     "done": "its terminal record is in the store",
 }
 EVENTS: Mapping[Event, str] = {
-    "request-sent": "fewer than `--max-in-flight` Jobs are unfinished, so the request is sent",
+    "request-sent": "its pool, `--max-in-flight` and the budget leave room, so the request is sent",
     "created": "the API server has created the Job, or had it already",
     "refused-by-quota": "a ResourceQuota leaves no room for the Job",
     "job-seen": "the informer reports the Job, which has not finished",
     "job-finished": "the informer reports the Job, which has finished",
     "job-missing": "the Job was deleted, or the informer has not reported it a minute after its creation",
     "given-up": "its pod cannot start, or its nodes took it down too often; the Job is deleted",
+    "withdrawn": "no node took its pod for long, and the run has a deadline until which to wait; the Job is deleted",
     "retried": "the missing Job has left no record, so another one is created",
+    "requeued": "its Job only waited for a node, and is deleted; another one is created after a pause",
     "recorded": "the store has the record of the repeat",
 }
 TRANSITIONS: Mapping[tuple[State, Event], State] = {
     ("to-submit", "request-sent"): "submitting",
     ("to-submit", "job-seen"): "in-flight",
     ("to-submit", "job-finished"): "recording",
+    ("to-submit", "given-up"): "recording",
     ("submitting", "created"): "in-flight",
     ("submitting", "refused-by-quota"): "to-submit",
     ("submitting", "job-seen"): "in-flight",
@@ -49,9 +54,11 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     ("in-flight", "job-finished"): "recording",
     ("in-flight", "job-missing"): "recording",
     ("in-flight", "given-up"): "recording",
+    ("in-flight", "withdrawn"): "recording",
     ("recording", "job-seen"): "in-flight",
     ("recording", "job-finished"): "recording",
     ("recording", "retried"): "to-submit",
+    ("recording", "requeued"): "to-submit",
     ("recording", "recorded"): "done",
 }
 """The state that an event leads to. Every other pair of state and event is a mistake in this program."""

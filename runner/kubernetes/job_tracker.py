@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled
+from runner.kubernetes.finished_jobs import FinishedJob, FinishedJobs
 from runner.kubernetes.informers import Changed, InformerFailed, Listed, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementTracker
+from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -23,7 +25,9 @@ class JobTracker:
     jobs: TrackedJobs
     """Empty until the first list of Jobs is there."""
     cancellation_watcher: CancellationWatcher
+    capacity: PoolCapacity
     submission: Submission
+    finished_jobs: FinishedJobs
     completion: JobCompletion
     retries: JobRetries
     pending_pods: PendingPods
@@ -58,9 +62,7 @@ class JobTracker:
         # While nothing was watched, the run may have been cancelled, and its marked Jobs be gone.
         self.cancellation_watcher.check()
         if not self.has_begun:
-            self.has_begun = True
-            self.jobs.add(self.list_missing())
-            self.submission.add(self.jobs)
+            self._begin(jobs)
         existing = {job.name for job in jobs}
         for tracked in self.jobs:
             if tracked.name not in existing:
@@ -68,11 +70,22 @@ class JobTracker:
         for job in jobs:
             self._on_job_event(job, is_deleted=False)
 
+    def _begin(self, jobs: tuple[JobStatus, ...]) -> None:
+        """Find out what is missing. Finished Jobs of other repeats have been recorded by an earlier runner."""
+        self.has_begun = True
+        self.jobs.add(self.list_missing())
+        self.capacity.begin(self.jobs)
+        self.submission.add(self.jobs)
+        missing = {tracked.repeat.key for tracked in self.jobs}
+        for job in sorted(jobs, key=lambda job: job.created_at):
+            if job.end and (job.cell_id, job.number) not in missing:
+                self.finished_jobs.add(FinishedJob(status=job, attempt=None))
+
     def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
         if job.is_cancelled:
             raise RunCancelled
         tracked = self.jobs.find(job.name)
-        if tracked is None or tracked.state == "done":
+        if tracked is None or tracked.state == "done" or job.uid == tracked.withdrawn_uid:
             return
         self.pending_pods.note_progress(job)
         if is_deleted:

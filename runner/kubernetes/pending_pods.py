@@ -31,6 +31,8 @@ class PendingPods:
     unschedulable_seconds: float
     give_up: Callable[[TrackedJob, JobOutcome], None]
     """Called for a Job whose pod cannot start."""
+    withdraw: Callable[[TrackedJob, JobStatus], None] | None
+    """Called in place of `give_up` for a Job whose pod no node takes. None: it is given up."""
     handle_missing_job: Callable[[TrackedJob], None]
     """Called for a Job that was created and never reported."""
     _last_progress: defaultdict[str, float] = field(default_factory=lambda: defaultdict(time.monotonic), repr=False)
@@ -75,8 +77,30 @@ class PendingPods:
         if now - since >= min(WARN_SECONDS, failure.patience_seconds):
             slug = tracked.repeat.planned.cell.slug
             self.dispatcher.warn(f"{failure.to_failure().message} (waiting: {slug}, for example)", failure.dedup_key)
-        if now - since >= failure.patience_seconds:
+        if now - since < failure.patience_seconds:
+            return
+        if failure.kind != "unschedulable":
             self.give_up(tracked, ("failed", failure.to_failure()))
+        elif self.withdraw is not None:
+            self.withdraw(tracked, job)
+        else:
+            self._give_up_alike(tracked, ("failed", failure.to_failure()))
+
+    def _give_up_alike(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
+        """Give up a Job that no node takes, and those not submitted yet that ask for the same of the same nodes.
+
+        One after the other, a few at a time, each would wait for as long.
+        """
+        cell = tracked.repeat.planned.cell
+        alike = [
+            other
+            for other in self.jobs
+            if other.state == "to-submit"
+            and other.pool == tracked.pool
+            and other.repeat.planned.cell.num_gpus == cell.num_gpus
+        ]
+        for other in (tracked, *alike):
+            self.give_up(other, outcome)
 
     def _ask_why_no_pod(self, tracked: TrackedJob, job: JobStatus, now: float) -> None:
         if now - _note_no_pod(tracked, now) < NO_POD_SECONDS * 2**tracked.num_no_pod_requests:

@@ -19,8 +19,8 @@ RUN_PERMISSIONS = (
     Permission(
         group="batch",
         resource="jobs",
-        verbs=("create", "list", "watch", "delete"),
-        purpose="submit the cells, follow them, give up those that cannot start",
+        verbs=("create", "list", "watch", "delete", "deletecollection"),
+        purpose="submit the cells, follow them, delete those that cannot start or are recorded",
     ),
     Permission(group="", resource="pods", verbs=("list", "watch"), purpose="explain why a cell waits or how it died"),
     Permission(
@@ -36,7 +36,7 @@ CLEANUP_PERMISSIONS = (
     Permission(
         group="batch",
         resource="jobs",
-        verbs=("patch", "deletecollection"),
+        verbs=("patch",),
         purpose="cancel and clean a run",
     ),
 )
@@ -44,10 +44,12 @@ CLEANUP_PERMISSIONS = (
 NODE_PERMISSION = Permission(
     group="",
     resource="nodes",
-    verbs=("get",),
-    purpose="record the machine type, zone and kubelet of every result, and whether the machine is spot",
+    verbs=("get", "list"),
+    purpose="record the machine type, zone and kubelet of every result, and count the cells that fit on the nodes",
 )
-"""What a run asks for once a node and can do without. Nodes are in no namespace, so that no Role can allow it."""
+"""What a run can do without: it asks for each node once, and lists the nodes every two minutes.
+
+Nodes are in no namespace, so that no Role can allow it."""
 QUEUE_PERMISSIONS = (
     Permission(
         group="kueue.x-k8s.io",

@@ -5,7 +5,7 @@ The informer of pods reports when a container runs; a node is asked for once. So
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -27,7 +27,6 @@ from runner.kubernetes.node_labels import describe_node, read_quantity
 from runner.kubernetes.object_status import PodStatus, read_pod_status
 from runner.kubernetes.rendering.job_name import select_run
 
-PAGE_SIZE = 500
 PATIENCE_SECONDS = 10.0
 """How long a request is repeated that a placement needs: a run does not wait for it."""
 REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
@@ -75,22 +74,23 @@ class PlacementRecorder:
         keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run_id)))
         lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
         if lacking:
-            for pod in self._list_pods():
+            for pod in self._list_pods(select_run(self.run_id)):
                 if pod.uid in lacking and pod.has_run:
                     self.write(pod)
 
-    def _list_pods(self) -> Iterator[PodStatus]:
+    def write_others(self, labels: str, placed: AbstractSet[str]) -> None:
+        """Write the placements of the pods with these labels that still exist and are not among `placed`.
+
+        ApiError if the pods cannot be listed.
+        """
+        for pod in self._list_pods(labels):
+            if pod.uid not in placed and pod.has_run:
+                self.write(pod)
+
+    def _list_pods(self, labels: str) -> list[PodStatus]:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
-        query = {"labelSelector": select_run(self.run_id), "limit": str(PAGE_SIZE)}
-        token = ""
-        while True:
-            following = {"continue": token} if token else {}
-            body = self.connection.request("list", path, query=query | following, patience_seconds=PATIENCE_SECONDS)
-            page = json.loads(body)
-            yield from map(read_pod_status, page["items"])
-            token = page["metadata"].get("continue", "")
-            if not token:
-                return
+        query = {"labelSelector": labels}
+        return self.connection.read_items(path, read_pod_status, query, patience_seconds=PATIENCE_SECONDS)
 
     def _find_node(self, name: str) -> Node | None:
         """Return what a node says of itself; None if it may not be read or is gone."""

@@ -46,7 +46,8 @@ class ClusterProgress:
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + PLAIN_SECONDS
             if self._as_json:
-                self._print_json("progress", **count_states(jobs), **self.num_by_status)
+                cost = {} if jobs.cost is None else {"cost": jobs.cost.amount, "currency": jobs.cost.currency}
+                self._print_json("progress", **count_states(jobs), **self.num_by_status, **cost)
             else:
                 self._console.print(self.describe(jobs), soft_wrap=True)
 
@@ -87,6 +88,8 @@ class ClusterProgress:
         if done:
             rate = done / elapsed
             parts.append(f"{rate * 60:.3g}/min, about {format_wait((len(jobs) - done) / rate)} left")
+        if jobs.cost is not None:
+            parts.append(f"about {jobs.cost} so far")
         return ", ".join(parts)
 
     def _print_json(self, event: str, **values: Any) -> None:

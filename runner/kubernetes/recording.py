@@ -14,7 +14,7 @@ from bench.schema import InvalidDocumentError, Result, read_result
 from bench.store import Store, parse_result_key, result_key, results_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.job_outcomes import JobOutcome, choose_decisive_pod, explain_job
+from runner.kubernetes.job_outcomes import JobOutcome, choose_decisive_pod, explain_job, has_only_waited
 from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import TrackedJob
 
@@ -44,8 +44,11 @@ class ResultRecorder:
         found = [result for result in map(self._try_to_read, keys) if result is not None]
         return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])
 
-    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result:
-        """Return the record of a repeat whose Job has finished; write it if there is none."""
+    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | None:
+        """Return the record of a repeat whose Job has finished; write it if there is none.
+
+        None if the Job waited for a node until its deadline: that says nothing of the cell, so the Job is deleted.
+        """
         found = self.find_record(tracked)
         if found is not None:
             return found
@@ -53,6 +56,9 @@ class ResultRecorder:
         logged = self._take_from_log(tracked, pods)
         if logged is not None:
             return logged
+        if has_only_waited(job, pods, tracked.repeat.planned.timeout_seconds):
+            self.delete_job(tracked.name)
+            return None
         return self._write(tracked, explain_job(job, pods, self.store.url), job, pods)
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
@@ -60,6 +66,11 @@ class ResultRecorder:
         self.delete_job(tracked.name)
         found = self.find_record(tracked)  # it may have started at the last moment
         return found or self._write(tracked, outcome, tracked.job, list(tracked.pods.values()))
+
+    def withdraw(self, tracked: TrackedJob) -> Result | None:
+        """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
+        self.delete_job(tracked.name)
+        return self.find_record(tracked)
 
     def delete_job(self, name: str) -> None:
         """Delete a Job and its pods; a Job that is gone already is no error."""

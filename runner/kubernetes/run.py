@@ -20,7 +20,8 @@ from runner.kubernetes.prepull import Prepuller
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
-from runner.kubernetes.session import ClusterSession, DeadlinePassed, SessionOptions
+from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed, SessionOptions
+from runner.kubernetes.spending import Spending, check_prices
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.expansion import load_matrix
@@ -74,6 +75,11 @@ class ClusterRun:
     retry_failed: bool
     max_in_flight: int
     unschedulable_seconds: float
+    is_requeued: bool = False
+    """A Job that no node takes for so long is deleted and created again later, until the deadline."""
+    max_nodes: int | None = None
+    max_cost: float | None = None
+    """In the profile's currency. None: there is no cap."""
     deadline_seconds: float | None = None
     """Counted from the beginning of the run. None: there is no deadline."""
     owner: JobOwner | None = None
@@ -92,6 +98,7 @@ class ClusterRun:
             )
         matrix = load_matrix(self.matrix, is_data_here=False)
         plan = plan_run(matrix, self.target.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster)
+        check_prices(self.target.profile, (planned.cell.device for planned in plan.cells), self.max_cost)
         self.store.check_writable()
         return choose_run(
             self.store,
@@ -147,17 +154,30 @@ class ClusterRun:
         observer: ClusterObserver,
         console: Console,
     ) -> None:
-        session = ClusterSession(
-            self.make_options(run, renderer, connection, observer),
-            lambda: self.list_missing(run, records.read_snapshot()),
-        )
+        options = self.make_options(run, renderer, connection, observer)
+        spending = options.spending
+
+        def list_missing() -> list[TrackedJob]:
+            snapshot = records.read_snapshot()
+            spending.add_records(run, snapshot.seconds)
+            return self.list_missing(run, snapshot)
+
+        session = ClusterSession(options, list_missing)
         self._pull_images(run, renderer, connection, console)  # a cancellation meanwhile is seen by the session
         try:
             session.run()
+        except BudgetSpent:
+            console.print(
+                f"the run has cost about {spending}; one more cell would pass --max-cost {self.max_cost:g}. What is "
+                "missing is not measured; the same command with a higher --max-cost resumes the run"
+            )
         except DeadlinePassed:
             namespace = self.target.profile.namespace
             num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+        finally:
+            if spending.prices:
+                console.print(f"estimated cost of the run so far: {spending}")
 
     def _pull_images(self, run: Run, renderer: JobRenderer, connection: Connection, console: Console) -> None:
         """Have the nodes pull the images of the repeats that are missing, if that is wanted."""
@@ -193,7 +213,9 @@ class ClusterRun:
             observer=observer,
             max_in_flight=self.max_in_flight,
             unschedulable_seconds=self.unschedulable_seconds,
+            is_requeued=self.is_requeued,
             deadline=self.find_deadline(run),
+            spending=Spending.of(self.target.profile, max_nodes=self.max_nodes, max_cost=self.max_cost),
         )
 
     def make_placement_recorder(self, run: Run, connection: Connection) -> PlacementRecorder:

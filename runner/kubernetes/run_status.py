@@ -62,10 +62,8 @@ def inspect_run(connection: Connection, namespace: str, run_id: str, queue: str 
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
-        jobs = [read_job_status(job) for job in connection.list_items(f"{group}/jobs", **query)]
-        pods = [
-            read_pod_status(pod) for pod in connection.list_items(f"{core}/pods", **query, fieldSelector=POD_FIELDS)
-        ]
+        jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
+        pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         by_queue_reason = _count_queue_reasons(connection, namespace, queued)

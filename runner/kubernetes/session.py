@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from bench.schema import Result
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import CancellationWatcher, list_marks
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import TICK_SECONDS, Dispatcher
+from runner.kubernetes.finished_jobs import FinishedJobs
 from runner.kubernetes.informers import Informer, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
@@ -24,10 +26,12 @@ from runner.kubernetes.object_status import read_job_status, read_pod_status
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
+from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.queued_jobs import QueuedJobs
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.spending import Spending
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -58,8 +62,15 @@ class SessionOptions:
     observer: ClusterObserver
     max_in_flight: int
     unschedulable_seconds: float
+    is_requeued: bool = False
+    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
     deadline: datetime | None = None
     """When to stop, whatever is missing then."""
+    spending: Spending
+
+
+class BudgetSpent(Exception):  # noqa: N818  (an answer rather than an error)
+    """The cap on the run's cost leaves no room for another Job."""
 
 
 class ClusterSession:
@@ -71,8 +82,8 @@ class ClusterSession:
         `list_missing` is called when the Jobs that exist are known. In this order nothing is measured twice: a Job that
         was deleted before the list has its record in the store. StoreError if the store cannot be used.
         """
-        known_marks = list_marks(options.recorder.store, options.run_id)
-        self.jobs = TrackedJobs()
+        marks = list_marks(options.recorder.store, options.run_id)
+        self.jobs, self._spending = TrackedJobs(), options.spending
         self._deadline, self._observer = options.deadline, options.observer
         self._next_tick = 0.0
         self._dispatcher = Dispatcher(
@@ -82,26 +93,33 @@ class ClusterSession:
         self._connection.warn = self._dispatcher.warn_later
         self._job_informer = _make_informer(options, "/apis/batch/v1", "jobs", read_job_status)
         self._pod_informer = _make_informer(options, "/api/v1", "pods", read_pod_status, POD_FIELDS)
-        watcher = CancellationWatcher(
-            dispatcher=self._dispatcher, store=options.recorder.store, run_id=options.run_id, known=known_marks
+        watcher = self._make_watcher(options, marks)
+        self._capacity = PoolCapacity(
+            dispatcher=self._dispatcher, connection=options.connection, renderer=options.renderer
         )
         self._submission = self._make_submission(options, watcher)
-        completion = JobCompletion(
-            dispatcher=self._dispatcher, recorder=options.recorder, jobs=self.jobs, report=options.observer.finish
-        )
+        self._placements = self._make_placements(options.placement_recorder)
+        finished_jobs = self._make_finished_jobs(options)
+        completion = self._make_completion(options, finished_jobs)
         retries = self._make_retries(options, watcher, completion)
         self._pending_pods = self._make_pending_pods(options, completion, retries)
         self._queued_jobs = self._make_queued_jobs(options)
-        self._placements = self._make_placements(options.placement_recorder)
         self._tracker = JobTracker(
             list_missing=list_missing,
             jobs=self.jobs,
             cancellation_watcher=watcher,
+            capacity=self._capacity,
             submission=self._submission,
+            finished_jobs=finished_jobs,
             completion=completion,
             retries=retries,
             pending_pods=self._pending_pods,
             placements=self._placements,
+        )
+
+    def _make_watcher(self, options: SessionOptions, marks: frozenset[str]) -> CancellationWatcher:
+        return CancellationWatcher(
+            dispatcher=self._dispatcher, store=options.recorder.store, run_id=options.run_id, known=marks
         )
 
     def _make_submission(self, options: SessionOptions, watcher: CancellationWatcher) -> Submission:
@@ -112,7 +130,19 @@ class ClusterSession:
             namespace=options.namespace,
             renderer=options.renderer,
             max_in_flight=options.max_in_flight,
+            capacity=self._capacity,
+            spending=self._spending,
             jobs=self.jobs,
+        )
+
+    def _make_completion(self, options: SessionOptions, finished_jobs: FinishedJobs) -> JobCompletion:
+        return JobCompletion(
+            dispatcher=self._dispatcher,
+            recorder=options.recorder,
+            jobs=self.jobs,
+            submission=self._submission,
+            finished_jobs=finished_jobs,
+            report=self._report,
         )
 
     def _make_retries(
@@ -136,6 +166,7 @@ class ClusterSession:
             jobs=self.jobs,
             unschedulable_seconds=options.unschedulable_seconds,
             give_up=completion.give_up,
+            withdraw=completion.withdraw if options.is_requeued else None,
             handle_missing_job=retries.handle_missing_job,
         )
 
@@ -146,11 +177,25 @@ class ClusterSession:
     def _make_placements(self, recorder: PlacementRecorder) -> PlacementTracker:
         return PlacementTracker(dispatcher=self._dispatcher, recorder=recorder, placed=recorder.list_placed())
 
+    def _make_finished_jobs(self, options: SessionOptions) -> FinishedJobs:
+        return FinishedJobs(
+            dispatcher=self._dispatcher,
+            connection=options.connection,
+            namespace=options.namespace,
+            run_id=options.run_id,
+            placements=self._placements,
+        )
+
+    def _report(self, tracked: TrackedJob, result: Result) -> None:
+        self._spending.add(tracked, result)
+        self._observer.finish(tracked, result)
+
     def run(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
         UserError if the cluster refuses; RunCancelled if the run was cancelled; DeadlinePassed if time is up: what had
-        ended has its record then, Jobs that have not finished are left as they are.
+        ended has its record then, Jobs that have not finished are left as they are; BudgetSpent if the cap on the cost
+        leaves no room for what is missing, when everything that was submitted has its record.
         """
         try:
             self._start(self._job_informer, self._tracker.on_jobs)
@@ -160,6 +205,7 @@ class ClusterSession:
             while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
                 self._submission.submit_more()
                 self._run_next()
+                self._check_budget()
         except ApiError as error:
             raise to_user_error(error, self._connection.context) from error
         finally:
@@ -175,6 +221,12 @@ class ClusterSession:
 
         threading.Thread(target=informer.run, args=(notify,), name="informer", daemon=True).start()
 
+    def _check_budget(self) -> None:
+        """Raise BudgetSpent if only the cap on the cost keeps the rest from being measured."""
+        has_others = self.jobs.count("submitting", "in-flight", "recording") or self._placements.num_pending
+        if self._submission.is_held_by_budget and not has_others:
+            raise BudgetSpent
+
     def _run_next(self) -> None:
         self._handle_events()
         if self._deadline is not None and read_clock() >= self._deadline:
@@ -187,6 +239,8 @@ class ClusterSession:
         if now >= self._next_tick and self._tracker.has_begun:
             self._next_tick = now + TICK_SECONDS
             self._pending_pods.check()
+            self._capacity.refresh()
+            self._spending.update(self.jobs)
             self._queued_jobs.check()
             self._observer.tick(self.jobs)
 

@@ -1,8 +1,8 @@
-"""Creating the Jobs of a run: as many at once as are allowed, and none while a quota leaves no room."""
+"""Creating the Jobs of a run: as many at once as pools, budget and options allow, none while a quota leaves no room."""
 
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,17 +12,21 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.spending import Spending
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 QUOTA_PAUSE_SECONDS = 10.0
 """How long nothing is submitted after a refusal by a quota."""
+MIN_REQUEUE_SECONDS, MAX_REQUEUE_SECONDS = 60.0, 900.0
+"""How long a Job that no node took is not created again: at first, and at most; each time it is twice as long."""
 ALREADY_EXISTS = "AlreadyExists"
 
 
 @dataclass(kw_only=True)
 class Submission:
-    """Creates the Jobs of a run in the order in which they were added."""
+    """Creates the Jobs of a run in the order in which they were added; a full pool does not hold up the others."""
 
     dispatcher: Dispatcher
     cancellation_watcher: CancellationWatcher
@@ -30,20 +34,37 @@ class Submission:
     namespace: str
     renderer: JobRenderer
     max_in_flight: int
+    capacity: PoolCapacity
+    spending: Spending
     jobs: TrackedJobs
-    _waiting: deque[TrackedJob] = field(default_factory=deque, repr=False)
+    is_held_by_budget: bool = False
+    """Whether the budget left no room for a Job when there was nothing else that kept it from being created."""
+    _waiting: defaultdict[str, deque[tuple[int, TrackedJob]]] = field(
+        default_factory=lambda: defaultdict(deque), repr=False
+    )
+    """By pool: the Jobs to submit, each with its place in the order of the run."""
+    _num_added: int = 0
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
     """When (time.monotonic) to try again after a refusal by a quota. None: it left room."""
 
     def add(self, jobs: Iterable[TrackedJob]) -> None:
         """Queue Jobs that are `to-submit`."""
-        self._waiting.extend(jobs)
+        for tracked in jobs:
+            self._waiting[tracked.pool].append((self._num_added, tracked))
+            self._num_added += 1
 
     def retry(self, tracked: TrackedJob) -> None:
         """Queue a Job that is gone and left no record, behind all others."""
         self.jobs.move(tracked, "retried")
-        self._waiting.append(tracked)
+        self.add([tracked])
+
+    def requeue(self, tracked: TrackedJob) -> None:
+        """Queue a Job that only waited for a node, behind all others, after a pause that grows each time."""
+        self.jobs.move(tracked, "requeued")
+        seconds = min(MIN_REQUEUE_SECONDS * 2**tracked.num_withdrawn, MAX_REQUEUE_SECONDS)
+        tracked.num_withdrawn += 1
+        self.dispatcher.call_later(seconds, partial(self.add, [tracked]))
 
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
@@ -51,20 +72,38 @@ class Submission:
             self._paused_until = None
             # While a quota leaves no room, there may be no Job whose end would show a cancellation.
             self.cancellation_watcher.check()
-        if self._paused_until is not None or self.cancellation_watcher.is_checking:
+        if self._paused_until is not None or self.cancellation_watcher.is_checking or not self.capacity.is_known:
             return
-        num_free = self.max_in_flight - self.jobs.count("submitting", "in-flight")
-        while num_free > 0 and self._waiting:
-            tracked = self._waiting.popleft()
-            if tracked.state == "to-submit":
-                self.jobs.move(tracked, "request-sent")
-                self.dispatcher.submit(partial(self._create, tracked), partial(self._handle_created, tracked))
-                num_free -= 1
+        self.is_held_by_budget = False
+        while (tracked := self._take_next()) is not None:
+            self.jobs.move(tracked, "request-sent")
+            self.dispatcher.submit(partial(self._create, tracked), partial(self._handle_created, tracked))
 
     def stop(self, seconds: float) -> None:
         """Create no further Job: requests that wait for the API server are given up; waits `seconds` at most."""
         self._is_stopped.set()
         self.dispatcher.stop_submitting(seconds)
+
+    def _take_next(self) -> TrackedJob | None:
+        """Return the first Job in the order of the run whose pool, like the run, has room for it; None if none has."""
+        if self.jobs.count("submitting", "in-flight") >= self.max_in_flight:
+            return None
+        heads: list[tuple[int, TrackedJob]] = []
+        for pool, waiting in self._waiting.items():
+            while waiting and waiting[0][1].state != "to-submit":
+                waiting.popleft()
+            if waiting and self._has_room(pool):
+                heads.append(waiting[0])
+        for _, tracked in sorted(heads, key=lambda head: head[0]):
+            if self.spending.has_room(tracked, self.jobs):
+                self._waiting[tracked.pool].popleft()
+                return tracked
+            self.is_held_by_budget = True
+        return None
+
+    def _has_room(self, pool: str) -> bool:
+        limit = self.capacity.find_limit(pool)
+        return limit is None or self.jobs.count_in_pool(pool, "submitting", "in-flight") < limit
 
     def _create(self, tracked: TrackedJob) -> bool:
         """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
@@ -90,5 +129,5 @@ class Submission:
             self.jobs.move(tracked, "created")
         else:
             self.jobs.move(tracked, "refused-by-quota")
-            self._waiting.appendleft(tracked)
+            self._waiting[tracked.pool].appendleft((-1, tracked))
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

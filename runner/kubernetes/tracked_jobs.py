@@ -39,6 +39,10 @@ class TrackedJob:
     """The Job controller's message about why it could not create a pod."""
     termination_message: str = ""
     """Why a pod that should have been deleted by now is still there: its node may be lost."""
+    num_withdrawn: int = 0
+    """How often its Job was deleted because no node took its pod, to be created again after a pause."""
+    withdrawn_uid: str = ""
+    """The Job that was deleted so last: what the informer still reports of it is out of date."""
 
     def forget_waiting(self) -> None:
         """Note that nothing is known to keep its pod from running."""
@@ -53,13 +57,33 @@ class TrackedJob:
         """The name of the Job."""
         return self.key.job_name
 
+    @property
+    def pool(self) -> str:
+        """The name of the pool whose nodes its cell needs."""
+        return self.repeat.planned.cell.device
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """An amount of money."""
+
+    amount: float
+    currency: str
+
+    def __str__(self) -> str:
+        return f"{self.amount:.2f} {self.currency}"
+
 
 class TrackedJobs:
     """All tracked Jobs of a run: found by name, counted by state. Jobs of a former retry round are not among them."""
 
+    cost: Cost | None = None
+    """What the run has cost so far, as an estimate. None: the prices are unknown."""
+
     def __init__(self, jobs: Iterable[TrackedJob] = ()) -> None:
         self._by_name: dict[str, TrackedJob] = {}
         self._counts: Counter[State] = Counter()
+        self._counts_in_pools: Counter[tuple[str, State]] = Counter()
         self.add(jobs)
 
     def __len__(self) -> int:
@@ -73,7 +97,7 @@ class TrackedJobs:
         for tracked in jobs:
             if tracked.name not in self._by_name:
                 self._by_name[tracked.name] = tracked
-                self._counts[tracked.state] += 1
+                self._count(tracked, 1)
 
     def find(self, job_name: str) -> TrackedJob | None:
         """Return the tracked Job of this name, or None."""
@@ -83,9 +107,17 @@ class TrackedJobs:
         """Return how many are in one of the states."""
         return sum(self._counts[state] for state in states)
 
+    def count_in_pool(self, pool: str, *states: State) -> int:
+        """Return how many of a pool's are in one of the states."""
+        return sum(self._counts_in_pools[pool, state] for state in states)
+
     def move(self, tracked: TrackedJob, event: Event) -> None:
         """Change the state as TRANSITIONS says; raise InvalidTransitionError where it allows no such event."""
         following = find_next_state(tracked.state, event)
-        self._counts[tracked.state] -= 1
-        self._counts[following] += 1
+        self._count(tracked, -1)
         tracked.state = following
+        self._count(tracked, 1)
+
+    def _count(self, tracked: TrackedJob, change: int) -> None:
+        self._counts[tracked.state] += change
+        self._counts_in_pools[tracked.pool, tracked.state] += change

@@ -68,6 +68,10 @@ class Pool(Document):
     """`nvidia` on k3s and RKE2. null: the cluster's default."""
     is_alone_on_node: bool = True
     """No other cell runs on the node of a cell, of whatever run and namespace."""
+    max_parallel: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Jobs of the pool that are unfinished at once. null: twice the cells that fit on its nodes."""
+    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """What a node costs, in `currency`. null: unknown."""
 
     @model_validator(mode="after")
     def _check_cpus(self) -> Self:
@@ -152,6 +156,8 @@ class Profile(Document):
     service_account_annotations: dict[LabelKey, AnnotationValue] = {}
     """What ties it to a cloud identity: `eks.amazonaws.com/role-arn`, `iam.gke.io/gcp-service-account`."""
     pools: dict[NodePools, Pool]
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
+    """Of all prices, three letters as in ISO 4217."""
     gpu: Gpus | None = None
     """null: the cluster has none."""
     registry: ImageReference | None = None
@@ -185,7 +191,7 @@ class Profile(Document):
     start_seconds: Count = 900
     """Allowed on top of a cell's `timeout_seconds`, for pulling the image."""
     active_deadline_seconds: Count = 86_400
-    """How long a Job may take, waiting for a node and pods that were preempted included."""
+    """After how long a Job is ended that nobody follows, waiting for a node and pods that were preempted included."""
     ttl_seconds_after_finished: Count = 86_400
     """How long the cluster keeps a finished Job: so long can a runner be away before it misses how a pod died."""
     termination_grace_period_seconds: Count = 60

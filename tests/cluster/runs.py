@@ -22,6 +22,7 @@ from runner.profiles.model import Profile
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
+MAX_PARALLEL = 100
 DEADLINE_SECONDS = 600.0
 """How long anything is waited for; only a test that fails takes so long, on however slow a machine."""
 
@@ -44,9 +45,14 @@ def make_namespace(connection: Connection, name: str) -> None:
 
 
 def make_profile(namespace: str, base: str = "kind", **overrides: Any) -> Profile:
-    """Return a built-in profile for a namespace, with images."""
+    """Return a built-in profile for a namespace, with images.
+
+    Its pools take MAX_PARALLEL Jobs, however many nodes a test has.
+    """
     assert overrides.keys() <= Profile.model_fields.keys()  # model_copy takes any key
-    return load_profile(base).model_copy(update={"namespace": namespace, "images": IMAGES, **overrides})
+    found = load_profile(base)
+    pools = {name: pool.model_copy(update={"max_parallel": MAX_PARALLEL}) for name, pool in found.pools.items()}
+    return found.model_copy(update={"namespace": namespace, "images": IMAGES, "pools": pools, **overrides})
 
 
 def make_cells(number: int, **overrides: Any) -> list[Cell]:

@@ -19,7 +19,7 @@ from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from chart import CHART, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes import recording, session
+from runner.kubernetes import finished_jobs, recording, session
 from runner.kubernetes.connection import Connection
 from s3_server import S3Server
 
@@ -135,6 +135,8 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
     call_main: CallMain,
 ) -> None:
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
+    for name, number in {"NUM_KEPT": 1, "BATCH_SIZE": 1}.items():  # so that the first recorded Job is deleted
+        monkeypatch.setattr(finished_jobs, name, number)
     store = Store.open(bucket)
     # Beside the runner's own pod one more at a time: two end, the third hangs, and the fourth gets none. When the
     # runner has asked why, its deadline passes.
@@ -151,8 +153,8 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
 
     assert (code, err) == (1, ""), out
     assert "the deadline has passed" in out
-    # Nodes are asked for and refused: no Role can allow it.
-    assert read_requests(control_plane, user) == list_allowed(connection, audited) | {("", "nodes", "get")}
+    nodes = {("", "nodes", "get"), ("", "nodes", "list")}  # asked for and refused: no Role can allow it
+    assert read_requests(control_plane, user) == list_allowed(connection, audited) | nodes
     latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
     assert latest.ending is not None
     assert (latest.run_id, latest.ending.num_repeats) == ("first-run", {"ok": 1, "failed": 1, "missing": 2})

@@ -34,16 +34,16 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
 
     assert code == 1
     needed = findings["permission: jobs"]
-    assert needed["message"].startswith("you may not create, list, watch, delete jobs in namespace ")
+    assert needed["message"].startswith("you may not create, list, watch, delete, deletecollection jobs in namespace ")
     assert "benchmatrix setup --user" in needed["hint"]
     housekeeping = findings["permission: jobs, to cancel and clean"]
     assert ("warning", True) == (
         housekeeping["state"],
-        housekeeping["message"].startswith("you may not patch, deletecollection jobs in namespace "),
+        housekeeping["message"].startswith("you may not patch jobs in namespace "),
     )
     machines = findings["permission: nodes, to say which machines"]
-    assert ("warning", "you may not get nodes") == (machines["state"], machines["message"])
-    assert "kubectl create clusterrole benchmatrix-nodes --verb get --resource nodes" in machines["hint"]
+    assert ("warning", "you may not get and list nodes") == (machines["state"], machines["message"])
+    assert "kubectl create clusterrole benchmatrix-nodes --verb get,list --resource nodes" in machines["hint"]
     states = list_states(findings)
     assert states["permission: jobs"] == "failed"
     assert "failed" == states["permission: pods"] == states["permission: events"]

@@ -124,7 +124,15 @@ spec:
         {{- end }}
         - --deadline={{ .Values.schedule.deadlineSeconds | int64 }}
         - --max-in-flight={{ .Values.runner.maxInFlight | int64 }}
-        - --give-up-after={{ .Values.runner.giveUpAfterSeconds | int64 }}
+        {{- with .Values.runner.maxNodes }}
+        - --max-nodes={{ . | int64 }}
+        {{- end }}
+        {{- with .Values.runner.maxCost }}
+        - --max-cost={{ . }}
+        {{- end }}
+        {{- with .Values.runner.giveUpAfterSeconds }}
+        - --give-up-after={{ . | int64 }}
+        {{- end }}
         {{- if .Values.prepull.enabled }}
         - --prepull={{ .Values.prepull.waitSeconds | int64 }}
         {{- end }}

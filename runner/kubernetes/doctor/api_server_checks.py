@@ -91,11 +91,11 @@ def _check_node_permission(context: DoctorContext) -> Finding:
     if all(_may(context, NODE_PERMISSION, verb, namespace="") for verb in NODE_PERMISSION.verbs):
         return Finding(check=check, state="ok", message=", ".join(NODE_PERMISSION.verbs))
     hint = (
-        f"needed to {NODE_PERMISSION.purpose}, which are unknown otherwise; an administrator grants it: `kubectl "
-        "create clusterrole benchmatrix-nodes --verb get --resource nodes`, then `kubectl create clusterrolebinding "
-        "benchmatrix-nodes --clusterrole benchmatrix-nodes --user NAME`, with the name above"
+        f"needed to {NODE_PERMISSION.purpose}, which is unknown otherwise; an administrator grants it: `kubectl "
+        "create clusterrole benchmatrix-nodes --verb get,list --resource nodes`, then `kubectl create "
+        "clusterrolebinding benchmatrix-nodes --clusterrole benchmatrix-nodes --user NAME`, with the name above"
     )
-    return Finding(check=check, state="warning", message="you may not get nodes", hint=hint)
+    return Finding(check=check, state="warning", message="you may not get and list nodes", hint=hint)
 
 
 def _check_permission(context: DoctorContext, permission: Permission, check: str, if_refused: FindingState) -> Finding:

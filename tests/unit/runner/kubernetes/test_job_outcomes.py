@@ -1,12 +1,13 @@
 """The status and the failure that the runner records for each way in which a Job and its pods can end."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from bench.exit_codes import EXIT_RESULT_IN_LOG, FINAL_EXIT_CODES
 from cluster_objects import load_job, load_pod
-from runner.kubernetes.job_outcomes import choose_decisive_pod, explain_job
+from runner.kubernetes.job_outcomes import choose_decisive_pod, explain_job, has_only_waited
 from runner.kubernetes.object_status import PodStatus
 
 STORE = "s3://bucket/prefix"
@@ -62,11 +63,25 @@ def test_a_jobs_deadline_is_a_timeout() -> None:
     assert failure.message == "ended by its deadline: Job was active longer than specified deadline"
 
 
-def test_a_job_that_waited_for_a_node_until_its_deadline_was_not_slow() -> None:
-    pod = replace(load_pod("rejected"), phase="Pending", unschedulable="0/3 nodes are available", exit_code=None)
-    status, failure = explain_job(load_job("deadline"), [pod], STORE)
-    assert (status, failure.kind) == ("failed", "unschedulable")
-    assert failure.message == "no node took the pod until the Job's deadline: 0/3 nodes are available"
+def test_a_jobs_deadline_is_not_its_cells_while_the_cell_waited() -> None:
+    job = load_job("deadline")
+    assert job.ended_at is not None
+    waiting = replace(load_pod("unschedulable"), started_at=None)
+    assert has_only_waited(job, [waiting], timeout_seconds=600.0)
+    assert has_only_waited(job, [], timeout_seconds=600.0)  # the controller has deleted the pod
+
+    late = replace(load_pod("running"), started_at=job.ended_at - timedelta(seconds=599))
+    assert has_only_waited(job, [late], timeout_seconds=600.0)
+
+
+def test_a_cell_that_had_its_time_has_not_only_waited() -> None:
+    job = load_job("deadline")
+    assert job.ended_at is not None
+    slow = replace(load_pod("running"), started_at=job.ended_at - timedelta(seconds=601))
+    assert not has_only_waited(job, [slow], timeout_seconds=600.0)
+    own = replace(load_pod("oom"), end_reason="DeadlineExceeded", started_at=job.ended_at)
+    assert not has_only_waited(job, [own], timeout_seconds=600.0)
+    assert not has_only_waited(load_job("complete"), [], timeout_seconds=600.0)
 
 
 def test_a_pods_deadline_is_a_timeout_whatever_its_exit_code() -> None:

@@ -1,0 +1,146 @@
+"""One Job per repeat against one Indexed Job per shape, on a real control plane: time, requests, etcd, memory.
+
+Nodes are objects with capacity; a process of its own plays their kubelets, whose pods end at once. All Jobs, or all
+indexes, are there from the beginning. Each layout has a control plane of its own. Figures of speed are those of the
+machine with everything else that runs on it: compare the two layouts of one call, not two calls.
+
+    python benchmarks/job_objects.py --cells 1000 [--stock-limits]
+"""
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
+
+from bare_loop import open_bare_client, send_bare  # noqa: E402
+from cluster_setup import play_kubelets, prepare, start_plane  # noqa: E402
+
+from bench.store import Store  # noqa: E402
+from control_plane import ControlPlane, find_assets  # noqa: E402
+from runner.kubernetes.connection import Connection  # noqa: E402
+
+POLL_SECONDS = 1.0
+COUNTED = ("jobs", "pods", "events")
+"""Resources whose requests are counted: the others are heartbeats of the nodes and of the controllers."""
+REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+PARTS = ("etcd", "kube-apiserver", "kube-controller-manager")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a control plane says of itself at a moment."""
+
+    requests: Counter[str]
+    """By verb and resource, watches left out."""
+    etcd_bytes: float
+    """In use: what a compaction and a defragmentation would leave, and the history since the last compaction."""
+
+    @classmethod
+    def take(cls, plane: ControlPlane, connection: Connection) -> "Reading":
+        """Read the metrics of API server and etcd."""
+        requests: Counter[str] = Counter()
+        for labels, number in REQUESTS.findall(connection.request("get", "/metrics").decode()):
+            found = dict(LABEL.findall(labels))
+            if found["resource"] in COUNTED and found["verb"] != "WATCH":
+                requests[f"{found['verb']} {found['resource']}/{found['subresource']}".rstrip("/")] += int(
+                    float(number)
+                )
+        with urllib.request.urlopen(f"http://127.0.0.1:{plane.etcd_port}/metrics") as answer:
+            (size,) = re.findall(
+                r"^etcd_mvcc_db_total_size_in_use_in_bytes (\S+)$", answer.read().decode(), re.MULTILINE
+            )
+        return cls(requests=requests, etcd_bytes=float(size))
+
+
+def main() -> None:
+    """Print the figures of both layouts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=1000)
+    parser.add_argument("--stock-limits", action="store_true", help="Leave the limits of the controllers as they come.")
+    arguments = parser.parse_args()
+    assets = find_assets()
+    if assets is None:
+        sys.exit("no control plane: see tests/control_plane.py for where its binaries are expected")
+    for name, create in (("one Job per repeat", create_jobs), ("one Indexed Job", create_indexed_job)):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            start_plane(Path(folder), assets, has_stock_limits=arguments.stock_limits) as plane,
+        ):
+            measure(name, create, plane, Store.open(f"file://{folder}/store"), arguments.cells)
+
+
+def measure(
+    name: str, create: Callable[[ControlPlane, list[bytes], str], None], plane: ControlPlane, store: Store, number: int
+) -> None:
+    """Print what one layout takes until all its pods have succeeded, and what is left then."""
+    with play_kubelets(plane, store):
+        setup, renderer, jobs = prepare(plane, store, number)
+        bodies = [renderer.render(tracked.repeat.planned, tracked.key) for tracked in jobs]
+        path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
+        before, start = Reading.take(plane, setup.connection), time.monotonic()
+        create(plane, bodies, path)
+        while count_succeeded(setup.connection, path, number) < number:
+            time.sleep(POLL_SECONDS)
+        seconds = time.monotonic() - start
+        after = Reading.take(plane, setup.connection)
+    requests = after.requests - before.requests
+    print(f"{name}: {number} cells in {seconds:.0f} s, {number / seconds:.1f}/s", flush=True)
+    print(f"{name}: {requests.total() / number:.2f} requests per cell: {dict(requests.most_common(9))}")
+    print(f"{name}: etcd {(after.etcd_bytes - before.etcd_bytes) / number / 1e3:.1f} kB per cell in use at the end")
+    peaks = {part: f"{read_peak_mib(plane.processes[part].pid):.0f} MiB" for part in PARTS}
+    print(f"{name}: memory at most {peaks}", flush=True)
+
+
+def create_jobs(plane: ControlPlane, bodies: list[bytes], path: str) -> None:
+    """Create a Job for each body, as the runner makes them."""
+    namespace = path.split("/")[-2]
+    send_bare(open_bare_client(), namespace, bodies)
+
+
+def create_indexed_job(plane: ControlPlane, bodies: list[bytes], path: str) -> None:
+    """Create one Job with an index for each body: the first body's, since the pods of a Job differ by index only."""
+    job: dict[str, Any] = json.loads(bodies[0])
+    spec = job["spec"]
+    del spec["backoffLimit"]
+    spec |= {
+        "completionMode": "Indexed",
+        "completions": len(bodies),
+        "parallelism": len(bodies),
+        "backoffLimitPerIndex": 2,
+    }
+    for rule in spec["podFailurePolicy"]["rules"]:
+        rule["action"] = "FailIndex" if rule["action"] == "FailJob" else rule["action"]
+    Connection(context=plane.context).request("create", path, body=json.dumps(job).encode())
+
+
+def count_succeeded(connection: Connection, path: str, number: int) -> int:
+    """Return how many pods have succeeded; of Jobs with one pod each, all or 0."""
+    answer = connection.request("list", path, query={"limit": "1", "fieldSelector": "status.successful=0"})
+    unfinished = json.loads(answer)["items"]
+    if unfinished:
+        return 0
+    (first, *_) = json.loads(connection.request("list", path, query={"limit": "1"}))["items"]
+    succeeded: int = first["status"]["succeeded"]
+    return succeeded if first["spec"]["completionMode"] == "Indexed" else number
+
+
+def read_peak_mib(pid: int) -> float:
+    """Return the largest resident set that a process has had."""
+    (kib,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(kib) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Deleting the Jobs that have finished and have their record, so that a long run does not fill etcd.
+
+Nothing relies on them: progress and resuming rest on the records in the store. The newest stay, with their pods and
+logs, until their `ttlSecondsAfterFinished`.
+"""
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.object_status import JobStatus
+from runner.kubernetes.placements import PlacementTracker
+from runner.kubernetes.rendering.job_name import CELL_LABEL, REPEAT_LABEL, select_run
+
+NUM_KEPT = 1000
+"""Finished Jobs that stay: with their pods about 12 MB of etcd (about 12 KB each, docs/performance.md)."""
+BATCH_SIZE = 50
+"""Jobs that one request deletes. It names them in its URL, at most 64 bytes each: proxies accept URLs of 4 KB."""
+COMPLETE = "status.successful=1"
+"""The field selector of Jobs whose pod has succeeded: an unfinished Job of the same repeat is never deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedJob:
+    """A Job that has finished and whose repeat has its terminal record in the store."""
+
+    status: JobStatus
+    attempt: str | None
+    """The attempt that the record is of. None: an earlier runner saw it end."""
+
+
+@dataclass(kw_only=True)
+class FinishedJobs:
+    """Keeps the newest finished Jobs of a run, and has the others deleted, many with one request."""
+
+    dispatcher: Dispatcher
+    connection: Connection
+    namespace: str
+    run_id: str
+    placements: PlacementTracker
+    _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
+    _is_refused: bool = False
+    """Whether the runner has no right to delete many Jobs at once: then they stay until their TTL is over."""
+
+    def add(self, job: FinishedJob) -> None:
+        """Keep a finished Job; have the oldest deleted when there are enough of them."""
+        self._kept.append(job)
+        if len(self._kept) >= NUM_KEPT + BATCH_SIZE and not self._is_refused:
+            batch = [self._kept.popleft() for _ in range(BATCH_SIZE)]
+            placed = self.placements.placed
+            known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
+            self.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
+
+    def _delete(self, batch: list[FinishedJob], placed: AbstractSet[str] | None) -> bool:
+        """Delete the Jobs, after the placements that they lack were written; return whether the runner may.
+
+        `placed`: the attempts whose placement is written. None: all of these Jobs' are.
+        """
+        by_number: defaultdict[int, list[FinishedJob]] = defaultdict(list)
+        for job in batch:
+            by_number[job.status.number].append(job)
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        try:
+            for number, jobs in by_number.items():
+                cells = ",".join(sorted({job.status.cell_id for job in jobs}))
+                labels = f"{select_run(self.run_id)},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
+                if placed is not None:
+                    self.placements.recorder.write_others(labels, placed)
+                query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}
+                self.connection.request("deletecollection", path, query=query)
+            for job in batch:
+                if job.status.end == "failed":
+                    self._delete_one(path, job.status)
+        except ApiError as error:  # their TTL deletes them
+            self.dispatcher.warn_later(f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs")
+            return error.status != HTTPStatus.FORBIDDEN
+        return True
+
+    def _delete_one(self, path: str, job: JobStatus) -> None:
+        """Delete exactly this Job, and not another that was created under its name since."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
+        try:
+            self.connection.request("delete", f"{path}/{job.name}", body=json.dumps(body).encode())
+        except ApiError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+
+    def _handle_deleted(self, is_allowed: bool) -> None:
+        self._is_refused = not is_allowed

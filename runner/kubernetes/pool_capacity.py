@@ -1,0 +1,142 @@
+"""How many Jobs of a pool may be unfinished at once: what the profile says, else twice what its nodes can hold.
+
+A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
+cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
+otherwise the pods that wait would add nodes, which would let more pods wait, without end.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.autoscaler_limits import count_cells_within_limits, list_node_pools
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.doctor.node_fit import NodeStatus, fit_pod, read_node_status
+from runner.kubernetes.pod_requests import sum_requests
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.tracked_jobs import TrackedJob
+
+JOBS_PER_CELL = 2
+"""Unfinished Jobs for each cell that fits: one that runs, and one whose pod takes its place at once."""
+MIN_PARALLEL = 2
+"""Unfinished Jobs of a pool without nodes, as for one node: an autoscaler adds the first node for a pod that waits."""
+UNKNOWN_PARALLEL = 20
+"""Unfinished Jobs of a pool whose nodes the runner may not list: enough for ten nodes. The user is told."""
+REFRESH_SECONDS = 120.0
+"""How often nodes are listed: cluster autoscalers need about as long to add one."""
+PATIENCE_SECONDS = 10.0
+"""How long a list of nodes is tried again: a run goes on without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolNodes:
+    """What the cluster says of a pool."""
+
+    num_fitting: int
+    """Cells that the nodes can hold at once, if nothing else runs there."""
+    num_allowed: int
+    """Cells that the pool's autoscaler may make room for, where it says so; otherwise 0."""
+
+
+@dataclass(kw_only=True)
+class PoolCapacity:
+    """Knows the limit of each pool, on the main thread."""
+
+    dispatcher: Dispatcher
+    connection: Connection
+    renderer: JobRenderer
+    is_known: bool = False
+    """Whether the limits are known, so that Jobs may be submitted."""
+    _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    """By pool, for those whose nodes are counted: the spec of a pod that asks for the fewest GPUs."""
+    _num_at_start: dict[str, int] = field(default_factory=dict, repr=False)
+    _limits: dict[str, int] = field(default_factory=dict, repr=False)
+    _next_refresh: float = 0.0
+
+    def begin(self, jobs: Iterable[TrackedJob]) -> None:
+        """Find the limits of the pools that these Jobs need."""
+        smallest: dict[str, TrackedJob] = {}
+        for tracked in jobs:
+            known = smallest.setdefault(tracked.pool, tracked)
+            if tracked.repeat.planned.cell.num_gpus < known.repeat.planned.cell.num_gpus:
+                smallest[tracked.pool] = tracked
+        for pool, tracked in smallest.items():
+            maximum = self.renderer.profile.pools[tracked.repeat.planned.cell.device].max_parallel
+            if maximum is not None:
+                self._limits[pool] = maximum
+            elif self.renderer.queue is None:  # a queue admits Jobs as its quota allows: until then they have no pods
+                job = json.loads(self.renderer.render(tracked.repeat.planned, tracked.key))
+                self._pods[pool] = job["spec"]["template"]["spec"]
+        self.is_known = not self._pods
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look for nodes that came or went, if that was not done lately; to be called about once a second."""
+        now = time.monotonic()
+        if self._pods and now >= self._next_refresh:
+            self._next_refresh = now + REFRESH_SECONDS
+            self.dispatcher.request(self._count_nodes, self._handle_nodes)
+
+    def find_limit(self, pool: str) -> int | None:
+        """Return how many Jobs of a pool may be unfinished at once; None: its queue decides."""
+        return self._limits.get(pool)
+
+    def _count_nodes(self) -> Mapping[str, PoolNodes] | None:
+        """Return what the cluster says of each pool; None if the nodes cannot be listed."""
+        read = partial(read_node_status, taken={})
+        try:
+            nodes = self.connection.read_items("/api/v1/nodes", read, patience_seconds=PATIENCE_SECONDS)
+        except ApiError:
+            return None
+        node_pools = list_node_pools(self.connection)
+        return {
+            pool: PoolNodes(num_fitting=count_cells(pod, nodes), num_allowed=count_cells_within_limits(pod, node_pools))
+            for pool, pod in self._pods.items()
+        }
+
+    def _handle_nodes(self, found: Mapping[str, PoolNodes] | None) -> None:
+        for pool in self._pods:
+            if found is not None:
+                nodes = found[pool]
+                at_start = self._num_at_start.setdefault(pool, nodes.num_fitting)
+                self._limits[pool] = find_limit(nodes, at_start)
+                if not (self.is_known or nodes.num_fitting or nodes.num_allowed):
+                    self._warn_of_empty_pool(pool)
+            elif pool not in self._limits:
+                self._limits[pool] = UNKNOWN_PARALLEL
+                self.dispatcher.warn(
+                    f"the nodes of the pool {pool} are unknown, since they cannot be listed: at most "
+                    f"{UNKNOWN_PARALLEL} of its Jobs are unfinished at once; set pools.{pool}.max_parallel in the "
+                    "profile, or grant `list` on `nodes` (`benchmatrix doctor` says how)"
+                )
+        self.is_known = True
+
+    def _warn_of_empty_pool(self, pool: str) -> None:
+        self.dispatcher.warn(
+            f"no node can take a cell of the pool {pool} at present: {MIN_PARALLEL} of its Jobs are submitted at once; "
+            f"if an autoscaler is to add more nodes than that, set pools.{pool}.max_parallel in the profile"
+        )
+
+
+def find_limit(nodes: PoolNodes, num_at_start: int) -> int:
+    """Return how many Jobs may be unfinished at once. `num_at_start`: what fitted when the runner began."""
+    return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, nodes.num_fitting, nodes.num_allowed)
+
+
+def count_cells(pod: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> int:
+    """Return how many pods like this one the nodes can hold at once, if nothing else runs on them.
+
+    Pods that keep others like them off their node (`is_alone_on_node`) have one node each.
+    """
+    fitting = fit_pod(pod, nodes).fitting
+    if "podAntiAffinity" in pod.get("affinity", {}):
+        return len(fitting)
+    requests = {name: amount for name, amount in sum_requests(pod).items() if amount}
+    return sum(
+        min((int(node.free[name] // amount) for name, amount in requests.items()), default=1) for node in fitting
+    )

@@ -1,0 +1,160 @@
+"""Waiting for nodes, lists in pages, and the deletion of recorded Jobs, on a real API server."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+from runs import DEADLINE_SECONDS, Observed, Setup, check_all_once, make_cells, make_profile, wait_for
+
+from bench.schema import PlannedCell
+from bench.store import Store, parse_placement_key, placements_prefix
+from fake_kubelet import FakeKubelet, Pod
+from faulty_server import Fault, FaultyServer
+from runner.kubernetes import connection as connections
+from runner.kubernetes import finished_jobs, submission
+from runner.kubernetes.connection import Connection
+from runner.profiles.loading import load_profile
+
+StartKubelet = Callable[..., FakeKubelet]
+
+
+def list_names(setup: Setup) -> list[str]:
+    return sorted(job["metadata"]["name"] for job in setup.list_jobs())
+
+
+# Waiting
+
+
+def test_no_more_jobs_wait_than_the_nodes_can_take_next(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=1)
+    kubelet.may_end.clear()
+    profile = make_profile(namespace, pools=load_profile("kind").pools)
+    setup = Setup.make(connection, namespace, store, make_cells(6), profile=profile)
+    running = setup.start()
+    wait_for(lambda: any(job["status"].get("ready") for job in setup.list_jobs()), "a cell that runs")
+    num_ticks = setup.observed.num_ticks
+    wait_for(lambda: setup.observed.num_ticks >= num_ticks + 2, "another look")
+    assert len(setup.list_jobs()) == 2  # it was all 6 before in flight followed the nodes
+
+    kubelet.may_end.set()
+    running.result(DEADLINE_SECONDS)
+    check_all_once(setup, kubelet, 6)
+
+
+def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_does(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "MIN_REQUEUE_SECONDS", 1.0)
+    kubelet = start_kubelet()
+    profile = make_profile(namespace, pools=load_profile("kind").pools)
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile, unschedulable_seconds=1)
+    setup.run = setup.run.model_copy(update={"created_at": datetime.now(UTC)})
+    run = replace(setup.make_cluster_run(), deadline_seconds=86_400.0, is_requeued=True)
+    seen: set[str] = set()
+
+    class AddingNode(Observed):
+        """Adds a node when the second Job waits."""
+
+        def tick(self, jobs: object) -> None:
+            seen.update(job["metadata"]["uid"] for job in setup.list_jobs())
+            if len(seen) == 2 and not kubelet.nodes:
+                kubelet.add_node(f"late-{namespace}")
+
+    observed = setup.observed = AddingNode()
+    run.measure(setup.run, connection, observed, Console(quiet=True))
+
+    assert len(seen) >= 2
+    check_all_once(setup, kubelet, 1)
+    first, *others = observed.warnings
+    assert first.startswith("no node can take a cell of the pool cpu at present: 2 of its Jobs are submitted at once")
+    assert [warning for warning in others if "no node took the pod" not in warning] == []
+
+
+# Lists
+
+
+def test_a_list_whose_pages_expire_is_begun_again(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    faulty: FaultyServer,
+    connect_through: Callable[[FaultyServer], Connection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "PAGE_SIZE", 2)
+    setup = Setup.make(connection, namespace, store, make_cells(5))
+    renderer = setup.make_cluster_run().make_renderer(setup.run)
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    for tracked in setup.make_cluster_run().list_missing(setup.run):
+        connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
+    pages: list[str] = []
+
+    def forget_once(method: str, path: str) -> Fault | None:
+        pages.append(path)
+        return "gone" if len(pages) == 3 else None  # the last of three pages
+
+    faulty.choose_fault = forget_once
+    through = connect_through(faulty)
+    found = through.read_items(path, lambda job: str(job["metadata"]["name"]))
+
+    assert sorted(found) == list_names(setup)
+    assert len(found) == 5
+    assert ["continue=" in page for page in pages] == [False, True, True, False, True, True]
+    assert through.read_items(path, str, {"fieldSelector": "status.successful=1"}) == []
+    assert len(through.read_items(path, str, {"fieldSelector": "status.successful=0"})) == 5
+
+
+# Deletion
+
+
+def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finished_jobs, "NUM_KEPT", 1)
+    monkeypatch.setattr(finished_jobs, "BATCH_SIZE", 4)
+
+    def fail_one(pod: Pod) -> str:
+        return "crash" if '"seed":1' in str(pod["spec"]) else "ok"
+
+    kubelet = start_kubelet(fail_one, num_nodes=2)
+    profile = make_profile(namespace, ttl_seconds_after_finished=3600)
+    setup = Setup.make(connection, namespace, store, make_cells(8), repeats=2, profile=profile, max_in_flight=4)
+
+    setup.measure()
+
+    wait_for(lambda: len(setup.list_jobs()) <= 8, "Jobs that are deleted")
+    assert sorted(result.status for result in setup.observed.results) == ["failed"] * 2 + ["ok"] * 14
+    assert set(setup.count_records().values()) == {1}
+    assert set(kubelet.measured.values()) == {1}
+    assert setup.connection.num_requests["deletecollection jobs"] <= 8
+    placed = [parse_placement_key(key) for key in store.list_keys(placements_prefix(setup.run.run_id))]
+    assert len(placed) >= 8  # those of deleted Jobs were written before
+
+    assert setup.measure().results == []
+    assert set(kubelet.measured.values()) == {1}
+
+
+def test_finished_jobs_of_an_earlier_runner_are_deleted_too(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_kubelet(num_nodes=2)
+    setup = Setup.make(connection, namespace, store, make_cells(6), max_in_flight=4)
+    setup.measure()
+    assert len(setup.list_jobs()) == 6
+    monkeypatch.setattr(finished_jobs, "NUM_KEPT", 0)
+    monkeypatch.setattr(finished_jobs, "BATCH_SIZE", 3)
+    more = replace(setup, run=setup.run.model_copy(update={"cells": setup.run.cells + make_more(setup)}))
+
+    more.measure()
+
+    wait_for(lambda: len(setup.list_jobs()) <= 3, "Jobs that are deleted")
+    assert set(more.count_records().values()) == {1}
+
+
+def make_more(setup: Setup) -> tuple[PlannedCell, ...]:
+    """Return one more cell as planned."""
+    return (setup.run.cells[0].model_copy(update={"cell": make_cells(7)[6]}),)

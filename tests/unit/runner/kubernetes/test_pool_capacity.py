@@ -1,0 +1,99 @@
+"""How many Jobs of a pool may be unfinished at once."""
+
+from typing import Any
+
+import pytest
+
+from factories import make_cell
+from job_manifests import load, render
+from runner.kubernetes.autoscaler_limits import count_cells_within_limits
+from runner.kubernetes.doctor.node_fit import NodeStatus, read_node_status
+from runner.kubernetes.pool_capacity import MIN_PARALLEL, PoolNodes, count_cells, find_limit
+from runner.profiles.model import Profile
+
+T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+
+def make_pod(profile: Profile, device: str = "cpu") -> dict[str, Any]:
+    job = render(profile, make_cell(device=device))
+    pod: dict[str, Any] = job["spec"]["template"]["spec"]
+    return pod
+
+
+def make_node(labels: dict[str, str] | None = None, **allocatable: str) -> NodeStatus:
+    whole = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi"} | allocatable
+    return read_node_status(
+        {
+            "metadata": {"name": "node", "labels": labels or {}},
+            "spec": {"taints": [TAINT] if labels else []},
+            "status": {"allocatable": whole, "conditions": [{"type": "Ready", "status": "True"}]},
+        },
+        taken={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("num_fitting", "num_at_start", "num_allowed", "limit"),
+    [
+        (1, 1, 0, 2),  # one T4: one cell that runs, one that takes its place
+        (10, 10, 0, 20),
+        (0, 0, 0, MIN_PARALLEL),  # scaled to zero: somebody has to ask for the first node
+        (4, 1, 0, 4),  # an autoscaler added three: none of them is left without a cell,
+        (3, 1, 0, 3),  # and none asks for two more
+        (0, 5, 0, 10),
+        (1, 1, 8, 8),  # an autoscaler's own limit
+        (10, 10, 8, 20),
+    ],
+)
+def test_in_flight_follows_the_nodes(num_fitting: int, num_at_start: int, num_allowed: int, limit: int) -> None:
+    nodes = PoolNodes(num_fitting=num_fitting, num_allowed=num_allowed)
+    assert find_limit(nodes, num_at_start) == limit
+
+
+def test_pods_that_wait_never_add_nodes_without_end() -> None:
+    """An autoscaler adds a node for every pod that waits: the limit must not follow it up."""
+    num_nodes = num_at_start = 3
+    for _ in range(10):
+        num_nodes = find_limit(PoolNodes(num_fitting=num_nodes, num_allowed=0), num_at_start)
+    assert num_nodes == 2 * num_at_start
+
+
+def test_a_node_holds_one_cell_that_is_alone_and_otherwise_as_many_as_it_has_room_for() -> None:
+    alone = load("gke")
+    nodes = [make_node(), make_node(), make_node(cpu="3"), make_node(labels=T4, **{"nvidia.com/gpu": "4"})]
+    assert count_cells(make_pod(alone), nodes) == 2
+    assert count_cells(make_pod(alone, "gpu"), nodes) == 1
+
+    pools = {name: pool.model_copy(update={"is_alone_on_node": False}) for name, pool in alone.pools.items()}
+    shared = load("gke", pools=pools)
+    assert count_cells(make_pod(shared), nodes) == 2 * (16 // alone.pools["cpu"].cpus)
+    assert count_cells(make_pod(shared, "gpu"), nodes) == 4
+
+
+def make_node_pool(limits: dict[str, str] | None, **template: Any) -> dict[str, Any]:
+    labels = template.pop("labels", {})
+    return {"spec": {"limits": limits, "template": {"metadata": {"labels": labels}, "spec": template}}}
+
+
+def test_karpenters_limits_count_for_the_cells_that_its_nodes_could_hold() -> None:
+    requirement = {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["t4"]}
+    t4 = make_node_pool({"nvidia.com/gpu": "6"}, requirements=[requirement], taints=[TAINT])
+    cpus = make_node_pool({"cpu": "42", "memory": "1000Gi"})
+    profile = load("eks")
+
+    assert count_cells_within_limits(make_pod(profile, "gpu"), [t4, cpus]) == 6
+    assert count_cells_within_limits(make_pod(profile), [t4, cpus]) == 42 // profile.pools["cpu"].cpus
+
+
+@pytest.mark.parametrize(
+    "node_pool",
+    [
+        make_node_pool(None),
+        make_node_pool({"nvidia.com/gpu": "6"}),  # nothing that a cell on a CPU requests
+        make_node_pool({"cpu": "42"}, taints=[{"key": "team", "effect": "NoSchedule"}]),
+        make_node_pool({"cpu": "42"}, labels={"nvidia.com/gpu.present": "true"}),
+    ],
+)
+def test_a_limit_that_says_nothing_of_the_cells_is_none(node_pool: dict[str, Any]) -> None:
+    assert count_cells_within_limits(make_pod(load("eks")), [node_pool]) == 0

@@ -1,0 +1,116 @@
+"""Which Jobs are created next, and which wait."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bench.store import Store
+from job_manifests import load, make_renderer
+from runner.kubernetes.cancellation import CancellationWatcher
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.pool_capacity import PoolCapacity
+from runner.kubernetes.spending import Spending
+from runner.kubernetes.submission import Submission
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from tracked_cells import finish, track
+
+
+class AcceptingServer:
+    """Takes every request."""
+
+    def request(self, *_: object, **__: object) -> bytes:
+        return b"{}"
+
+
+@pytest.fixture
+def dispatcher() -> Iterator[Dispatcher]:
+    dispatcher = Dispatcher(warn_user=lambda message: None, patience_seconds=60.0)
+    yield dispatcher
+    dispatcher.stop()
+
+
+def make_submission(
+    dispatcher: Dispatcher, folder: Path, jobs: TrackedJobs, max_in_flight: int = 100, **max_parallel: int
+) -> Submission:
+    base = load("gke")
+    pools: Any = {
+        name: pool.model_copy(update={"max_parallel": max_parallel[name]}) for name, pool in base.pools.items()
+    }
+    profile = load("gke", pools=pools)
+    connection = cast(Connection, AcceptingServer())
+    capacity = PoolCapacity(dispatcher=dispatcher, connection=connection, renderer=make_renderer(profile))
+    capacity.begin(jobs)
+    submission = Submission(
+        dispatcher=dispatcher,
+        cancellation_watcher=CancellationWatcher(
+            dispatcher=dispatcher, store=Store.open(f"file://{folder}"), run_id="mine-1", known=frozenset()
+        ),
+        connection=connection,
+        namespace="space",
+        renderer=make_renderer(profile),
+        max_in_flight=max_in_flight,
+        capacity=capacity,
+        spending=Spending.of(profile, max_nodes=None, max_cost=None),
+        jobs=jobs,
+    )
+    submission.add(jobs)
+    return submission
+
+
+def find_submitted(jobs: TrackedJobs) -> list[TrackedJob]:
+    return [tracked for tracked in jobs if tracked.state != "to-submit"]
+
+
+def test_a_full_pool_does_not_hold_up_the_cells_of_another(dispatcher: Dispatcher, tmp_path: Path) -> None:
+    jobs = TrackedJobs([track("gpu", seed) for seed in range(5)] + [track("cpu", seed) for seed in range(5)])
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=3)
+
+    submission.submit_more()
+
+    assert [tracked.pool for tracked in find_submitted(jobs)] == ["gpu", "cpu", "cpu", "cpu"]
+
+
+def test_the_order_of_the_run_is_kept_across_pools(dispatcher: Dispatcher, tmp_path: Path) -> None:
+    order = [track("cpu", 1), track("gpu", 2), track("cpu", 3), track("gpu", 4), track("cpu", 5)]
+    jobs = TrackedJobs(order)
+    submission = make_submission(dispatcher, tmp_path, jobs, max_in_flight=3, gpu=9, cpu=9)
+
+    submission.submit_more()
+    assert find_submitted(jobs) == order[:3]
+
+    jobs.move(order[1], "created")
+    finish(jobs, order[1])
+    submission.submit_more()
+    assert find_submitted(jobs) == order[:4]
+
+
+def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[float] = []
+
+    def run_at_once(seconds: float, call: Callable[[], None]) -> None:
+        delays.append(seconds)
+        call()
+
+    monkeypatch.setattr(dispatcher, "call_later", run_at_once)
+    first, second = track("gpu", 1), track("gpu", 2)
+    jobs = TrackedJobs([first, second])
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=1)
+    submission.submit_more()
+
+    for _ in range(6):
+        jobs.move(first, "created")
+        jobs.move(first, "withdrawn")
+        submission.requeue(first)
+        submission.submit_more()
+        if second.state == "submitting":  # the other's turn comes first
+            assert first.state == "to-submit"
+            jobs.move(second, "created")
+            finish(jobs, second)
+            submission.submit_more()
+
+    assert delays == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0]
