@@ -20,6 +20,30 @@ NEEDED: dict[str, Any] = {
     "profile": {"extends": "kind", "images": IMAGES},
 }
 """The least that an installation says."""
+AFFINITY: Any = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["control"]}]}]
+        }
+    }
+}
+SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}]
+OVERLAY: Any = {
+    "metadata": {"annotations": {"sidecar.istio.io/inject": "false"}},
+    "spec": {
+        "runtimeClassName": "gvisor",
+        "securityContext": {"fsGroup": 2000},
+        "volumes": [{"name": "ca", "configMap": {"name": "private-ca"}}],
+        "containers": [
+            {
+                "name": "runner",
+                "env": [{"name": "SSL_CERT_FILE", "value": "/ca/ca.crt"}],
+                "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": True}],
+            }
+        ],
+    },
+}
+"""Where the runner's pod is placed, and what else it has, in tests of all switches."""
 
 Manifest = dict[str, Any]
 

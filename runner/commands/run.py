@@ -37,6 +37,7 @@ from runner.commands.run_options import (
     NewOption,
     OnOption,
     OwnerOption,
+    PrepullOption,
     PublishOption,
     ReportOption,
     RetryOption,
@@ -83,6 +84,7 @@ class ClusterOptions(RunCaps):
     namespace: str | None
     queue: str | None
     owner: str | None
+    prepull: float | None
     metrics_port: int | None
 
 
@@ -101,6 +103,7 @@ def run(
     max_nodes: MaxNodesOption = None,
     max_cost: MaxCostOption = None,
     give_up_after: GiveUpOption = None,
+    prepull: PrepullOption = None,
     metrics_port: MetricsOption = None,
     deadline: DeadlineOption = None,
     owner: OwnerOption = None,
@@ -113,9 +116,8 @@ def run(
     if publish and not report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
     caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = ClusterOptions(
-        profile=profile, namespace=namespace, queue=queue, owner=owner, metrics_port=metrics_port, **asdict(caps)
-    )
+    of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
+    options = of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
     request = RunRequest(
         matrix=matrix, store=Store.open(store), run_id=run_id, start_new=new, retry_failed=retry_failed
     )
@@ -168,6 +170,7 @@ def _make_cluster_run(
         max_cost=options.max_cost,
         deadline_seconds=options.deadline,
         owner=None if options.owner is None else JobOwner.parse(options.owner),
+        prepull_seconds=options.prepull,
     )
 
 

@@ -70,6 +70,15 @@ GiveUpOption = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
+PrepullOption = Annotated[
+    float | None,
+    typer.Option(
+        min=1,
+        metavar="SECONDS",
+        help="Have the nodes pull the images first; the cells wait for it, so long at the most.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
 MetricsOption = Annotated[
     int | None,
     typer.Option(

@@ -1,7 +1,8 @@
 """A run on a cluster, from the choice of the run to its last record or its deadline."""
 
+import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
@@ -18,6 +19,7 @@ from runner.kubernetes.login import find_context
 from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.placements import PlacementRecorder
+from runner.kubernetes.prepull import Prepuller
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
@@ -86,6 +88,8 @@ class ClusterRun:
     """Counted from the beginning of the run. None: there is no deadline."""
     owner: JobOwner | None = None
     """The Job that the runner itself runs in, if it does."""
+    prepull_seconds: float | None = None
+    """How long the first cell waits, at the most, for the nodes to pull the images. None: not at all."""
 
     def choose_run(self) -> Run:
         """Return the run to resume, or a new one, which is not stored yet."""
@@ -164,25 +168,47 @@ class ClusterRun:
             spending.add_records(run, snapshot.seconds)
             return self.list_missing(run, snapshot)
 
+        session = ClusterSession(options, list_missing)
+        self._pull_images(run, renderer, connection, console)  # a cancellation meanwhile is seen by the session
         try:
-            ClusterSession(options, list_missing).run()
+            session.run()
         except BudgetSpent:
             console.print(
                 f"the run has cost about {spending}; one more cell would pass --max-cost {self.max_cost:g}. What is "
                 "missing is not measured; the same command with a higher --max-cost resumes the run"
             )
         except DeadlinePassed:
-            cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, store=self.store)
-            num_deleted = cleaner.end_unfinished()
+            num_deleted = self._make_cleaner(connection, run).end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
         except NodesAtFaultError as error:  # Jobs of other pools go on: the next runner finds their records
-            namespace = self.target.profile.namespace
-            cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, pool=error.pool)
-            cleaner.end_unfinished()
+            self._make_cleaner(connection, run, error.pool).end_unfinished()
             raise
         finally:
             if spending.prices:
                 console.print(f"estimated cost of the run so far: {spending}")
+
+    def _make_cleaner(self, connection: Connection, run: Run, pool: str | None = None) -> JobCleaner:
+        namespace = self.target.profile.namespace
+        return JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, store=self.store, pool=pool)
+
+    def _pull_images(self, run: Run, renderer: JobRenderer, connection: Connection, console: Console) -> None:
+        """Have the nodes pull the images of the repeats that are missing, if that is wanted."""
+        if self.prepull_seconds is None:
+            return
+        shapes = {
+            (tracked.repeat.planned.cell.device, tracked.repeat.planned.cell.framework): tracked
+            for tracked in self.list_missing(run)
+        }
+        deadline = self.find_deadline(run)
+        left = self.prepull_seconds if deadline is None else (deadline - datetime.now(UTC)).total_seconds()
+        Prepuller(
+            connection=connection,
+            namespace=self.target.profile.namespace,
+            run_id=run.run_id,
+            cells=[json.loads(renderer.render(tracked.repeat.planned, tracked.key)) for tracked in shapes.values()],
+            wait_seconds=max(0.0, min(self.prepull_seconds, left)),
+            say=lambda line: console.print(line, soft_wrap=True),
+        ).run()
 
     def make_options(
         self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver

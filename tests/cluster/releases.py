@@ -15,6 +15,21 @@ from runner.kubernetes.connection import Connection
 
 RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+KINDS = (
+    "/apis/batch/v1/{}/cronjobs",
+    "/apis/batch/v1/{}/jobs",
+    "/api/v1/{}/pods",
+    "/api/v1/{}/serviceaccounts",
+    "/api/v1/{}/secrets",
+    "/api/v1/{}/services",
+    "/api/v1/{}/resourcequotas",
+    "/apis/apps/v1/{}/deployments",
+    "/apis/networking.k8s.io/v1/{}/networkpolicies",
+    "/apis/rbac.authorization.k8s.io/v1/{}/roles",
+    "/apis/rbac.authorization.k8s.io/v1/{}/rolebindings",
+    "/apis/resource.k8s.io/v1/{}/resourceclaimtemplates",
+)
+"""Paths of the kinds that the chart makes, with the place of the namespace, and of Jobs and pods that they make."""
 
 
 def make_restricted_namespace(connection: Connection, name: str) -> None:
@@ -61,3 +76,14 @@ def find_pod_of(connection: Connection, namespace: str, job: str) -> dict[str, A
         lambda: next(iter(connection.list_items(f"/api/v1/namespaces/{namespace}/pods", **query)), None), "the runner"
     )
     return pod
+
+
+def list_objects(connection: Connection, namespace: str, release: str = RELEASE) -> set[str]:
+    """Return kind and name of every object of a release, pods and Jobs that were made of it too."""
+    found = set()
+    for path in KINDS:
+        kind = path.rpartition("/")[2]
+        for item in connection.list_items(path.format(f"namespaces/{namespace}")):
+            if item["metadata"].get("labels", {}).get("benchmatrix/release") == release:
+                found.add(f"{kind}/{item['metadata']['name']}")
+    return found

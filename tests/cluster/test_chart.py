@@ -5,38 +5,12 @@ from collections.abc import Callable, Iterator
 import helm_python
 import pytest
 from commands import create
-from releases import FULLNAME, RELEASE, find_pod_of, get_cronjob, trigger
+from releases import FULLNAME, RELEASE, find_pod_of, get_cronjob, list_objects, trigger
 from runs import wait_for
 
 from chart import CHART, make_values
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
-
-KINDS = (
-    "/apis/batch/v1/{}/cronjobs",
-    "/apis/batch/v1/{}/jobs",
-    "/api/v1/{}/pods",
-    "/api/v1/{}/serviceaccounts",
-    "/api/v1/{}/secrets",
-    "/api/v1/{}/services",
-    "/api/v1/{}/resourcequotas",
-    "/apis/apps/v1/{}/deployments",
-    "/apis/networking.k8s.io/v1/{}/networkpolicies",
-    "/apis/rbac.authorization.k8s.io/v1/{}/roles",
-    "/apis/rbac.authorization.k8s.io/v1/{}/rolebindings",
-    "/apis/resource.k8s.io/v1/{}/resourceclaimtemplates",
-)
-
-
-def list_objects(connection: Connection, namespace: str, release: str = RELEASE) -> set[str]:
-    """Return kind and name of every object of a release, pods and Jobs that were made of it too."""
-    found = set()
-    for path in KINDS:
-        kind = path.rpartition("/")[2]
-        for item in connection.list_items(path.format(f"namespaces/{namespace}")):
-            if item["metadata"].get("labels", {}).get("app.kubernetes.io/instance") == release:
-                found.add(f"{kind}/{item['metadata']['name']}")
-    return found
 
 
 def test_install_upgrade_rollback_and_uninstall_leave_nothing(

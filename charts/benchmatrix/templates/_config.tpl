@@ -1,4 +1,4 @@
-{{/* What the runner is given: image, store, profile and matrix, and the pod that it is. */}}
+{{/* What the runner is given: image, store, profile and matrix. */}}
 
 {{- define "benchmatrix.image" -}}
 {{- $image := .Values.image -}}
@@ -42,7 +42,7 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{- fail (printf "Helm %s drops the nulls with which a profile removes what it extends; take 4.1.3 or newer, or 3.20.1 or newer" .Capabilities.HelmVersion.Version) -}}
 {{- end -}}
 {{- $environment := include "benchmatrix.merge" (list (include "benchmatrix.store.environment" . | fromYaml) .Values.profile.environment) | fromJson -}}
-{{- $labels := include "benchmatrix.merge" (list .Values.labels .Values.profile.labels (dict "app.kubernetes.io/instance" .Release.Name)) | fromJson -}}
+{{- $labels := include "benchmatrix.merge" (list .Values.labels .Values.profile.labels (dict "benchmatrix/release" .Release.Name)) | fromJson -}}
 {{- $secret := include "benchmatrix.store.secret" . -}}
 {{- $longest := add .Values.schedule.deadlineSeconds .Values.schedule.reportSeconds -}}
 {{- $own := dict
@@ -63,6 +63,9 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{/* The profile's GPUs where they are claimed, as JSON. */}}
 {{- define "benchmatrix.gpu" -}}
 {{- $gpu := .Values.profile.gpu -}}
+{{- if kindIs "string" $gpu -}}
+{{- $gpu = dict "name" $gpu -}}
+{{- end -}}
 {{- if and (not $gpu) (or (hasKey .Values.profile "gpu") (eq (.Values.profile.extends | default "kind") "kind")) -}}
 {{- fail "claims.enabled: is true, but the profile has no GPUs; say in profile.gpu which, or set claims.enabled to false" -}}
 {{- end -}}
@@ -90,95 +93,4 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{- $parts = append $parts (printf "%s:%s" (toJson $key) (toJson $value)) -}}
 {{- end -}}
 { {{- join "," $parts -}} }
-{{- end -}}
-
-{{/* Matrix and profile as annotations of a pod: they are those that it began with, whatever is upgraded while it runs. */}}
-{{- define "benchmatrix.annotations" -}}
-benchmatrix/profile: {{ include "benchmatrix.profile" . | quote }}
-{{- if .Values.customMatrix }}
-benchmatrix/matrix: {{ include "benchmatrix.matrix" . | quote }}
-{{- end }}
-{{- with .Values.runner.podAnnotations }}
-{{ toYaml . }}
-{{- end }}
-{{- end -}}
-
-{{/* Words of the command line that a run and doctor have in common. */}}
-{{- define "benchmatrix.arguments" -}}
-- {{ empty .Values.customMatrix | not | ternary "/etc/benchmatrix/matrix.yaml" .Values.matrix | quote }}
-- --on=in-cluster
-- --profile=/etc/benchmatrix/profile.yaml
-- {{ printf "--store=%s" (include "benchmatrix.store.url" .) | quote }}
-{{- with .Values.kueue.localQueue }}
-- {{ printf "--queue=%s" . | quote }}
-{{- end }}
-{{- end -}}
-
-{{/* What the pods of runner and doctor have in common besides their container. */}}
-{{- define "benchmatrix.runner.pod" -}}
-serviceAccountName: {{ include "benchmatrix.runner.serviceAccount" . | quote }}
-automountServiceAccountToken: true
-enableServiceLinks: false
-{{- with .Values.imagePullSecrets }}
-imagePullSecrets:
-{{- range . }}
-  - name: {{ . | quote }}
-{{- end }}
-{{- end }}
-{{- with .Values.runner.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .Values.runner.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .Values.runner.priorityClassName }}
-priorityClassName: {{ . | quote }}
-{{- end }}
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  seccompProfile: {type: RuntimeDefault}
-volumes:
-  - name: tmp
-    emptyDir: {sizeLimit: 2Gi}
-  - name: config
-    downwardAPI:
-      items:
-        - path: profile.yaml
-          fieldRef: {fieldPath: "metadata.annotations['benchmatrix/profile']"}
-{{- if .Values.customMatrix }}
-        - path: matrix.yaml
-          fieldRef: {fieldPath: "metadata.annotations['benchmatrix/matrix']"}
-{{- end }}
-{{- end -}}
-
-{{/* What their containers have in common. */}}
-{{- define "benchmatrix.runner.container" -}}
-image: {{ include "benchmatrix.image" . | quote }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
-{{- with include "benchmatrix.store.secret" . }}
-envFrom:
-  - secretRef: {name: {{ . | quote }}}
-{{- end }}
-resources:
-  {{- toYaml .Values.runner.resources | nindent 2 }}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
-terminationMessagePolicy: FallbackToLogsOnError
-volumeMounts:
-  - {name: tmp, mountPath: /tmp}
-  - {name: config, mountPath: /etc/benchmatrix, readOnly: true}
-{{- end -}}
-
-{{/* Their variables, as list items; HOME is where they may write. */}}
-{{- define "benchmatrix.runner.variables" -}}
-- {name: HOME, value: /tmp}
-{{- range $name, $value := include "benchmatrix.merge" (list (include "benchmatrix.store.environment" . | fromYaml) .Values.runner.environment) | fromJson }}
-- {name: {{ $name | quote }}, value: {{ $value | quote }}}
-{{- end }}
 {{- end -}}

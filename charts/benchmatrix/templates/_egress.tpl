@@ -1,8 +1,10 @@
 {{/* What every pod that uses the store has to reach: DNS, the store, and whatever gives it its identity. List items. */}}
 {{- define "benchmatrix.egress" -}}
 - ports:
-    - {protocol: UDP, port: 53}
-    - {protocol: TCP, port: 53}
+    {{- range .Values.networkPolicy.dnsPorts }}
+    - {protocol: UDP, port: {{ . | int64 }}}
+    - {protocol: TCP, port: {{ . | int64 }}}
+    {{- end }}
   {{- with .Values.networkPolicy.dns }}
   to:
     {{- toYaml . | nindent 4 }}
@@ -13,7 +15,7 @@
   to:
     - podSelector:
         matchLabels:
-          {{- include "benchmatrix.selector" (list . "store") | nindent 10 }}
+          {{- include "benchmatrix.store.selector" . | nindent 10 }}
       namespaceSelector:
         matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace | quote }}}
 {{- else }}

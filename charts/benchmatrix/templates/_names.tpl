@@ -49,16 +49,24 @@
 {{- if .Values.trialStore.enabled -}}{{ include "benchmatrix.store.name" . }}{{- else -}}{{ .Values.store.secret }}{{- end -}}
 {{- end -}}
 
-{{/* What pods of a component are found by. Argument: list of the root and the component. */}}
+{{/* What pods of a component are found by. Argument: list of the root and the component. Not app.kubernetes.io/instance: Argo CD takes what carries it for its
+own and prunes what is not in Git (decision 0023). Jobs and pods that come to be later are not. */}}
 {{- define "benchmatrix.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: benchmatrix
-app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
+benchmatrix/release: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 | quote }}
 {{- end -}}
 
-{{/* All labels of an object. Argument: list of the root, the component and, where there are, mappings of more labels. */}}
-{{- define "benchmatrix.labels" -}}
+{{/* What the pods of the store for trying are found by. A Deployment's selector cannot be changed, so it is the one of the first version; its pods have an owner. */}}
+{{- define "benchmatrix.store.selector" -}}
+app.kubernetes.io/name: benchmatrix
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: store
+{{- end -}}
+
+{{/* Labels of what the chart's objects make later: Jobs and pods. Argument: list of the root, the component and, where there are, mappings of more labels. */}}
+{{- define "benchmatrix.podLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "benchmatrix.selector" . }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
@@ -67,6 +75,20 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- with include "benchmatrix.merge" (prepend (slice . 2) $root.Values.labels) | fromJson }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Labels of an object of the chart. Argument: as above. */}}
+{{- define "benchmatrix.labels" -}}
+{{ include "benchmatrix.podLabels" . }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
+{{- end -}}
+
+{{/* Annotations of an object of the chart, with their key; empty where there are none. Argument: list of the root and, where there are, mappings of more. */}}
+{{- define "benchmatrix.annotations" -}}
+{{- with include "benchmatrix.merge" (prepend (slice . 1) (index . 0).Values.annotations) | fromJson -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
 {{- end -}}
 
 {{/* Mappings in one, as JSON: a later one goes before. Unlike `merge` it keeps nulls and empty texts. */}}

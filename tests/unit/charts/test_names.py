@@ -87,7 +87,7 @@ def test_a_label_that_is_said_twice_has_the_value_of_the_nearer_one() -> None:
 
 def test_labels_of_cells_are_those_of_the_profile_and_what_else_the_chart_is_given() -> None:
     values = make_values(labels={"team": "a", "unit": "x"}, profile__labels={"team": "b"})
-    expected = {"team": "b", "unit": "x", "app.kubernetes.io/instance": "sweeps"}
+    expected = {"team": "b", "unit": "x", "benchmatrix/release": "sweeps"}
     assert read_config(render(values), "profile")["labels"] == expected
 
 

@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 from allpairspy import AllPairs
 
-from chart import CHART, RELEASE, find, find_pod, make_values, render, render_texts
+from chart import AFFINITY, CHART, OVERLAY, RELEASE, SPREAD, find, find_pod, make_values, render, render_texts
 from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS
 from runner.kubernetes.rendering.setup_template import SetupTemplate
 from runner.profiles.loading import load_profile
@@ -50,6 +50,14 @@ SWITCHES: dict[str, list[Any]] = {
     "image__digest": ["", "sha256:" + "0" * 64],
     "schedule__suspend": [False, True],
     "labels": [{}, {"cost-centre": "42"}],
+    "annotations": [{}, {"argocd.argoproj.io/sync-wave": "1"}],
+    "assignedUser": [False, True],
+    "cells__createNamespace": [True, False],
+    "networkPolicy__dnsPorts": [[53], [53, 5353]],
+    "prepull__enabled": [False, True],
+    "runner__affinity": [{}, AFFINITY],
+    "runner__topologySpreadConstraints": [[], SPREAD],
+    "runner__overlay": [{}, OVERLAY],
 }
 COMBINATIONS = [dict(zip(SWITCHES, chosen, strict=True)) for chosen in AllPairs(list(SWITCHES.values()))]
 

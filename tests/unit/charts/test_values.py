@@ -89,6 +89,28 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"profile__images": {"jax": {"cpu": "jax: 1"}}}, "at '/profile/images/jax/cpu': 'jax: 1' does not match"),
         ({"profile__pools": {"cpu": {"memory": "1.5Gi"}}}, "at '/profile/pools/cpu/memory': '1.5Gi' does not match"),
         ({"profile__tmp_size": "much"}, "at '/profile/tmp_size': 'much' does not match"),
+        ({"profile__labels": {"app.kubernetes.io/instance": "x"}}, "at '/profile/labels/app.kubernetes.io~1instance'"),
+        ({"profile__labels": {"benchmatrix/release": "x"}}, "at '/profile/labels/benchmatrix~1release': false schema"),
+        ({"profile__gpu": "T5"}, "at '/profile/gpu': 'anyOf' failed"),
+        ({"profile__overlay": {"pod": {}}}, "at '/profile/overlay': additional properties 'pod' not allowed"),
+        ({"annotations": {"helm.sh/resource-policy": "keep"}}, "at '/annotations/helm.sh~1resource-policy': false"),
+        ({"networkPolicy__dnsPorts": []}, "at '/networkPolicy/dnsPorts': minItems"),
+        ({"runner__affinity": {"nodeAfinity": {}}}, "at '/runner/affinity': additional properties 'nodeAfinity' not"),
+        (
+            {"runner__topologySpreadConstraints": [{"topologyKey": "zone"}]},
+            "at '/runner/topologySpreadConstraints/0': missing properties 'maxSkew', 'whenUnsatisfiable'",
+        ),
+        ({"runner__overlay": {"spec": {"hostNetwork": True}}}, "at '/runner/overlay/spec': additional properties"),
+        ({"runner__overlay": {"spec": {"restartPolicy": "Always"}}}, "at '/runner/overlay/spec': additional"),
+        ({"runner__overlay": {"spec": {"volumes": [{"nam": "x"}]}}}, "at '/runner/overlay/spec/volumes/0'"),
+        (
+            {"runner__overlay": {"spec": {"containers": [{"name": "sidecar"}]}}},
+            "at '/runner/overlay/spec/containers/0/name': value must be 'runner'",
+        ),
+        (
+            {"runner__overlay": {"metadata": {"labels": {"app.kubernetes.io/instance": "x"}}}},
+            "at '/runner/overlay/metadata/labels/app.kubernetes.io~1instance': false schema",
+        ),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
@@ -147,6 +169,10 @@ def test_a_profile_has_one_kind_of_value_besides_null() -> None:
         ({"cells__namespace": NAMESPACE}, f"cells.namespace: is `{NAMESPACE}`, the release's own"),
         ({"claims__enabled": True, "profile__extends": "gke", "profile__gpu": None}, "claims.enabled: is true, but"),
         ({"claims__enabled": True, "profile": {"pools": {"gpu": {"cpus": 1}}}}, "claims.enabled: is true, but"),
+        (
+            {"runner__overlay": {"spec": {"volumes": [{"name": "config", "emptyDir": {}}]}}},
+            "runner.overlay.spec.volumes: `config` is a volume of the chart; take another name",
+        ),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )

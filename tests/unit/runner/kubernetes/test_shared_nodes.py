@@ -12,6 +12,7 @@ from collector.comparisons import COMPARISONS, PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
 from factories import make_cell
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.rendering.avoided_nodes import AvoidedNodes
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
 from runner.kubernetes.shared_nodes import BLOCK_FIELDS, SharedNodes
@@ -120,6 +121,16 @@ def test_one_that_waits_too_long_is_released_to_a_node_of_the_same_type() -> Non
     assert len(sharing.warnings) == 1
     assert "node node-1 has not taken a cell" in sharing.warnings[0]
     assert sharing.nodes.find_wish(jobs[1]) == NodeWish(instance_type="m6i.xlarge")
+
+
+def test_a_node_that_is_left_out_for_its_faults_is_not_waited_for() -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs)
+    sharing.note(jobs[0], "node-1")
+    avoided = AvoidedNodes(excluded=("node-1.internal",), excluded_names=frozenset({"node-1"}))
+    assert sharing.nodes.find_wish(jobs[1], avoided) == NodeWish(instance_type="m6i.xlarge", avoided=avoided)
+    others = AvoidedNodes(excluded=("node-2",), excluded_names=frozenset({"node-2"}))
+    assert sharing.nodes.find_wish(jobs[1], others) == NodeWish(node="node-1", avoided=others)
 
 
 @pytest.mark.parametrize("end", ["placed", "recorded"])
