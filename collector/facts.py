@@ -1,9 +1,12 @@
 """State in words what was run where and when, and how it ended."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
 
+from bench.schema import NodeFault
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
 from collector.units import format_duration
@@ -42,11 +45,24 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
         ("GPU", ", ".join(sorted(ok["gpu_name"].dropna().unique())) or "none was used"),
         ("frameworks", _list_frameworks(ok)),
         ("left out", count_things(len(run.left_out), "cell") if run.left_out else ""),
+        ("nodes at fault", "; ".join(describe_node_faults(collection.node_faults))),
         ("skipped", count_things(len(collection.skipped), "document") if collection.skipped else ""),
         ("planned", f"{_format_time(run.created_at)} by {run.user} on {run.hostname}"),
         ("tool", f"benchmatrix {run.tool_version}{revision}"),
     ]
     return [(name, text) for name, text in facts if text]
+
+
+def describe_node_faults(faults: Sequence[NodeFault]) -> list[str]:
+    """Return what is to be said of each node that could not measure attempts, the most faults first."""
+    by_node: dict[str, list[NodeFault]] = defaultdict(list)
+    for fault in faults:
+        by_node[fault.node_name or "a node of unknown name"].append(fault)
+    return [
+        f"{node}: {count_things(len(found), 'attempt')} could not begin, the last at {_format_time(found[-1].at)}: "
+        f"{found[-1].reason}{'; left out of later Jobs for an hour' if found[-1].is_left_out else ''}"
+        for node, found in sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
 
 
 def count_things(count: int, singular: str) -> str:

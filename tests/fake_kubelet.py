@@ -16,7 +16,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 
-from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_TRY_AGAIN
 from bench.schema import Cell, Result
 from bench.store import Store, result_key
 from factories import make_failed_result, make_result
@@ -26,7 +26,21 @@ from runner.kubernetes.connection import Connection
 
 NUM_THREADS = 8
 Behaviour = Literal[
-    "ok", "failed-record", "no-record", "hang", "image", "secret", "oom", "user-error", "crash", "refused", "in-log"
+    "ok",
+    "failed-record",
+    "no-record",
+    "hang",
+    "image",
+    "secret",
+    "oom",
+    "user-error",
+    "crash",
+    "refused",
+    "in-log",
+    "node-fault",
+    "busy",
+    "over-limit",
+    "stuck",
 ]
 Pod = dict[str, Any]
 IMAGE_ID = f"registry.example/benchmatrix/pytorch@sha256:{'5' * 64}"
@@ -38,10 +52,14 @@ EXITS: dict[str, tuple[int, str, str]] = {
     "user-error": (2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
     "in-log": (EXIT_RESULT_IN_LOG, "Error", "BENCH_RESULT ..."),
     "crash": (139, "Error", "Segmentation fault"),
+    "node-fault": (EXIT_NODE_FAULT, "Error", "error: fault of this machine: device: GPU is lost"),
+    "busy": (EXIT_TRY_AGAIN, "Error", "error: GPU GPU-1 is in use by others"),
+    "over-limit": (EXIT_PREEMPTED, "Error", "preempted: ended by SIGTERM"),
 }
 WAITING: dict[str, tuple[str, str]] = {
     "image": ("ImagePullBackOff", 'Back-off pulling image "x": not found'),
     "secret": ("CreateContainerConfigError", 'secret "benchmatrix-store" not found'),
+    "stuck": ("ContainerCreating", ""),
 }
 
 
@@ -101,6 +119,24 @@ class FakeKubelet:
     def forget_node(self, name: str) -> None:
         """Let a node go silent, as one that lost its power does."""
         self.nodes.remove(name)
+
+    def put_event(self, pod: Pod, reason: str, message: str) -> None:
+        """Record a warning about a pod, as a kubelet does."""
+        metadata = pod["metadata"]
+        body = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"generateName": "event-", "namespace": metadata["namespace"]},
+            "involvedObject": {"kind": "Pod", **{key: metadata[key] for key in ("name", "namespace", "uid")}},
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "firstTimestamp": format_now(),
+            "lastTimestamp": format_now(),
+            "source": {"component": "kubelet"},
+        }
+        path = f"/api/v1/namespaces/{metadata['namespace']}/events"
+        self.connection.request("create", path, body=json.dumps(body).encode())
 
     def _follow(self) -> None:
         while not self._stop.is_set():
@@ -181,7 +217,10 @@ class FakeKubelet:
             "startedAt": started,
             "finishedAt": format_now(),
         }
-        self._set_state(pod, "Failed" if code else "Succeeded", {"terminated": terminated})
+        # As localStorageEviction of a kubelet does: no condition DisruptionTarget.
+        over = {"reason": "Evicted", "message": 'Usage of EmptyDir volume "tmp" exceeds the limit "8Gi". '}
+        more = over if behaviour == "over-limit" else {}
+        self._set_state(pod, "Failed" if code else "Succeeded", {"terminated": terminated}, **more)
 
     def _put_record(self, pod: Pod, *, is_ok: bool) -> None:
         variables = read_variables(pod)
@@ -212,7 +251,7 @@ class FakeKubelet:
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         self.connection.request("delete", path, query={"gracePeriodSeconds": "0"})
 
-    def _set_state(self, pod: Pod, phase: str, state: dict[str, Any]) -> None:
+    def _set_state(self, pod: Pod, phase: str, state: dict[str, Any], **more: str) -> None:
         is_running = "running" in state
         container = {
             "name": "bench",
@@ -224,7 +263,7 @@ class FakeKubelet:
         }
         ready = {"type": "Ready", "status": str(is_running), "lastTransitionTime": format_now()}
         status = {"phase": phase, "startTime": format_now(), "containerStatuses": [container], "conditions": [ready]}
-        self._set_status(pod, status)
+        self._set_status(pod, status | more)
 
     def _set_status(self, pod: Pod, status: dict[str, Any]) -> None:
         metadata = pod["metadata"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.schema import Environment, Run
+from bench.schema import Environment, NodeFault, Run
 from collector.results.host_peaks import HostDrift
 
 
@@ -30,3 +30,5 @@ class Collection:
     skipped: tuple[SkippedDocument, ...]
     host_drifts: tuple[HostDrift, ...] = ()
     """The hosts whose matrix products differ between the results: the shares of CPU cells refer to the highest."""
+    node_faults: tuple[NodeFault, ...] = ()
+    """The attempts that nodes of a cluster could not measure, the oldest first; their repeats were tried again."""

@@ -13,6 +13,7 @@ from collector.results.collection import Collection, SkippedDocument
 from collector.results.frames import tabulate_results, tabulate_samples
 from collector.results.host_peaks import HostPeaks
 from collector.results.identity import identify_environment
+from collector.results.node_faults import read_node_faults
 from collector.results.placements import read_placements
 
 __all__ = ["Collection", "SkippedDocument", "load_run", "load_runs"]
@@ -26,6 +27,7 @@ def load_run(store: Store, run_id: str) -> Collection:
     run = _read_run(store, run_id)
     results, skipped = _read_results(store, run)
     placements, skipped_placements = read_placements(store, run)
+    node_faults, skipped_faults = read_node_faults(store, run)
     attempts = {
         planned.cell.cell_id: [
             order_attempts(results[planned.cell.cell_id, repeat]) for repeat in range(1, planned.repeats + 1)
@@ -40,8 +42,9 @@ def load_run(store: Store, run_id: str) -> Collection:
         results=tabulate_results(run.run_id, run.cells, attempts, placements),
         samples=tabulate_samples(counted),
         environments=_collect_environments(counted),
-        skipped=(*skipped, *skipped_placements),
+        skipped=(*skipped, *skipped_placements, *skipped_faults),
         host_drifts=host_peaks.list_drifts(),
+        node_faults=node_faults,
     )
 
 

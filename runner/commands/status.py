@@ -7,9 +7,11 @@ import typer
 
 from bench.errors import UserError
 from bench.schema import Run
+from collector.facts import describe_node_faults
 from runner.commands.options import CONSOLE, DEFAULT_STORE, NamespaceOption, StoredRunArgument, StoreOption
 from runner.kubernetes.syntax import check_dns_label, check_option
 from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
+from runner.terminal_text import join_printable
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for an API server that does not answer."""
@@ -34,6 +36,8 @@ def status(
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     print_skipped(collection, CONSOLE)
+    for line in describe_node_faults(collection.node_faults):
+        CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
     if on is not None:
         _print_cluster_state(collection.run, on, namespace, num_missing=counts["missing"])
 

@@ -13,7 +13,7 @@ from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import leave_mark
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_job_status
-from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.rendering.job_name import POOL_LABEL, select_run
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
@@ -39,6 +39,8 @@ class JobCleaner:
     run_id: str
     store: Store | None = None
     """Where a cancellation puts its mark, for runners that do not see their Jobs at present. None: nowhere."""
+    pool: str | None = None
+    """The pool whose Jobs are meant. None: those of all pools."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
@@ -53,7 +55,7 @@ class JobCleaner:
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
 
-        UserError if the API server refuses.
+        Of all pools, unless `pool` names one. UserError if the API server refuses.
         """
         try:
             return self._delete_unfinished(with_mark=False).num_deleted
@@ -85,7 +87,8 @@ class JobCleaner:
 
     @property
     def _select(self) -> dict[str, str]:
-        return {"labelSelector": select_run(self.run_id)}
+        pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
+        return {"labelSelector": f"{select_run(self.run_id)}{pool}"}
 
     def _list(self) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted."""

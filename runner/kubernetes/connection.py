@@ -88,9 +88,9 @@ class Connection:
                 if stop is not None and stop.is_set():
                     raise
 
-    def get_object(self, path: str) -> dict[str, Any]:
+    def get_object(self, path: str, *, patience_seconds: float | None = None) -> dict[str, Any]:
         """Return one object; ApiError as `request`."""
-        found: dict[str, Any] = json.loads(self.request("get", path))
+        found: dict[str, Any] = json.loads(self.request("get", path, patience_seconds=patience_seconds))
         return found
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:

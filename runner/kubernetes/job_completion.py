@@ -8,7 +8,7 @@ from bench.schema import Result
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_outcomes import JobOutcome
 from runner.kubernetes.object_status import JobStatus
-from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 
@@ -21,6 +21,8 @@ class JobCompletion:
     jobs: TrackedJobs
     report: Callable[[TrackedJob, Result], None]
     """Called for each repeat that has its record."""
+    measure_again: Callable[[TrackedJob, JobStatus, EndedFromOutside], None]
+    """Called for a Job that failed for a reason that is not the cell's."""
 
     def follow(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Note that the Job exists; find or write its record if it has finished."""
@@ -28,12 +30,19 @@ class JobCompletion:
             self.jobs.move(tracked, "job-seen")
             return
         self.jobs.move(tracked, "job-finished")
-        self.dispatcher.record(partial(self.recorder.record_finished, tracked, job), partial(self.finish, tracked))
+        find = partial(self.recorder.record_finished, tracked, job)
+        self.dispatcher.record(find, partial(self._handle_end, tracked, job))
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
         """Have the Job deleted and its record written with this outcome."""
         self.jobs.move(tracked, "given-up")
         self.dispatcher.record(partial(self.recorder.give_up, tracked, outcome), partial(self.finish, tracked))
+
+    def _handle_end(self, tracked: TrackedJob, job: JobStatus, found: Result | EndedFromOutside) -> None:
+        if isinstance(found, Result):
+            self.finish(tracked, found)
+        else:
+            self.measure_again(tracked, job, found)
 
     def finish(self, tracked: TrackedJob, result: Result) -> None:
         """Note and report that the repeat has its terminal record."""

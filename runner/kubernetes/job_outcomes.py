@@ -3,7 +3,6 @@
 Which ends of a pod are final is decided by the Job's podFailurePolicy: see job_retries.py. Only final ends come here.
 """
 
-import re
 from collections.abc import Sequence
 
 from bench.exit_codes import (
@@ -15,28 +14,44 @@ from bench.exit_codes import (
 )
 from bench.schema import Failure, Status
 from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.kubernetes.pod_ends import (
+    DEADLINE,
+    NOT_STARTED,
+    OUT_OF_MEMORY,
+    choose_decisive_pod,
+    explain_interruption,
+    explain_own_limit,
+    find_last_error,
+    find_last_line,
+)
 from runner.process_ends import BAD_ALLOC, name_signal
 
 JobOutcome = tuple[Status, Failure]
 SIGNAL_BASE = 128
 """Exit codes above it are those of programs that a signal ended: 128 plus its number."""
-DEADLINE = "DeadlineExceeded"
-# The reasons that a container runtime gives if the program could not be started.
-NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 
 
-def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> JobOutcome:
-    """Return status and reason of a finished Job whose repeat has no record in the store."""
+def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start_problem: str = "") -> JobOutcome:
+    """Return status and reason of a finished Job whose repeat has no record in the store.
+
+    `start_problem`: what the kubelet said last of a pod that never ran.
+    """
     pod = choose_decisive_pod(pods)
     if job.end == "complete":
         message = f"the container ended well but left no result in {store_url}; does it write to the same store?"
         return "failed", Failure(kind="exit", message=message, exit_code=0, stderr_tail=_tail(pod))
-    if pod is not None and pod.end_reason == "OOMKilled":
+    if pod is not None and (words := explain_own_limit(pod)):
+        message = f"evicted by the kubelet: {words}"
+        return "failed", Failure(kind="killed", message=message, exit_code=pod.exit_code, stderr_tail=_tail(pod))
+    if pod is not None and pod.end_reason == OUT_OF_MEMORY:
         message = "killed by the kernel's OOM killer: the cell needs more memory than its container may take"
         return "oom", Failure(kind="out-of-memory", message=message, exit_code=pod.exit_code, stderr_tail=_tail(pod))
     if job.reason == DEADLINE and pod is not None and pod.unschedulable:
         message = f"no node took the pod until the Job's deadline: {pod.unschedulable}"
         return "failed", Failure(kind="unschedulable", message=message)
+    if pod is not None and pod.pod_reason == DEADLINE and not pod.has_run:
+        message = f"the pod did not start before its deadline: {start_problem or pod.pod_message}"
+        return "failed", Failure(kind="infrastructure", message=message)
     if DEADLINE in (job.reason, pod.end_reason if pod else ""):
         message = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
         return "timeout", Failure(kind="timeout", message=f"ended by its deadline: {message}", stderr_tail=_tail(pod))
@@ -45,28 +60,25 @@ def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str) -> Jo
     return _explain_exit(pod, pod.exit_code)
 
 
-def choose_decisive_pod(pods: Sequence[PodStatus]) -> PodStatus | None:
-    """Return the newest pod that was not disrupted and whose container ended, else the newest of all, or None."""
-    return max(pods, key=lambda pod: (not pod.disruption, pod.exit_code is not None, pod.created_at), default=None)
-
-
 def _explain_exit(pod: PodStatus, code: int) -> JobOutcome:
     tail = _tail(pod)
     if BAD_ALLOC in tail:
         message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
         return "oom", Failure(kind="out-of-memory", message=message, exit_code=code, stderr_tail=tail)
     if code == EXIT_USER_ERROR:
-        return "failed", Failure(kind="bad-configuration", message=_last_error(tail), exit_code=code, stderr_tail=tail)
+        message = find_last_error(tail) or "the order or the store is wrong; the log says nothing more"
+        return "failed", Failure(kind="bad-configuration", message=message, exit_code=code, stderr_tail=tail)
     if code == EXIT_RESULT_IN_LOG:
         message = "the record could not be stored, and its pod's log cannot be read or no longer has it"
         return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)
     if code in (EXIT_COMMAND_NOT_EXECUTABLE, EXIT_COMMAND_NOT_FOUND) or pod.end_reason in NOT_STARTED:
-        message = f"the image could not be run: {_last_line(tail) or pod.end_reason}"
+        message = f"the image could not be run: {find_last_line(tail) or pod.end_reason}"
         return "failed", Failure(kind="bad-image", message=message, exit_code=code, stderr_tail=tail)
     if code > SIGNAL_BASE:
         name = name_signal(code - SIGNAL_BASE)
         hint = ", perhaps by the kernel for lack of memory" if code == EXIT_SIGKILL else ""
-        message = f"ended by {name}{hint}"
+        cause = explain_interruption(pod)
+        message = f"ended by {name}{f': {cause}' if cause else hint}"
         return "failed", Failure(kind="killed", message=message, exit_code=code, signal=name, stderr_tail=tail)
     message = f"ended with exit code {code} and left no result"
     return "failed", Failure(kind="exit", message=message, exit_code=code, stderr_tail=tail)
@@ -77,19 +89,8 @@ def _describe_job(job: JobStatus, pod: PodStatus | None) -> str:
     if pod is None:
         return f"{message}; none of its pods is left"
     last = pod.disruption or f"{pod.end_reason} {pod.end_message}".strip() or pod.phase
-    return f"{message}; its last pod: {_last_line(last)}"
+    return f"{message}; its last pod: {find_last_line(last)}"
 
 
 def _tail(pod: PodStatus | None) -> str:
     return pod.end_message if pod else ""
-
-
-def _last_error(tail: str) -> str:
-    """Return the message of `python -m bench` about an error of the user, else the last line."""
-    found = re.findall(r"^error: (.*)$", tail, re.MULTILINE)
-    return found[-1] if found else _last_line(tail) or "the order or the store is wrong; the log says nothing more"
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else ""

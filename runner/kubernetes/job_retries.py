@@ -15,29 +15,41 @@ Kubernetes makes them, inside one Job; the runner only watches. manifests/job.ya
 
 What a Job that failed for good means for the repeat is in job_outcomes.py.
 
-The runner creates a Job again, under the same name, in one case: the Job is gone (somebody deleted it, or its TTL was
-over), the store has no record of it, now and some seconds later, and the run was not cancelled. `--retry-failed` is not
-a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round` and so a new name.
+The runner creates a Job again, under the same name, in two cases. The first: the Job is gone (somebody deleted it, or
+its TTL was over), the store has no record of it, now and some seconds later, and the run was not cancelled. The second:
+the Job failed for a reason that is not the cell's and that its rules cannot tell (pod_ends.py): its node was at fault,
+or its pod was taken down without the condition DisruptionTarget. The failed Job is deleted then. `--retry-failed` is
+not a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round` and so a new name.
 
 Retries of single requests to the API server are in request_retries.py.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bench.schema import Failure, Result
+from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_completion import JobCompletion
-from runner.kubernetes.object_status import PodStatus
-from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.job_outcomes import JobOutcome
+from runner.kubernetes.node_fault_tracker import NodeFaultTracker
+from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.kubernetes.pod_ends import explain_interruption, explain_own_limit
+from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 MISSING_SECONDS = 3.0
 """After how long the store is searched again for a missing Job: another runner may have given it up."""
 MAX_DISRUPTIONS = 20
-"""How many pods of a repeat may be disrupted before it is given up."""
+"""How many pods of a repeat may be ended from outside before it is given up."""
+MAX_NODE_FAULTS = 6
+"""How many attempts at a repeat may end by a fault of their node before it is given up: twice on each of three nodes,
+after which each of these is left out (node_health.py)."""
+NODE_FAULT_PAUSE_SECONDS = 10.0
+"""How long after the first fault the repeat is tried again; after each further one twice as long, so that a device
+plugin that starts again, or a driver that is being installed, has five minutes in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +61,67 @@ class JobRetries:
     cancellation_watcher: CancellationWatcher
     submission: Submission
     completion: JobCompletion
+    node_faults: NodeFaultTracker
     jobs: TrackedJobs
 
-    def count_disruption(self, tracked: TrackedJob, pod: PodStatus) -> None:
-        """Note a pod that its node took down, and give the repeat up if that has happened too often."""
-        if pod.uid in tracked.disrupted_pod_uids:
+    def note_failed_pod(self, tracked: TrackedJob, pod: PodStatus) -> None:
+        """Note a pod that was ended from outside, and give the repeat up if another pod would end the same way."""
+        if words := explain_own_limit(pod):  # its container may have ended as by SIGTERM: the Job makes another pod
+            failure = Failure(kind="killed", message=f"evicted by the kubelet: {words}", exit_code=pod.exit_code)
+            if tracked.state == "in-flight":
+                self.completion.give_up(tracked, ("failed", failure))
+        elif cause := explain_interruption(pod):
+            tracked.disrupted_pod_uids.add(pod.uid)
+            if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
+                self.completion.give_up(tracked, _explain_disruptions(cause))
+
+    def measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
+        """Replace a Job that failed for a reason that is not the cell's by another, or give the repeat up.
+
+        What the faults of its nodes were is stored before the Job that shows them is deleted.
+        """
+        faults: list[NodeFault] = []
+        if ended.is_node_fault:
+            faults = self.node_faults.note_job(tracked, job, ended.pods)
+            outcome, delay_seconds = self._judge_faults(tracked, faults)
+        else:
+            causes = {pod.uid: cause for pod in ended.pods if (cause := explain_interruption(pod))}
+            tracked.disrupted_pod_uids |= causes.keys()
+            is_last = len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS
+            outcome, delay_seconds = _explain_disruptions(list(causes.values())[-1]) if is_last else None, 0.0
+        if outcome is not None:
+            write = partial(self.recorder.record_outcome, tracked, outcome, job, ended.pods)
+            self.dispatcher.record(write, partial(self.completion.finish, tracked))
+        elif self.node_faults.stop is None:
+            discard = partial(self._discard, tracked, job, faults)
+            self.dispatcher.record(discard, partial(self._replace, tracked, job, ended, delay_seconds))
+
+    def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[JobOutcome | None, float]:
+        """Return the outcome of a repeat that met too many faults, or None and how long to wait for the next try."""
+        number = self.node_faults.count_faults(tracked)
+        if number < MAX_NODE_FAULTS:
+            return None, NODE_FAULT_PAUSE_SECONDS * 2 ** (number - 1)
+        nodes = sorted({fault.node_name or "unknown" for fault in faults})
+        message = f"its nodes were at fault {number} times, the last time {', '.join(nodes)}: {faults[-1].reason}"
+        return ("failed", Failure(kind="infrastructure", message=message)), 0.0
+
+    def _discard(self, tracked: TrackedJob, job: JobStatus, faults: Sequence[NodeFault]) -> None:
+        for fault in faults:
+            self.node_faults.recorder.write(fault)
+        self.recorder.delete_job(job.name, job.uid)
+
+    def _replace(
+        self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside, delay_seconds: float, _: None
+    ) -> None:
+        tracked.settled_uids |= {job.uid, *(pod.uid for pod in ended.pods), *(pod.uid for pod in tracked.pods.values())}
+        tracked.pods = {}
+        tracked.forget_waiting()
+        tracked.forget_no_pod()
+        if tracked.job is not None and tracked.job.uid != job.uid:  # another runner of the run was faster
+            self.completion.follow(tracked, tracked.job)
             return
-        tracked.disrupted_pod_uids.add(pod.uid)
-        if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
-            message = f"its nodes took it down {MAX_DISRUPTIONS} times, the last time for {pod.disruption}"
-            self.completion.give_up(tracked, ("preempted", Failure(kind="preempted", message=message)))
+        tracked.job = None
+        self.submission.retry(tracked, delay_seconds)
 
     def handle_missing_job(self, tracked: TrackedJob) -> None:
         """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
@@ -86,3 +149,8 @@ class JobRetries:
         tracked.forget_waiting()
         tracked.forget_no_pod()
         self.submission.retry(tracked)
+
+
+def _explain_disruptions(cause: str) -> JobOutcome:
+    message = f"it was ended from outside {MAX_DISRUPTIONS} times, the last time: {cause}"
+    return "preempted", Failure(kind="preempted", message=message)

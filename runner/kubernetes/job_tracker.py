@@ -7,6 +7,7 @@ from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled
 from runner.kubernetes.informers import Changed, InformerFailed, Listed, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
+from runner.kubernetes.node_fault_tracker import NodeFaultTracker
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementTracker
@@ -28,6 +29,7 @@ class JobTracker:
     retries: JobRetries
     pending_pods: PendingPods
     placements: PlacementTracker
+    node_faults: NodeFaultTracker
     has_begun: bool = False
     """The Jobs that existed at the start are known, so it is known what is missing."""
 
@@ -72,7 +74,7 @@ class JobTracker:
         if job.is_cancelled:
             raise RunCancelled
         tracked = self.jobs.find(job.name)
-        if tracked is None or tracked.state == "done":
+        if tracked is None or tracked.state == "done" or job.uid in tracked.settled_uids:
             return
         self.pending_pods.note_progress(job)
         if is_deleted:
@@ -90,11 +92,12 @@ class JobTracker:
     def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
         self.placements.note(pod)
         tracked = self.jobs.find(pod.job_name)
-        if tracked is None or tracked.state == "done":
+        if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
+        self.node_faults.note_pod(tracked, pod)
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
         tracked.pods[pod.name] = pod
-        if pod.disruption and pod.phase == "Failed":
-            self.retries.count_disruption(tracked, pod)
+        if pod.phase == "Failed":
+            self.retries.note_failed_pod(tracked, pod)

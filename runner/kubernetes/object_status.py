@@ -11,6 +11,9 @@ CONTAINER = "bench"
 CANCELLED = "benchmatrix/cancelled"
 """The annotation of Jobs that `benchmatrix cancel` is about to delete."""
 NODE_DISRUPTION = "DisruptionTarget"
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+"""The reason, beside a made-up exit code 137, of a container that a kubelet does not find when it ends the pod: mostly
+one that was never begun (TerminatePod in pkg/kubelet/status/status_manager.go)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +68,13 @@ class PodStatus:
     """`OOMKilled`, `Error`, ... of the container, or the pod's own: `Evicted`, `DeadlineExceeded`."""
     end_message: str
     """The log's tail, or why the pod was ended."""
+    pod_reason: str
+    """The kubelet's reason for the phase of the pod, such as `Evicted` or `OutOfcpu`; of a pod that ended by itself,
+    empty."""
+    pod_message: str
+    """The kubelet's message to this reason."""
+    is_deleted: bool
+    """Somebody deleted it, or a controller did: it is there until its containers have ended."""
     started_at: datetime | None
     ended_at: datetime | None
     has_run: bool
@@ -115,6 +125,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     requests = _find_named(pod["spec"].get("containers", ())).get("resources", {}).get("requests", {})
     state = container.get("state", {})
     waiting, terminated = state.get("waiting", {}), state.get("terminated", {})
+    is_known = terminated.get("reason") != STATUS_UNKNOWN
     return PodStatus(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -129,13 +140,16 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         disruption=_describe_disruption(disrupted),
         waiting_reason=waiting.get("reason", ""),
         waiting_message=waiting.get("message", ""),
-        exit_code=terminated.get("exitCode"),
+        exit_code=terminated.get("exitCode") if is_known else None,
         signal=terminated.get("signal") or None,
         end_reason=status.get("reason", "") or terminated.get("reason", ""),
         end_message=terminated.get("message", "") or status.get("message", ""),
+        pod_reason=status.get("reason", ""),
+        pod_message=status.get("message", ""),
+        is_deleted="deletionTimestamp" in metadata,
         started_at=_read_time(terminated.get("startedAt") or status.get("startTime")),
         ended_at=_read_time(terminated.get("finishedAt")),
-        has_run="running" in state or "terminated" in state,
+        has_run="running" in state or ("terminated" in state and is_known),
         image_id=container.get("imageID", ""),
         qos_class=status.get("qosClass", ""),
         cpu_request=requests.get("cpu", ""),

@@ -9,8 +9,9 @@ from functools import partial
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_outcomes import JobOutcome
 from runner.kubernetes.object_status import JobStatus
-from runner.kubernetes.pod_failures import PodFailure, find_pod_failure
+from runner.kubernetes.pod_failures import PodFailure, explain_start_problem, find_pending_pod, find_pod_failure
 from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.start_problems import StartProblems
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 NO_POD_SECONDS = 20.0
@@ -29,6 +30,9 @@ class PendingPods:
     recorder: ResultRecorder
     jobs: TrackedJobs
     unschedulable_seconds: float
+    start_problems: StartProblems
+    start_seconds: float
+    """How long a node may take to start a pod."""
     give_up: Callable[[TrackedJob, JobOutcome], None]
     """Called for a Job whose pod cannot start."""
     handle_missing_job: Callable[[TrackedJob], None]
@@ -45,6 +49,7 @@ class PendingPods:
         """Check every Job in flight; to be called about once a second."""
         now = time.monotonic()
         in_flight = [tracked for tracked in self.jobs if tracked.state == "in-flight"]
+        self.start_problems.check(pod for tracked in in_flight for pod in tracked.pods.values())
         for tracked in in_flight:
             if tracked.job is not None and tracked.job.num_ready:
                 self._last_progress[tracked.job.pool] = now
@@ -61,15 +66,23 @@ class PendingPods:
         else:
             self._ask_why_no_pod(tracked, job, now)
         is_waiting = not (job.num_ready or job.is_suspended)
-        failure = find_pod_failure(tracked, unschedulable_seconds=self.unschedulable_seconds) if is_waiting else None
+        failure = self._find_failure(tracked) if is_waiting else None
         if failure is None:
             tracked.forget_waiting()
         else:
             self._warn_or_give_up(tracked, job, failure, now)
 
+    def _find_failure(self, tracked: TrackedJob) -> PodFailure | None:
+        failure = find_pod_failure(tracked, unschedulable_seconds=self.unschedulable_seconds)
+        pod = find_pending_pod(tracked)
+        if failure is not None or pod is None:
+            return failure
+        found = self.start_problems.find(pod)
+        return None if found is None else explain_start_problem(*found, self.start_seconds)
+
     def _warn_or_give_up(self, tracked: TrackedJob, job: JobStatus, failure: PodFailure, now: float) -> None:
         if failure.kind != tracked.waiting_for or tracked.waiting_since is None:
-            tracked.waiting_for, tracked.waiting_since = failure.kind, now
+            tracked.waiting_for, tracked.waiting_since = failure.kind, failure.since or now
         # While others of its pool run, a pod that no node takes merely waits for its turn.
         since = max(tracked.waiting_since, self._last_progress[job.pool] if failure.kind == "unschedulable" else 0.0)
         if now - since >= min(WARN_SECONDS, failure.patience_seconds):

@@ -31,6 +31,8 @@ class PodFailure:
     """The message of the scheduler, the kubelet or the Job controller."""
     patience_seconds: float
     """How long it may last before the repeat is given up."""
+    since: float | None = None
+    """When (time.monotonic) it began. None: when it was first reported."""
 
     def to_failure(self) -> Failure:
         """Return this reason as the Failure that goes into the record of the repeat."""
@@ -44,10 +46,20 @@ class PodFailure:
         return f"{self.kind} {_PARTICULARS.sub('', self.message)}"
 
 
-def find_pod_failure(tracked: TrackedJob, *, unschedulable_seconds: float) -> PodFailure | None:
-    """Return why the pod does not start, or None if it does or no reason is known yet."""
+def find_pending_pod(tracked: TrackedJob) -> PodStatus | None:
+    """Return the newest pod that is pending, or None."""
     pending = (pod for pod in tracked.pods.values() if pod.phase == "Pending")
-    pod = max(pending, key=lambda pod: pod.created_at, default=None)
+    return max(pending, key=lambda pod: pod.created_at, default=None)
+
+
+def explain_start_problem(problem: str, since: float, start_seconds: float) -> PodFailure:
+    """Return why a node does not start a pod, in the kubelet's words. `since`: when (time.monotonic) it began to."""
+    return PodFailure(kind="infrastructure", message=problem, patience_seconds=start_seconds, since=since)
+
+
+def find_pod_failure(tracked: TrackedJob, *, unschedulable_seconds: float) -> PodFailure | None:
+    """Return why the pod does not start, or None if it does or its status and its Job give no reason yet."""
+    pod = find_pending_pod(tracked)
     if pod is None and tracked.termination_message:
         return PodFailure(kind="preempted", message=tracked.termination_message, patience_seconds=math.inf)
     if pod is None:
@@ -84,4 +96,5 @@ _TITLES: dict[FailureKind, str] = {
     "preempted": "its node may be lost",
     "bad-image": "the image cannot be pulled",
     "bad-configuration": "the pod cannot be created",
+    "infrastructure": "the node does not start the pod",
 }

@@ -1,5 +1,6 @@
 """Finding or writing the terminal record of a repeat whose Job has finished, is missing or is given up."""
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +15,25 @@ from bench.schema import InvalidDocumentError, Result, read_result
 from bench.store import Store, parse_result_key, result_key, results_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.job_outcomes import JobOutcome, choose_decisive_pod, explain_job
+from runner.kubernetes.job_outcomes import JobOutcome, explain_job
 from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
+from runner.kubernetes.pod_ends import choose_decisive_pod, was_ended_by_interruption, was_ended_by_node_fault
+from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 LOG_LINES = 20
 LOG_PATIENCE_SECONDS = 60.0
 """How long requests for a log are repeated that its node does not answer: the node may be gone for good."""
 FAILED_CREATE = "FailedCreate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedFromOutside:
+    """A Job that failed for a reason that is not the cell's: the repeat is to be measured again, by another Job."""
+
+    pods: tuple[PodStatus, ...]
+    is_node_fault: bool
+    """Its node was at fault; otherwise its pod was taken down in a way that the Job's rules do not see."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +56,11 @@ class ResultRecorder:
         found = [result for result in map(self._try_to_read, keys) if result is not None]
         return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])
 
-    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result:
-        """Return the record of a repeat whose Job has finished; write it if there is none."""
+    def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | EndedFromOutside:
+        """Return the record of a repeat whose Job has finished; write it if there is none.
+
+        It is not written if the reason is not the cell's: the repeat is to be measured again.
+        """
         found = self.find_record(tracked)
         if found is not None:
             return found
@@ -53,7 +68,21 @@ class ResultRecorder:
         logged = self._take_from_log(tracked, pods)
         if logged is not None:
             return logged
-        return self._write(tracked, explain_job(job, pods, self.store.url), job, pods)
+        decisive = choose_decisive_pod(pods)
+        if was_ended_by_node_fault(job, decisive):
+            return EndedFromOutside(pods=tuple(pods), is_node_fault=True)
+        if was_ended_by_interruption(job, decisive):
+            return EndedFromOutside(pods=tuple(pods), is_node_fault=False)
+        problem = ""
+        if decisive is not None and not decisive.has_run and decisive.node:
+            problem = read_start_problems(self.connection, self.namespace).get(decisive.uid, "")
+        return self.record_outcome(tracked, explain_job(job, pods, self.store.url, problem), job, pods)
+
+    def record_outcome(
+        self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
+    ) -> Result:
+        """Write and return the record of a repeat that no container could write."""
+        return self._write(tracked, outcome, job, pods)
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
         """Delete a Job whose pod cannot start, write its record and return that."""
@@ -61,13 +90,15 @@ class ResultRecorder:
         found = self.find_record(tracked)  # it may have started at the last moment
         return found or self._write(tracked, outcome, tracked.job, list(tracked.pods.values()))
 
-    def delete_job(self, name: str) -> None:
-        """Delete a Job and its pods; a Job that is gone already is no error."""
+    def delete_job(self, name: str, uid: str | None = None) -> None:
+        """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        body = json.dumps(options | ({"preconditions": {"uid": uid}} if uid else {})).encode()
         try:
-            self.connection.request("delete", path, query={"propagationPolicy": "Background"})
+            self.connection.request("delete", path, body=body)
         except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
 
     def read_missing_pod_reason(self, tracked: TrackedJob) -> str:
@@ -109,7 +140,8 @@ class ResultRecorder:
         """Return the pods of the Job."""
         pods = list(tracked.pods.values())
         if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the informer may lag
-            pods = [read_pod_status(pod) for pod in self._fetch_pods(tracked)] or pods
+            found = [read_pod_status(pod) for pod in self._fetch_pods(tracked)]
+            pods = [pod for pod in found if pod.uid not in tracked.settled_uids] or pods
         return pods
 
     def _take_from_log(self, tracked: TrackedJob, pods: Sequence[PodStatus]) -> Result | None:

@@ -13,6 +13,7 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.login import find_context
+from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
@@ -153,6 +154,11 @@ class ClusterRun:
             namespace = self.target.profile.namespace
             num_deleted = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id).end_unfinished()
             console.print(f"the deadline has passed: {num_deleted} unfinished Jobs were deleted")
+        except NodesAtFaultError as error:  # Jobs of other pools go on: the next runner finds their records
+            namespace = self.target.profile.namespace
+            cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, pool=error.pool)
+            cleaner.end_unfinished()
+            raise
 
     def make_options(
         self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver

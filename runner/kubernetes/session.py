@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from bench.schema import Result
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import CancellationWatcher, list_marks
 from runner.kubernetes.connection import Connection
@@ -20,6 +21,7 @@ from runner.kubernetes.informers import Informer, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
 from runner.kubernetes.job_tracker import JobTracker
+from runner.kubernetes.node_fault_tracker import NodeFaultRecorder, NodeFaultTracker, read_node_faults
 from runner.kubernetes.object_status import read_job_status, read_pod_status
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.pending_pods import PendingPods
@@ -27,6 +29,7 @@ from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.start_problems import StartProblems
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -87,12 +90,11 @@ class ClusterSession:
             run_id=options.run_id,
             known=known_marks,
         )
+        self._node_faults = self._make_node_faults(options)
         self._submission = self._make_submission(options, watcher)
-        completion = JobCompletion(
-            dispatcher=self._dispatcher, recorder=options.recorder, jobs=self.jobs, report=options.observer.finish
-        )
-        retries = self._make_retries(options, watcher, completion)
-        self._pending_pods = self._make_pending_pods(options, completion, retries)
+        completion = self._make_completion(options)
+        self._retries = self._make_retries(options, watcher, completion)
+        self._pending_pods = self._make_pending_pods(options, completion, self._retries)
         self._placements = self._make_placements(options.placement_recorder)
         self._tracker = JobTracker(
             list_missing=list_missing,
@@ -100,10 +102,34 @@ class ClusterSession:
             cancellation_watcher=watcher,
             submission=self._submission,
             completion=completion,
-            retries=retries,
+            retries=self._retries,
             pending_pods=self._pending_pods,
             placements=self._placements,
+            node_faults=self._node_faults,
         )
+
+    def _make_completion(self, options: SessionOptions) -> JobCompletion:
+        return JobCompletion(
+            dispatcher=self._dispatcher,
+            recorder=options.recorder,
+            jobs=self.jobs,
+            report=self._report,
+            measure_again=lambda *failed: self._retries.measure_again(*failed),
+        )
+
+    def _make_node_faults(self, options: SessionOptions) -> NodeFaultTracker:
+        store = options.recorder.store
+        tracker = NodeFaultTracker(
+            dispatcher=self._dispatcher,
+            recorder=NodeFaultRecorder(connection=options.connection, store=store),
+            can_avoid_nodes=options.renderer.profile.avoid_faulty_nodes,
+        )
+        tracker.load(read_node_faults(store, options.run_id))
+        return tracker
+
+    def _report(self, tracked: TrackedJob, result: Result) -> None:
+        self._node_faults.note_result(tracked, result)
+        self._observer.finish(tracked, result)
 
     def _make_submission(self, options: SessionOptions, watcher: CancellationWatcher) -> Submission:
         return Submission(
@@ -114,6 +140,7 @@ class ClusterSession:
             renderer=options.renderer,
             max_in_flight=options.max_in_flight,
             jobs=self.jobs,
+            find_avoided=self._node_faults.find_avoided,
         )
 
     def _make_retries(
@@ -125,6 +152,7 @@ class ClusterSession:
             cancellation_watcher=watcher,
             submission=self._submission,
             completion=completion,
+            node_faults=self._node_faults,
             jobs=self.jobs,
         )
 
@@ -136,6 +164,10 @@ class ClusterSession:
             recorder=options.recorder,
             jobs=self.jobs,
             unschedulable_seconds=options.unschedulable_seconds,
+            start_problems=StartProblems(
+                dispatcher=self._dispatcher, connection=options.connection, namespace=options.namespace
+            ),
+            start_seconds=options.renderer.profile.start_seconds,
             give_up=completion.give_up,
             handle_missing_job=retries.handle_missing_job,
         )
@@ -146,8 +178,9 @@ class ClusterSession:
     def run(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
-        UserError if the cluster refuses; RunCancelled if the run was cancelled; DeadlinePassed if time is up: what had
-        ended has its record then, Jobs that have not finished are left as they are.
+        UserError if the cluster refuses; NodesAtFaultError if no node of a pool can measure; RunCancelled if the run
+        was cancelled; DeadlinePassed if time is up: what had ended has its record then, Jobs that have not finished
+        are left as they are.
         """
         try:
             self._start(self._job_informer, self._tracker.on_jobs)
@@ -174,6 +207,8 @@ class ClusterSession:
 
     def _run_next(self) -> None:
         self._handle_events()
+        if self._node_faults.stop is not None:
+            raise self._node_faults.stop
         if self._deadline is not None and read_clock() >= self._deadline:
             self._await_records()
             raise DeadlinePassed

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -12,6 +12,7 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.rendering.avoided_nodes import AvoidedNodes
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
@@ -31,6 +32,8 @@ class Submission:
     renderer: JobRenderer
     max_in_flight: int
     jobs: TrackedJobs
+    find_avoided: Callable[[TrackedJob], AvoidedNodes]
+    """Returns the nodes that a new Job keeps off."""
     _waiting: deque[TrackedJob] = field(default_factory=deque, repr=False)
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
@@ -40,10 +43,13 @@ class Submission:
         """Queue Jobs that are `to-submit`."""
         self._waiting.extend(jobs)
 
-    def retry(self, tracked: TrackedJob) -> None:
-        """Queue a Job that is gone and left no record, behind all others."""
+    def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
+        """Queue a Job that is gone and left no record, behind all others, after a delay."""
         self.jobs.move(tracked, "retried")
-        self._waiting.append(tracked)
+        if delay_seconds:
+            self.dispatcher.call_later(delay_seconds, partial(self._waiting.append, tracked))
+        else:
+            self._waiting.append(tracked)
 
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
@@ -58,7 +64,9 @@ class Submission:
             tracked = self._waiting.popleft()
             if tracked.state == "to-submit":
                 self.jobs.move(tracked, "request-sent")
-                self.dispatcher.submit(partial(self._create, tracked), partial(self._handle_created, tracked))
+                self.dispatcher.submit(
+                    partial(self._create, tracked, self.find_avoided(tracked)), partial(self._handle_created, tracked)
+                )
                 num_free -= 1
 
     def stop(self, seconds: float) -> None:
@@ -66,9 +74,9 @@ class Submission:
         self._is_stopped.set()
         self.dispatcher.stop_submitting(seconds)
 
-    def _create(self, tracked: TrackedJob) -> bool:
+    def _create(self, tracked: TrackedJob, avoided: AvoidedNodes) -> bool:
         """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
-        body = self.renderer.render(tracked.repeat.planned, tracked.key)
+        body = self.renderer.render(tracked.repeat.planned, tracked.key, avoided)
         try:
             path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
             self.connection.request("create", path, body=body, stop=self._is_stopped)

@@ -24,7 +24,11 @@ class TrackedJob:
     pods: dict[str, PodStatus] = field(default_factory=dict)
     """Pending and failed pods by name."""
     disrupted_pod_uids: set[str] = field(default_factory=set)
-    """Pods that were preempted, evicted or lost with their node."""
+    """Pods that were ended from outside: preempted, evicted, deleted, lost with their node, past their deadline."""
+    node: str | None = None
+    """The node of its newest pod. None: none was seen there."""
+    settled_uids: set[str] = field(default_factory=set)
+    """Its former Jobs and their pods, which the runner replaced by another Job: what is reported of them is old."""
     waiting_for: FailureKind | None = None
     """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
     waiting_since: float | None = None

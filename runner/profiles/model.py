@@ -163,6 +163,12 @@ class Profile(Document):
     priority_class: ObjectName | None = None
     do_not_disrupt: bool = True
     """Ask the cluster autoscaler not to evict a cell (`cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`)."""
+    avoid_faulty_nodes: bool = True
+    """Keep later Jobs off nodes that fail cells, by affinity to `kubernetes.io/hostname`.
+
+    false for Karpenter and EKS Auto Mode, which launch no node for such a pod (kubernetes-sigs/karpenter#3214), and for
+    GKE Autopilot, which refuses it (`autogke-node-affinity-selector-limitation`,
+    https://docs.cloud.google.com/kubernetes-engine/docs/reference/crds/workloadallowlist)."""
     tmp_size: Quantity = "8Gi"
     shm_size: Quantity = "1Gi"
     start_seconds: Count = 900

@@ -11,6 +11,7 @@ import pytest
 from disruptions import FirstHangs, check_measured_again
 from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
 
+from bench.exit_codes import EXIT_TRY_AGAIN
 from bench.store import Store
 from control_plane import ADMIN_TOKEN, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
@@ -73,25 +74,59 @@ def test_a_cell_that_the_eviction_api_takes_down_is_measured_again(
 def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
-    refused: list[Pod] = []
+    busy: list[Pod] = []
 
-    def refuse(pod: Pod) -> str:
-        refused.append(pod)
-        return "refused"
+    def decide(pod: Pod) -> str:
+        busy.append(pod)
+        return "busy"
 
-    start_kubelet(refuse, num_nodes=1)
+    start_kubelet(decide, num_nodes=1)
     profile = make_profile(namespace, backoff_limit=1)
     setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
 
     setup.measure()
 
-    assert len(refused) == 2
+    assert len(busy) == 2
     (result,) = setup.observed.results
     assert result.error is not None
-    assert (result.status, result.error.kind) == ("failed", "infrastructure")
-    assert "BackoffLimitExceeded" in result.error.message
-    assert "UnexpectedAdmissionError Allocate failed: no device" in result.error.message
+    assert (result.status, result.error.kind, result.error.exit_code) == ("failed", "exit", EXIT_TRY_AGAIN)
     assert set(setup.count_records().values()) == {1}
+
+
+def test_a_pod_over_its_storage_limit_is_not_made_again_though_it_ended_as_by_sigterm(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    started: list[Pod] = []
+
+    def decide(pod: Pod) -> str:
+        started.append(pod)
+        return "over-limit"
+
+    start_kubelet(decide, num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+
+    setup.measure()
+
+    (result,) = setup.observed.results
+    assert result.error is not None
+    assert (result.status, result.error.kind) == ("failed", "killed")
+    assert result.error.message == 'evicted by the kubelet: Usage of EmptyDir volume "tmp" exceeds the limit "8Gi".'
+    assert set(setup.count_records().values()) == {1}
+
+
+def test_a_cell_whose_pod_was_deleted_and_killed_is_measured_again(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    decide = FirstHangs()
+    kubelet = start_kubelet(decide, num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    name = decide.await_running(setup)["metadata"]["name"]
+    connection.request("delete", f"/api/v1/namespaces/{namespace}/pods/{name}")  # the fake kubelet kills: 137
+
+    running.result(DEADLINE_SECONDS)
+
+    check_measured_again(setup, kubelet)
 
 
 def test_a_job_that_passes_its_deadline_leaves_a_timeout(

@@ -22,6 +22,7 @@ from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell
 from runner.checkout import ROOT
+from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes, keep_off
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.manifest_check import check_manifest
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue, check_variable_value
@@ -73,12 +74,12 @@ class JobRenderer:
             check_option("--queue", self.queue, check_queue)
         check_option("--store", self.store_url, check_variable_value)
 
-    def render(self, planned: PlannedCell, key: JobKey) -> bytes:
+    def render(self, planned: PlannedCell, key: JobKey, avoided: AvoidedNodes = NONE_AVOIDED) -> bytes:
         """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
-        kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds)
+        kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds, avoided)
         if kind not in self._shapes:
-            self._shapes[kind] = JobShape.render(self.collect_values(planned))
+            self._shapes[kind] = JobShape.render(self.collect_values(planned), avoided)
         return self._shapes[kind].fill(
             {
                 "job_name": key.job_name,
@@ -134,14 +135,15 @@ class JobShape:
     """Text and names of slots in turns; begins and ends with text."""
 
     @classmethod
-    def render(cls, values: Mapping[str, object]) -> "JobShape":
+    def render(cls, values: Mapping[str, object], avoided: AvoidedNodes = NONE_AVOIDED) -> "JobShape":
         """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
 
-        Raise UserError if it is not a valid Job.
+        Its pods keep off the nodes `avoided`. Raise UserError if it is not a valid Job.
         """
         token = secrets.token_hex(8)
         stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
         manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
+        keep_off(manifest, avoided)
         check_manifest(manifest, source="manifests/job.yaml.j2")
         text = json.dumps(manifest, separators=(",", ":"))
         names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}

@@ -6,6 +6,9 @@ from bench.store import (
     ResultKey,
     cancelled_key,
     cancelled_prefix,
+    node_fault_key,
+    node_faults_prefix,
+    parse_node_fault_key,
     parse_placement_key,
     parse_result_key,
     placement_key,
@@ -32,6 +35,14 @@ def test_a_placement_lies_beside_the_results_under_the_same_name() -> None:
     assert parse_placement_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=3, attempt="ab12")
     assert parse_result_key(key) is None
     assert parse_placement_key(result_key("smoke-1", CELL_ID, 3, "ab12")) is None
+
+
+def test_a_node_fault_lies_beside_the_results_under_the_same_name() -> None:
+    key = node_fault_key("smoke-1", CELL_ID, 3, "ab12")
+    assert key == f"runs/smoke-1/node-faults/{CELL_ID}/3-ab12.json"
+    assert key.startswith(node_faults_prefix("smoke-1"))
+    assert parse_node_fault_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=3, attempt="ab12")
+    assert parse_result_key(key) is None
 
 
 def test_a_result_key_is_parsed_into_its_parts() -> None:

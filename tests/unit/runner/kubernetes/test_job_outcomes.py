@@ -6,8 +6,9 @@ import pytest
 
 from bench.exit_codes import EXIT_RESULT_IN_LOG, FINAL_EXIT_CODES
 from cluster_objects import load_job, load_pod
-from runner.kubernetes.job_outcomes import choose_decisive_pod, explain_job
+from runner.kubernetes.job_outcomes import explain_job
 from runner.kubernetes.object_status import PodStatus
+from runner.kubernetes.pod_ends import choose_decisive_pod
 
 STORE = "s3://bucket/prefix"
 
@@ -75,6 +76,29 @@ def test_a_pods_deadline_is_a_timeout_whatever_its_exit_code() -> None:
     pod = replace(load_pod("oom"), end_reason="DeadlineExceeded", end_message=words)
     status, failure = explain_job(load_job("backoff"), [pod], STORE)
     assert (status, failure.message) == ("timeout", f"ended by its deadline: {words}")
+
+
+def test_a_pod_over_its_storage_limit_has_the_kubelets_words_and_no_guess_about_memory() -> None:
+    words = 'Usage of EmptyDir volume "tmp" exceeds the limit "8Gi". '
+    pod = replace(load_pod("oom"), end_reason="Evicted", pod_reason="Evicted", pod_message=words, exit_code=137)
+    status, failure = explain_job(load_job("oom"), [pod], STORE)
+    assert (status, failure.kind) == ("failed", "killed")
+    assert failure.message == f"evicted by the kubelet: {words.strip()}"
+
+
+def test_a_pod_that_was_deleted_and_killed_is_told_so_without_a_guess_about_memory() -> None:
+    pod = replace(end_with(137), is_deleted=True)
+    _, failure = explain_job(load_job("oom"), [pod], STORE)
+    assert failure.message == "ended by SIGKILL: the pod was deleted, and killed when its grace period was over"
+
+
+def test_a_pod_that_never_started_before_its_deadline_has_the_words_of_its_events() -> None:
+    words = "Pod was active on the node longer than the specified deadline"
+    pod = replace(load_pod("rejected"), pod_reason="DeadlineExceeded", end_reason="DeadlineExceeded", pod_message=words)
+    for problem, expected in (("FailedMount: not found", "FailedMount: not found"), ("", words)):
+        status, failure = explain_job(load_job("oom"), [pod], STORE, problem)
+        assert (status, failure.kind) == ("failed", "infrastructure")
+        assert failure.message == f"the pod did not start before its deadline: {expected}"
 
 
 def test_a_node_that_could_not_start_the_pod_is_infrastructure() -> None:

@@ -1,6 +1,6 @@
 """The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
 
-On a cluster a Placement says where an attempt ran.
+On a cluster a Placement says where an attempt ran, and a NodeFault that its node could not measure it.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
@@ -28,8 +28,9 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
+from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Node, Placement
-from bench.schema.reading import InvalidDocumentError, read_placement, read_result, read_run
+from bench.schema.reading import InvalidDocumentError, read_node_fault, read_placement, read_result, read_run
 from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
@@ -62,6 +63,7 @@ __all__ = [
     "Mode",
     "Name",
     "Node",
+    "NodeFault",
     "Phase",
     "Phases",
     "PipelinedWindow",
@@ -79,6 +81,7 @@ __all__ = [
     "Verdict",
     "export_json_schema",
     "hash_text",
+    "read_node_fault",
     "read_placement",
     "read_result",
     "read_run",
@@ -86,11 +89,11 @@ __all__ = [
 
 
 def export_json_schema() -> dict[str, Any]:
-    """Return one JSON Schema document with Cell, Result, Run and Placement under `$defs`."""
+    """Return one JSON Schema document with Cell, Result, Run, Placement and NodeFault under `$defs`."""
     from pydantic.json_schema import models_json_schema
 
     _, schema = models_json_schema(
-        [(Cell, "validation"), (Result, "validation"), (Run, "validation"), (Placement, "validation")],
+        [(kind, "validation") for kind in (Cell, Result, Run, Placement, NodeFault)],
         title="benchmatrix documents",
         ref_template="#/$defs/{model}",
     )

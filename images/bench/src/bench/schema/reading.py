@@ -5,6 +5,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from bench.schema.document import SCHEMA_VERSION, Document
+from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Placement
 from bench.schema.result import Result
 from bench.schema.run import Run
@@ -34,6 +35,11 @@ def read_run(data: bytes) -> Run:
 def read_placement(data: bytes) -> Placement:
     """Return the Placement in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
     return _read(Placement, data)
+
+
+def read_node_fault(data: bytes) -> NodeFault:
+    """Return the NodeFault in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(NodeFault, data)
 
 
 def _read(kind: type[DocumentT], data: bytes) -> DocumentT:

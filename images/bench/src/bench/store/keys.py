@@ -7,6 +7,7 @@ NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _OF_ATTEMPT = rf"(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
 RESULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/results/{_OF_ATTEMPT}")
 PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
+NODE_FAULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/node-faults/{_OF_ATTEMPT}")
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
 LATEST_RUN_KEY = "latest/run.json"
@@ -66,6 +67,21 @@ def placement_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
 def parse_placement_key(key: str) -> ResultKey | None:
     """Return the parts of a placement's key, which are those of its attempt's result; None for any other key."""
     return _parse(PLACEMENT_KEY, key)
+
+
+def node_faults_prefix(run_id: str) -> str:
+    """Return the folder of the run's node faults; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/node-faults/"
+
+
+def node_fault_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
+    """Return the key of what a node did to one attempt; ValueError where a part is not what the schema allows."""
+    return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/node-faults/", 1)
+
+
+def parse_node_fault_key(key: str) -> ResultKey | None:
+    """Return the parts of a node fault's key, which are those of its attempt; None for any other key."""
+    return _parse(NODE_FAULT_KEY, key)
 
 
 def cancelled_prefix(run_id: str) -> str:

@@ -1,0 +1,44 @@
+"""Adds to a Job the nodes that its pods keep off."""
+
+from dataclasses import dataclass
+from typing import Any
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+# The highest weight of a preference: 100 adds most to a node's score.
+PREFERENCE_WEIGHT = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class AvoidedNodes:
+    """Nodes by their label `kubernetes.io/hostname`."""
+
+    excluded: tuple[str, ...] = ()
+    """A pod waits rather than run there."""
+    disliked: tuple[str, ...] = ()
+    """A pod runs there only where no other node has room."""
+
+
+NONE_AVOIDED = AvoidedNodes()
+
+
+def keep_off(manifest: dict[str, Any], avoided: AvoidedNodes) -> None:
+    """Change a Job such that its pods avoid these nodes: a requirement in each of its terms, and a preference.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-affinity
+    """
+    if not avoided.excluded and not avoided.disliked:
+        return
+    affinity = manifest["spec"]["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    if avoided.excluded:
+        required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+        for term in required.setdefault("nodeSelectorTerms", [{}]):  # a node must meet all of one term
+            term.setdefault("matchExpressions", []).append(_exclude(avoided.excluded))
+    if avoided.disliked:
+        preferred = affinity.setdefault("preferredDuringSchedulingIgnoredDuringExecution", [])
+        preferred.append(
+            {"weight": PREFERENCE_WEIGHT, "preference": {"matchExpressions": [_exclude(avoided.disliked)]}}
+        )
+
+
+def _exclude(hostnames: tuple[str, ...]) -> dict[str, Any]:
+    return {"key": HOSTNAME_LABEL, "operator": "NotIn", "values": list(hostnames)}

@@ -1,0 +1,124 @@
+"""Nodes that fail cells: these are measured elsewhere, later Jobs keep off, and a run stops where all nodes fail."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from runs import Observed, Setup, make_cells, make_profile, wait_for
+
+from bench.store import Store, node_fault_key
+from fake_kubelet import FakeKubelet, Pod
+from node_faults import make_node_fault
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.node_fault_tracker import NodesAtFaultError, read_node_faults
+
+StartKubelet = Callable[..., FakeKubelet]
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeats are tried again at once: how long a pause is, no test asserts."""
+    monkeypatch.setattr("runner.kubernetes.job_retries.NODE_FAULT_PAUSE_SECONDS", 0.01)
+
+
+class Nodes:
+    """Decides by its node how a pod ends, and counts the pods of each node."""
+
+    def __init__(self, **ends: str) -> None:
+        self.ends = ends
+        self.num_pods: Counter[str] = Counter()
+
+    def __call__(self, pod: Pod) -> str:
+        node = str(pod["spec"]["nodeName"])
+        self.num_pods[node] += 1
+        return self.ends.get(node.rpartition("-")[2], "ok")
+
+
+@pytest.mark.parametrize("fault", ["node-fault", "refused"])
+def test_one_bad_node_takes_few_cells_and_none_is_lost(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, fault: str
+) -> None:
+    decide = Nodes(**{"0": fault})
+    kubelet = start_kubelet(decide, num_nodes=3, run_seconds=0.5)
+    profile = make_profile(namespace, backoff_limit=0)  # the Job controller waits ten seconds before it replaces a pod
+    bad = next(name for name in kubelet.nodes if name.endswith("-0"))
+    setup = Setup.make(connection, namespace, store, make_cells(12), profile=profile, max_in_flight=3)
+
+    observed = setup.measure()
+
+    assert [result.status for result in observed.results] == ["ok"] * 12
+    assert set(setup.count_records().values()) == {1}
+    faults = read_node_faults(store, setup.run.run_id)
+    assert {found.node_name for found in faults} == {bad}
+    assert {found.hostname for found in faults} == {bad}
+    # Three Jobs were in flight at once; every Job after them keeps off.
+    assert decide.num_pods[bad] == len(faults) <= 3
+    assert any(bad in warning and "GPU is lost" in warning or "no device" in warning for warning in observed.warnings)
+
+
+def test_a_run_stops_where_every_node_fails_and_goes_on_once_they_are_mended(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    decide = Nodes(**{"0": "node-fault", "1": "node-fault"})
+    kubelet = start_kubelet(decide, num_nodes=2)
+    setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=4)
+
+    with pytest.raises(NodesAtFaultError, match="every node of the pool 'cpu' that took a cell is at fault") as stopped:
+        setup.measure()
+
+    assert all(name in str(stopped.value) for name in kubelet.nodes)
+    assert str(stopped.value).count("GPU is lost") == 1
+    assert setup.count_records() == {}
+    decide.ends = {}
+
+    observed = setup.measure()
+
+    assert {result.status for result in observed.results} == {"ok"}
+    assert list(setup.count_records().values()) == [1] * 12  # some Jobs that were in flight ended between the runners
+
+
+def test_what_earlier_runners_saw_of_a_node_is_known_to_the_next(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    decide = Nodes(**{"0": "node-fault"})
+    kubelet = start_kubelet(decide, num_nodes=2)
+    bad = next(name for name in kubelet.nodes if name.endswith("-0"))
+    setup = Setup.make(connection, namespace, store, make_cells(6), max_in_flight=1)
+    for number in range(2):
+        fault = make_node_fault(setup.run, attempt=f"a{number}", node_name=bad, hostname=bad, at=datetime.now(UTC))
+        store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
+
+    observed = setup.measure()
+
+    assert [result.status for result in observed.results] == ["ok"] * 6
+    # The first Job has the bad node as its last choice; each after it leaves that node out.
+    assert decide.num_pods[bad] == 0
+    affinities = [job["spec"]["template"]["spec"]["affinity"].get("nodeAffinity", {}) for job in setup.list_jobs()]
+    required = [affinity.get("requiredDuringSchedulingIgnoredDuringExecution") for affinity in affinities]
+    left_out = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [bad]}
+    assert sum(left_out in terms["nodeSelectorTerms"][0]["matchExpressions"] for terms in required if terms) == 5
+
+
+def test_a_pod_that_its_node_does_not_start_is_told_in_the_kubelets_words_and_given_up(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runner.kubernetes.start_problems.STARTING_SECONDS", 0.5)
+    kubelet = start_kubelet(lambda pod: "stuck", num_nodes=1)
+    profile = make_profile(namespace, start_seconds=3)
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
+    running = setup.start()
+    pod = wait_for(lambda: [found for found in setup.list_pods() if found["status"].get("containerStatuses")], "a pod")
+    kubelet.put_event(pod[0], "FailedMount", 'MountVolume.SetUp failed for volume "data": not found')
+
+    observed: Observed = running.result()
+
+    words = 'the node does not start the pod: FailedMount: MountVolume.SetUp failed for volume "data": not found'
+    assert any(warning.startswith(words) for warning in observed.warnings)
+    (result,) = observed.results
+    assert result.error is not None
+    assert (result.status, result.error.kind, result.error.message) == ("failed", "infrastructure", words)
