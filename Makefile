@@ -43,7 +43,7 @@ images: .venv/tool ## build the container images for CPUs with Docker; ARGS="pyt
 push: .venv/tool ## push built images to REGISTRY=HOST/PROJECT/REPOSITORY; ARGS as for images
 	@$(if $(REGISTRY),$(BIN)/benchmatrix images push $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
 
-# One worker per core, four at most: more would share too little memory. tests/conftest.py says what stays together.
+# Four workers at most: more would share too little memory. tests/conftest.py says how many, and what stays together.
 PARALLEL := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 FAST := not (framework or cluster or browser or e2e or slow)

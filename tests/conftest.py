@@ -1,5 +1,6 @@
 """The fixtures that several packages use; markers by folder and fixture; what parallel workers share."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return one worker more than there are cores: the one with the tests of the cluster waits most of its time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,7 +16,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_TRY_AGAIN
+from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_SIGKILL, EXIT_TRY_AGAIN
 from bench.schema import Cell, Result
 from bench.store import Store, result_key
 from factories import make_failed_result, make_result
@@ -81,12 +81,16 @@ class FakeKubelet:
     store: Store
     decide: Callable[[Pod], Behaviour] = lambda pod: "ok"
     run_seconds: float = 0.0
+    killed_exit_code: int = EXIT_SIGKILL
+    """That of a container whose pod somebody deleted."""
     may_end: threading.Event = field(default_factory=threading.Event)
     """While a test has it cleared, pods run on, up to NUM_THREADS - 1 of them."""
     measured: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(run id, cell id/repeat) of the pods whose container ended by itself, as often as it did."""
     _fake_nodes: FakeNodes = field(init=False)
     _seen: set[str] = field(default_factory=set)
+    _killed: set[str] = field(default_factory=set)
+    """Pods that were deleted while they ran: they write no record."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, NUM_THREADS, "kubelet"))
@@ -202,6 +206,8 @@ class FakeKubelet:
 
     def _end(self, pod: Pod, behaviour: Behaviour, started: str) -> None:
         labels = pod["metadata"]["labels"]
+        if pod["metadata"]["uid"] in self._killed:
+            return
         code, reason, message = EXITS.get(behaviour, (0, "Completed", ""))
         if behaviour in ("ok", "failed-record"):
             self._put_record(pod, is_ok=behaviour == "ok")
@@ -245,8 +251,10 @@ class FakeKubelet:
 
     def _remove(self, pod: Pod) -> None:
         """End a pod that somebody deleted: a kubelet kills the container, says so, and lets the object go."""
+        self._killed.add(pod["metadata"]["uid"])
         if pod["status"].get("phase") not in ("Succeeded", "Failed"):
-            killed = {"exitCode": 137, "reason": "Error", "startedAt": format_now(), "finishedAt": format_now()}
+            times = {"startedAt": format_now(), "finishedAt": format_now()}
+            killed = {"exitCode": self.killed_exit_code, "reason": "Error", **times}
             self._set_state(pod, "Failed", {"terminated": killed})
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         self.connection.request("delete", path, query={"gracePeriodSeconds": "0"})

@@ -1,6 +1,7 @@
 """The command `setup`."""
 
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, Pro
 from runner.profiles.model import Profile
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.kubernetes.rendering.queue_template import QueueTemplate
     from runner.kubernetes.rendering.setup_template import SetupTemplate
     from runner.kubernetes.setup import Installer
 
@@ -22,6 +24,24 @@ UserOption = Annotated[
 S3Option = Annotated[
     bool | None,
     typer.Option("--s3/--no-s3", help="Install an S3 server in the cluster, for trying only; default: on kind."),
+]
+SetupQueueOption = Annotated[
+    str | None,
+    typer.Option(
+        "--queue", metavar="NAME", help="Kueue's LocalQueue for the Jobs: allow runners to say why Jobs wait."
+    ),
+]
+QuotaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quota",
+        metavar="POOL=CELLS",
+        help="Make the queue too, for so many cells of the pool `cpu` or `gpu` at once; name both to have both.",
+    ),
+]
+CohortOption = Annotated[
+    str | None,
+    typer.Option("--cohort", metavar="NAME", help="Queues of the same cohort lend each other what they do not use."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the manifests; apply nothing.")]
 ExportsOption = Annotated[
@@ -39,24 +59,31 @@ def setup(
     namespace: NamespaceOption = None,
     user: UserOption = None,
     s3: S3Option = None,
+    queue: SetupQueueOption = None,
+    quota: QuotaOption = None,
+    cohort: CohortOption = None,
     dry_run: DryRunOption = False,
     exports: ExportsOption = False,
 ) -> None:
-    """Apply what a run needs: namespace, accounts, permissions; on kind an S3 server as well. May be repeated."""
+    """Apply what a run needs: namespace, accounts, permissions; on kind an S3 server, on request a queue of Kueue.
+
+    May be repeated.
+    """
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.rendering.setup_template import SetupTemplate
     from runner.kubernetes.run import ClusterTarget
     from runner.kubernetes.setup import Installer
 
-    target = ClusterTarget.find(on, profile, namespace, None)
+    target = ClusterTarget.find(on, profile, namespace, queue)
     has_store = target.profile.name == KIND if s3 is None else s3
     if exports and not has_store:
         raise UserError("--exports: is for the S3 server in the cluster; add --s3, or leave it out")
-    template = SetupTemplate(profile=target.profile, users=user or (), has_store=has_store)
+    template = SetupTemplate(profile=target.profile, users=user or (), has_store=has_store, has_queue=queue is not None)
+    made_queue = _make_queue(target.profile, queue, quota or (), cohort)
     if dry_run:
-        _print_manifests(template)
+        _print_manifests(template, made_queue)
         return
-    installer = Installer(connection=Connection(context=target.context), template=template)
+    installer = Installer(connection=Connection(context=target.context), template=template, queue=made_queue)
     for line in installer.install():
         typer.echo(line, err=exports)
     if exports:
@@ -65,10 +92,25 @@ def setup(
         CONSOLE.print(_describe_store(on, target.profile), soft_wrap=True)
 
 
-def _print_manifests(template: "SetupTemplate") -> None:
+def _make_queue(
+    profile: Profile, queue: str | None, quotas: Sequence[str], cohort: str | None
+) -> "QueueTemplate | None":
+    """Return the queue to make; None: none is asked for."""
+    from runner.kubernetes.rendering.queue_template import QueueTemplate
+
+    if quotas and queue is not None:
+        return QueueTemplate.parse(profile, queue, quotas, cohort)
+    if quotas or cohort is not None:
+        raise UserError("--quota and --cohort: are for a queue that is made; give --queue NAME and --quota POOL=CELLS")
+    return None
+
+
+def _print_manifests(template: "SetupTemplate", queue: "QueueTemplate | None") -> None:
+    from runner.kubernetes.kueue import GROUP, KNOWN_VERSIONS
     from runner.kubernetes.rendering.setup_template import dump_yaml
 
-    for manifests in template.render().values():
+    queued = [queue.render(f"{GROUP}/{KNOWN_VERSIONS[0]}")] if queue else []
+    for manifests in (*template.render().values(), *queued):
         typer.echo(dump_yaml(manifests), nl=False)
         typer.echo("---")
     if template.has_store:

@@ -51,5 +51,5 @@ def _print_cluster_state(run: Run, on: str, namespace: str | None, *, num_missin
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
     connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
-    for line in inspect_run(connection, namespace, run.run_id).describe(num_missing):
+    for line in inspect_run(connection, namespace, run.run_id, run.cluster.queue).describe(num_missing):
         CONSOLE.print(line, soft_wrap=True)

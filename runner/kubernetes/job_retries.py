@@ -8,6 +8,9 @@ Kubernetes makes them, inside one Job; the runner only watches. manifests/job.ya
   - `Ignore` for the exit codes of a container that SIGTERM ended (bench.exit_codes.INTERRUPTED_EXIT_CODES): the cell
     did not end by itself; another pod, not counted.
   - `FailJob` for every exit code with which a cell ends by itself (FINAL_EXIT_CODES): its result would not get better.
+- Kueue suspends a Job whose quota another queue of the cohort reclaims: the Job controller deletes the pod, whose
+  container ends by SIGTERM, as above; another pod when Kueue starts the Job again. Such a pod has no DisruptionTarget
+  (https://github.com/kubernetes-sigs/jobset/issues/1117); it is counted all the same.
 - `backoffLimit`: pods that fail otherwise, such as those that a node could not start, are replaced so many times.
 - `restartPolicy: Never`: a container is not restarted within its pod, so an attempt is a pod.
 - `podReplacementPolicy: Failed`: a pod is replaced only when it has ended, so no two attempts run at once.
@@ -70,10 +73,8 @@ class JobRetries:
             failure = Failure(kind="killed", message=f"evicted by the kubelet: {words}", exit_code=pod.exit_code)
             if tracked.state == "in-flight":
                 self.completion.give_up(tracked, ("failed", failure))
-        elif cause := explain_interruption(pod):
-            tracked.disrupted_pod_uids.add(pod.uid)
-            if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
-                self.completion.give_up(tracked, _explain_disruptions(cause))
+        elif (cause := explain_interruption(pod)) and not _is_suspended(tracked, pod):
+            self._count(tracked, pod.uid, cause)
 
     def measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
         """Replace a Job that failed for a reason that is not the cell's by another, or give the repeat up.
@@ -123,6 +124,19 @@ class JobRetries:
         tracked.job = None
         self.submission.retry(tracked, delay_seconds)
 
+    def count_suspension(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Note that the Job was suspended while it had a pod; `job`: as it was before."""
+        # The pod may have been seen by the watch of Jobs alone.
+        uid = tracked.running_pod_uid or f"{job.uid}/{len(tracked.disrupted_pod_uids)}"
+        self._count(tracked, uid, "the suspension of its Job: a queue reclaimed its quota, or was stopped")
+
+    def _count(self, tracked: TrackedJob, pod_uid: str, reason: str) -> None:
+        if pod_uid in tracked.disrupted_pod_uids:
+            return
+        tracked.disrupted_pod_uids.add(pod_uid)
+        if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
+            self.completion.give_up(tracked, _explain_disruptions(reason))
+
     def handle_missing_job(self, tracked: TrackedJob) -> None:
         """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
         self.jobs.move(tracked, "job-missing")
@@ -152,5 +166,10 @@ class JobRetries:
 
 
 def _explain_disruptions(cause: str) -> JobOutcome:
-    message = f"it was ended from outside {MAX_DISRUPTIONS} times, the last time: {cause}"
+    message = f"it was taken down {MAX_DISRUPTIONS} times, the last time for {cause}"
     return "preempted", Failure(kind="preempted", message=message)
+
+
+def _is_suspended(tracked: TrackedJob, pod: PodStatus) -> bool:
+    """Return whether a pod was deleted since its Job was suspended: `count_suspension` counts it."""
+    return pod.is_deleted and tracked.job is not None and tracked.job.is_suspended

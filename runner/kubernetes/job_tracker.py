@@ -80,7 +80,9 @@ class JobTracker:
         if is_deleted:
             self._on_job_deleted(tracked)
             return
-        tracked.job = job
+        before, tracked.job = tracked.job, job
+        if before is not None and _is_suspended_since(before, job):
+            self.retries.count_suspension(tracked, before)
         if tracked.state != "recording":
             self.completion.follow(tracked, job)
 
@@ -95,9 +97,16 @@ class JobTracker:
         if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
         self.node_faults.note_pod(tracked, pod)
+        if pod.phase == "Running":
+            tracked.running_pod_uid = pod.uid
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
         tracked.pods[pod.name] = pod
         if pod.phase == "Failed":
             self.retries.note_failed_pod(tracked, pod)
+
+
+def _is_suspended_since(before: JobStatus, job: JobStatus) -> bool:
+    """Return whether the Job had a pod and was suspended, so that the pod is deleted."""
+    return before.uid == job.uid and not before.is_suspended and job.is_suspended and before.num_active > 0

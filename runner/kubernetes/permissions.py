@@ -48,3 +48,19 @@ NODE_PERMISSION = Permission(
     purpose="record the machine type, zone and kubelet of every result, and whether the machine is spot",
 )
 """What a run asks for once a node and can do without. Nodes are in no namespace, so that no Role can allow it."""
+QUEUE_PERMISSIONS = (
+    Permission(
+        group="kueue.x-k8s.io",
+        resource="workloads",
+        verbs=("list",),
+        purpose="say why Kueue has not started a Job",
+    ),
+    Permission(
+        group="kueue.x-k8s.io",
+        resource="localqueues",
+        verbs=("get",),
+        purpose="say in `status` and `doctor` whether a queue is there and active",
+    ),
+)
+"""What a run with a queue asks for and can do without. `doctor` reads ClusterQueues and ResourceFlavors besides, which
+are in no namespace, so that no Role can allow it."""

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Literal
 
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
+from runner.kubernetes.start_problems import is_starting, read_start_problems
 from runner.terminal_text import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)
@@ -38,20 +40,26 @@ class RunState:
     """Jobs that wait, by the message of the scheduler, the kubelet or the Job controller."""
     rate_per_s: float | None
     """Jobs that finish per second. None: none did in the last ten minutes."""
+    num_by_queue_reason: Mapping[str, int] = field(default_factory=dict)
+    """Suspended Jobs by what Kueue says of their Workloads."""
+    queue: str = ""
+    """A line about the run's queue; empty: it has none."""
 
     def describe(self, num_missing: int) -> list[str]:
         """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
         states = [f"{self.num_by_state[state]} {label}" for state, label in _LABELS.items() if self.num_by_state[state]]
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
+        lines += [f"  {number} queued: {reason}" for reason, number in self.num_by_queue_reason.items()]
+        lines += [self.queue] if self.queue else []
         if self.rate_per_s and num_missing:
             left = format_wait(num_missing / self.rate_per_s)
             lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
         return lines
 
 
-def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState:
-    """Return the state of the run now. UserError if the API server refuses."""
+def inspect_run(connection: Connection, namespace: str, run_id: str, queue: str | None = None) -> RunState:
+    """Return the state of the run now; `queue`: the LocalQueue of its Jobs. UserError if the API server refuses."""
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
@@ -60,18 +68,23 @@ def inspect_run(connection: Connection, namespace: str, run_id: str) -> RunState
             read_pod_status(pod) for pod in connection.list_items(f"{core}/pods", **query, fieldSelector=POD_FIELDS)
         ]
         events = _read_events(connection, core) if _lack_pods(jobs) else {}
+        events |= _find_start_problems(connection, namespace, pods)
+        queued = [job.uid for job in jobs if find_state(job) == "queued"]
+        by_queue_reason = _count_queue_reasons(connection, namespace, queued)
+        line = describe_local_queue(connection, namespace, queue) if queue else ""
     except ApiError as error:
         raise to_user_error(error, connection.context) from error
-    return summarize_run(jobs, pods, events, now=datetime.now(UTC))
+    state = summarize_run(jobs, pods, events, now=datetime.now(UTC))
+    return replace(state, num_by_queue_reason=by_queue_reason, queue=join_printable(line))
 
 
 def summarize_run(
     jobs: Sequence[JobStatus], pods: Sequence[PodStatus], events: Mapping[str, str], *, now: datetime
 ) -> RunState:
-    """Return the state of a run. `events`: why a Job has no pod, by its name."""
+    """Return the state of a run. `events`: why a Job has no pod, or its pod is not started, by the Job's name."""
     reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
     waiting = [job.name for job in jobs if find_state(job) == "waiting"]
-    by_reason = Counter(join_printable(reasons.get(name) or events.get(name) or UNKNOWN) for name in waiting)
+    by_reason = Counter(join_printable(events.get(name) or reasons.get(name) or UNKNOWN) for name in waiting)
     return RunState(
         num_by_state=Counter(map(find_state, jobs)),
         num_by_reason=dict(by_reason.most_common()),
@@ -94,6 +107,17 @@ def _find_reason(pod: PodStatus) -> str:
     return f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
 
 
+def _count_queue_reasons(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, int]:
+    """Return how many of the suspended Jobs wait in their queue for which reason; those just admitted are left out."""
+    if not job_uids:
+        return {}
+    try:
+        waits = explain_queued_jobs(connection, namespace, job_uids)
+    except WorkloadsUnreadable as refusal:
+        return {join_printable(str(refusal)): len(job_uids)}
+    return dict(Counter(join_printable(wait.message) for wait in waits.values()).most_common())
+
+
 def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
     """Return the Jobs per second that finished within the window, or since the first was created if that is later."""
     begin = max(now - RATE_WINDOW, min((job.created_at for job in jobs), default=now))
@@ -104,6 +128,18 @@ def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
 
 def _lack_pods(jobs: Sequence[JobStatus]) -> bool:
     return any(find_state(job) == "waiting" and not job.num_active for job in jobs)
+
+
+def _find_start_problems(connection: Connection, namespace: str, pods: Sequence[PodStatus]) -> dict[str, str]:
+    """Return why pods are not started, by their Job's name; empty if the user may not read events."""
+    starting = [pod for pod in pods if is_starting(pod)]
+    try:
+        problems = read_start_problems(connection, namespace) if starting else {}
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            return {}
+        raise
+    return {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}
 
 
 def _read_events(connection: Connection, core: str) -> dict[str, str]:

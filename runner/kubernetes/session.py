@@ -26,6 +26,7 @@ from runner.kubernetes.object_status import read_job_status, read_pod_status
 from runner.kubernetes.observer import ClusterObserver
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
+from runner.kubernetes.queued_jobs import QueuedJobs
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
@@ -85,16 +86,14 @@ class ClusterSession:
         self._job_informer = _make_informer(options, "/apis/batch/v1", "jobs", read_job_status)
         self._pod_informer = _make_informer(options, "/api/v1", "pods", read_pod_status, POD_FIELDS)
         watcher = CancellationWatcher(
-            dispatcher=self._dispatcher,
-            store=options.recorder.store,
-            run_id=options.run_id,
-            known=known_marks,
+            dispatcher=self._dispatcher, store=options.recorder.store, run_id=options.run_id, known=known_marks
         )
         self._node_faults = self._make_node_faults(options)
         self._submission = self._make_submission(options, watcher)
         completion = self._make_completion(options)
         self._retries = self._make_retries(options, watcher, completion)
         self._pending_pods = self._make_pending_pods(options, completion, self._retries)
+        self._queued_jobs = self._make_queued_jobs(options)
         self._placements = self._make_placements(options.placement_recorder)
         self._tracker = JobTracker(
             list_missing=list_missing,
@@ -172,6 +171,10 @@ class ClusterSession:
             handle_missing_job=retries.handle_missing_job,
         )
 
+    def _make_queued_jobs(self, options: SessionOptions) -> QueuedJobs:
+        connection, namespace = options.connection, options.namespace
+        return QueuedJobs(dispatcher=self._dispatcher, connection=connection, namespace=namespace, jobs=self.jobs)
+
     def _make_placements(self, recorder: PlacementRecorder) -> PlacementTracker:
         return PlacementTracker(dispatcher=self._dispatcher, recorder=recorder, placed=recorder.list_placed())
 
@@ -219,6 +222,7 @@ class ClusterSession:
         if now >= self._next_tick and self._tracker.has_begun:
             self._next_tick = now + TICK_SECONDS
             self._pending_pods.check()
+            self._queued_jobs.check()
             self._observer.tick(self.jobs)
 
     def _await_records(self) -> None:

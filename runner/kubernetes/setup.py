@@ -12,6 +12,8 @@ from typing import Any
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.kueue import find_api_version
+from runner.kubernetes.rendering.queue_template import QueueTemplate
 from runner.kubernetes.rendering.setup_template import STORE_NAME, STORE_NODE_PORT, STORE_PART, Manifest, SetupTemplate
 
 FIELD_MANAGER = "benchmatrix"
@@ -28,6 +30,9 @@ _PLURALS = {
     "Secret": "secrets",
     "Deployment": "deployments",
     "Service": "services",
+    "ResourceFlavor": "resourceflavors",
+    "ClusterQueue": "clusterqueues",
+    "LocalQueue": "localqueues",
 }
 
 
@@ -37,6 +42,8 @@ class Installer:
 
     connection: Connection
     template: SetupTemplate
+    queue: QueueTemplate | None = None
+    """A queue of Kueue to make as well."""
 
     def install(self) -> list[str]:
         """Apply everything and return a line for each object. UserError if the API server refuses."""
@@ -45,6 +52,8 @@ class Installer:
             if part == STORE_PART:  # its pod waits for the keys
                 done.append(self._keep_or_create_secret())
             done += map(self._apply, manifests)
+        if self.queue is not None:
+            done += map(self._apply, self.queue.render(self._find_kueue()))
         return done
 
     def await_store(self) -> None:
@@ -70,6 +79,18 @@ class Installer:
         secret = self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}", f"Secret {name}")
         keys = {key: base64.b64decode(value).decode() for key, value in secret.get("data", {}).items()}
         return keys | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
+
+    def _find_kueue(self) -> str:
+        try:
+            version = find_api_version(self.connection)
+        except ApiError as error:
+            raise self._explain(error, "Kueue") from error
+        if version is None:
+            raise UserError(
+                f"--on {self.connection.context}: --queue: the cluster has no Kueue; install it "
+                "(https://kueue.sigs.k8s.io/docs/installation/), or leave --queue out"
+            )
+        return version
 
     def _apply(self, manifest: Manifest) -> str:
         """Apply one object, server-side: fields that it does not name stay as others have set them."""

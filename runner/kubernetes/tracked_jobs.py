@@ -24,7 +24,10 @@ class TrackedJob:
     pods: dict[str, PodStatus] = field(default_factory=dict)
     """Pending and failed pods by name."""
     disrupted_pod_uids: set[str] = field(default_factory=set)
-    """Pods that were ended from outside: preempted, evicted, deleted, lost with their node, past their deadline."""
+    """Pods that were ended from outside: preempted, evicted, deleted, lost with their node, past their deadline, or of
+    a Job that its queue suspended."""
+    running_pod_uid: str = ""
+    """The pod that was seen running last; empty: none was."""
     node: str | None = None
     """The node of its newest pod. None: none was seen there."""
     settled_uids: set[str] = field(default_factory=set)

@@ -16,7 +16,7 @@ from runner.kubernetes.cancellation import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import JobStatus, read_job_status
 from runner.kubernetes.rendering.job_name import select_run
-from runner.kubernetes.run_status import RunState, summarize_run
+from runner.kubernetes.run_status import RunState, inspect_run, summarize_run
 
 StartKubelet = Callable[..., FakeKubelet]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -121,6 +121,20 @@ def test_cancel_by_a_user_without_rights_is_one_message(
     assert err.startswith(f"error: --on {context}: jobs.batch is forbidden")
 
 
+def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(lambda pod: "stuck", num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    submit(setup)
+    (pod,) = wait_for(lambda: [pod for pod in setup.list_pods() if "ContainerCreating" in str(pod)], "the pod")
+    kubelet.put_event(pod, "FailedCreatePodSandBox", "plugin type=calico failed")
+
+    state = inspect_run(connection, namespace, setup.run.run_id)
+
+    assert state.num_by_reason == {"FailedCreatePodSandBox: plugin type=calico failed": 1}
+
+
 def test_status_tells_what_runs_and_why_the_rest_waits(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
 ) -> None:
@@ -154,7 +168,11 @@ def test_status_tells_what_runs_and_why_the_rest_waits(
     assert lines[1] == "Jobs: 2 waiting"
     assert lines[2].startswith("  2 waiting: 0/")
     assert "Insufficient cpu" in lines[2]
-    assert run_status(call_main, "queued", store) == ["queued: 2 repeats: 2 missing", "Jobs: 2 queued by Kueue"]
+    assert run_status(call_main, "queued", store) == [
+        "queued: 2 repeats: 2 missing",
+        "Jobs: 2 queued by Kueue",
+        "  2 queued: the cluster has no Kueue (kueue.x-k8s.io), which would start them",
+    ]
 
 
 def run_status(call_main: CallMain, run_id: str, store: Store) -> list[str]:

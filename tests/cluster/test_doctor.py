@@ -1,6 +1,5 @@
 """`benchmatrix doctor` on a real API server: what it finds of user, namespace, queue, store and clock."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -82,53 +81,11 @@ def test_an_image_that_the_profile_lacks_is_found(examine: Examine) -> None:
     assert "images.tensorflow.gpu" in findings["profile"]["message"]
 
 
-@pytest.fixture
-def kueue(connection: Connection) -> Iterator[None]:
-    """Kueue's LocalQueue as far as the API server is concerned; no Kueue runs."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "localqueues", "singular": "localqueue", "kind": "LocalQueue", "listKind": "LocalQueueList"}
-    spec = {"group": "kueue.x-k8s.io", "scope": "Namespaced", "names": names, "versions": [version]}
-    path, name = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "localqueues.kueue.x-k8s.io"
-    # A group that stands for one of Kubernetes' own needs this to be accepted.
-    approval = {"api-approved.kubernetes.io": "unapproved, for a test"}
-    create(connection, path, {"metadata": {"name": name, "annotations": approval}, "spec": spec})
-
-    def is_served() -> bool:
-        conditions = connection.get_object(f"{path}/{name}").get("status", {}).get("conditions") or ()
-        return any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
-
-    wait_for(is_served, "the LocalQueue's kind")
-    groups = "kueue.x-k8s.io"
-    wait_for(lambda: groups in connection.request("get", "/apis").decode(), "its group")
-    yield
-    connection.request("delete", f"{path}/{name}")
-    wait_for(lambda: groups not in connection.request("get", "/apis").decode(), "its group to go")
-
-
 def test_a_queue_needs_kueue(examine: Examine) -> None:
     _, findings = examine("--queue", "team")
 
     assert findings["queue"]["message"] == "the cluster has no Kueue: it does not know kueue.x-k8s.io"
     assert "leave --queue out" in findings["queue"]["hint"]
-
-
-def test_the_queue_must_be_there_and_active(
-    examine: Examine, connection: Connection, namespace: str, kueue: None
-) -> None:
-    _, findings = examine("--queue", "team")
-    assert findings["queue"]["message"] == f"namespace {namespace} has no LocalQueue team"
-
-    conditions = [{"type": "Active", "status": "False", "message": "ClusterQueue a is inactive"}]
-    body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "spec": {"clusterQueue": "a"}}
-    path = f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{namespace}/localqueues"
-    create(connection, path, body | {"metadata": {"name": "bad"}, "status": {"conditions": conditions}})
-    create(connection, path, body | {"metadata": {"name": "good"}})
-
-    found = examine("--queue", "bad")[1]["queue"]
-    assert (found["state"], found["message"]) == ("failed", "LocalQueue bad is not active: ClusterQueue a is inactive")
-    found = examine("--queue", "good")[1]["queue"]
-    assert (found["state"], found["message"]) == ("ok", "LocalQueue good of ClusterQueue a")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Where attempts ran: what the runner learns from pods and nodes of a real API server, and what that costs."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
-from runs import DEADLINE_SECONDS, Setup, make_cells
+from runs import Setup, make_cells
+from users import connect_as_runner
 
 from bench.schema import Placement, read_placement
 from bench.store import (
@@ -15,10 +15,9 @@ from bench.store import (
     placements_prefix,
     results_prefix,
 )
-from control_plane import USER, ControlPlane
+from control_plane import ControlPlane
 from fake_kubelet import IMAGE_ID, FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.permissions import RUN_PERMISSIONS
 
 StartKubelet = Callable[..., FakeKubelet]
 LABELS = {
@@ -53,27 +52,6 @@ def find_file(setup: Setup, placement: Placement) -> Path:
     """Return the file of a placement in a store that is a folder."""
     key = placement_key(placement.run_id, placement.cell_id, placement.repeat, placement.attempt)
     return Path(setup.store.url.removeprefix("file://")) / key
-
-
-def connect_as_runner(connection: Connection, plane: ControlPlane, namespace: str) -> Connection:
-    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster."""
-    rules = [
-        {"apiGroups": [permission.group], "resources": [permission.resource], "verbs": permission.verbs}
-        for permission in RUN_PERMISSIONS
-    ]
-    group = "rbac.authorization.k8s.io"
-    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "runner"}, "rules": rules}
-    binding = {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "runner"},
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": "runner"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
-    }
-    for kind, body in (("roles", role), ("rolebindings", binding)):
-        path = f"/apis/{group}/v1/namespaces/{namespace}/{kind}"
-        connection.request("create", path, body=json.dumps(body).encode())
-    return Connection(context=f"{plane.context}-user", patience_seconds=DEADLINE_SECONDS)
 
 
 def test_every_attempt_is_placed_without_a_request_for_its_pod(

@@ -240,3 +240,21 @@ def call_make(*words: str) -> "subprocess.CompletedProcess[str]":
 def _is_listening(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_queue_is_rendered_on_request_and_needs_kueue(
+    connection: Connection, new_namespace: str, call_main: CallMain
+) -> None:
+    words = ("setup", "--on", "current", "--profile", "gke", "--namespace", new_namespace)
+    queue = ("--queue", "nightly", "--quota", "cpu=2", "--quota", "gpu=1")
+
+    _, plain, _ = call_main(*words, "--dry-run")
+    _, out, _ = call_main(*words, *queue, "--dry-run")
+    code, _, err = call_main(*words, *queue)
+
+    assert "kueue" not in plain  # whoever applies a Role must have what it grants
+    kinds = [manifest["kind"] for manifest in yaml.safe_load_all(out) if manifest]
+    assert kinds[-4:] == ["ResourceFlavor", "ResourceFlavor", "ClusterQueue", "LocalQueue"]
+    assert (code, "--queue: the cluster has no Kueue; install it" in err) == (2, True)
+    code, _, err = call_main(*words, "--quota", "cpu=2")
+    assert (code, "give --queue NAME and --quota POOL=CELLS" in err) == (2, True)

@@ -82,3 +82,10 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- define "benchmatrix.amount" -}}
 {{- if and (kindIs "float64" .) (eq (floor .) .) -}}{{ . | int64 | toString | quote }}{{- else -}}{{ . | toString | quote }}{{- end -}}
 {{- end -}}
+
+{{/* The API version of Kueue to use: v1beta1 goes away in Kueue 0.20. Empty: the cluster has none of them. */}}
+{{- define "benchmatrix.kueue.version" -}}
+{{- if .Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta2" -}}kueue.x-k8s.io/v1beta2
+{{- else if .Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta1" -}}kueue.x-k8s.io/v1beta1
+{{- end -}}
+{{- end -}}

@@ -9,7 +9,13 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState
 from runner.kubernetes.login import IN_CLUSTER
-from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, NODE_PERMISSION, RUN_PERMISSIONS, Permission
+from runner.kubernetes.permissions import (
+    CLEANUP_PERMISSIONS,
+    NODE_PERMISSION,
+    QUEUE_PERMISSIONS,
+    RUN_PERMISSIONS,
+    Permission,
+)
 
 API_SERVER, CLOCK = "API server", "clock"
 MIN_VERSION = (1, 29)
@@ -73,6 +79,9 @@ def check_permissions(context: DoctorContext) -> Iterator[Finding]:
     for permission in housekeeping:
         check = f"permission: {permission.resource}, to cancel and clean"
         yield _check_permission(context, permission, check, if_refused="warning")
+    for permission in QUEUE_PERMISSIONS if context.target.queue is not None else ():
+        check = f"permission: {permission.resource}, to explain what waits"
+        yield _check_permission(context, permission, check, if_refused="warning")
     yield _check_node_permission(context)
 
 
@@ -94,7 +103,8 @@ def _check_permission(context: DoctorContext, permission: Permission, check: str
     if not refused:
         return Finding(check=check, state="ok", message=", ".join(permission.verbs))
     message = f"you may not {', '.join(refused)} {permission.resource} in namespace {context.namespace}"
-    hint = f"needed to {permission.purpose}; `benchmatrix setup --user NAME` by an administrator grants it"
+    words = f"setup --queue {context.target.queue}" if permission in QUEUE_PERMISSIONS else "setup"
+    hint = f"needed to {permission.purpose}; `benchmatrix {words} --user NAME` by an administrator grants it"
     return Finding(check=check, state=if_refused, message=message, hint=hint)
 
 

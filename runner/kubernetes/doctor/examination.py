@@ -13,8 +13,9 @@ from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked
 from runner.kubernetes.doctor.gpu_checks import check_claims, check_gpus
-from runner.kubernetes.doctor.namespace_checks import check_jobs, check_namespace, check_objects, check_queue
+from runner.kubernetes.doctor.namespace_checks import check_jobs, check_namespace, check_objects
 from runner.kubernetes.doctor.node_checks import check_images, check_nodes
+from runner.kubernetes.doctor.queue_checks import check_queue
 from runner.kubernetes.doctor.store_check import check_store
 
 
@@ -39,7 +40,7 @@ def _examine_cluster(context: DoctorContext) -> Iterator[Finding]:
     yield from _guard("nodes", lambda: _examine_nodes(context))
     yield from _guard("claims", lambda: check_claims(context))
     if context.target.queue is not None:
-        yield from _guard("queue", lambda: [check_queue(context)])
+        yield from _guard("queue", lambda: check_queue(context))
 
 
 def _examine_nodes(context: DoctorContext) -> Iterator[Finding]:

@@ -72,28 +72,6 @@ def check_jobs(context: DoctorContext) -> Iterator[Finding]:
             yield Finding(check=check, state="ok", message="the API server would take it")
 
 
-def check_queue(context: DoctorContext) -> Finding:
-    """Find whether Kueue is there, and the LocalQueue that Jobs are handed to takes them."""
-    queue = context.target.queue
-    group = find_object(context.connection, "/apis/kueue.x-k8s.io")
-    if group is None:
-        message = "the cluster has no Kueue: it does not know kueue.x-k8s.io"
-        hint = "install it (https://kueue.sigs.k8s.io/docs/installation/), or leave --queue out"
-        return Finding(check="queue", state="failed", message=message, hint=hint)
-    version = group["preferredVersion"]["groupVersion"]
-    found = find_object(context.connection, f"/apis/{version}/namespaces/{context.namespace}/localqueues/{queue}")
-    if found is None:
-        message = f"namespace {context.namespace} has no LocalQueue {queue}"
-        return Finding(check="queue", state="failed", message=message, hint="create it, or name another with --queue")
-    conditions = {item["type"]: item for item in (found.get("status") or {}).get("conditions") or ()}
-    active = conditions.get("Active", {})
-    if active.get("status") == "False":
-        message = f"LocalQueue {queue} is not active: {active.get('message', '')}"
-        return Finding(check="queue", state="failed", message=message, hint="fix its ClusterQueue")
-    name = found.get("spec", {}).get("clusterQueue", "")
-    return Finding(check="queue", state="ok", message=f"LocalQueue {queue} of ClusterQueue {name}")
-
-
 def _check_object(context: DoctorContext, check: str, path: str, name: str, hint: str) -> Finding:
     try:
         found = find_object(context.connection, f"{path}/{name}")

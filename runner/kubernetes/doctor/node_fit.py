@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from runner.kubernetes.node_labels import INSTANCE_TYPE, read_quantity
+from runner.kubernetes.pod_requests import sum_requests
 
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
@@ -89,15 +90,6 @@ def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[s
     return {node: dict(amounts) for node, amounts in taken.items()}
 
 
-def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return what the containers of a pod request together."""
-    total: defaultdict[str, Decimal] = defaultdict(Decimal)
-    for container in spec["containers"]:
-        for name, amount in container.get("resources", {}).get("requests", {}).items():
-            total[name] += read_quantity(amount)
-    return dict(total)
-
-
 def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> Fit:
     """Return which of the nodes could hold a pod if nothing but DaemonSets ran there."""
     unfit: defaultdict[str, list[str]] = defaultdict(list)
@@ -121,12 +113,13 @@ def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
         yield "cordoned"
     elif not node.is_ready:
         yield "not ready"
-    yield from _list_untolerated(spec.get("tolerations", ()), node)
+    yield from list_untolerated(spec.get("tolerations", ()), node)
     yield from list_label_misfits(spec, node)
     for name, amount in sum_requests(spec).items():
         free = node.free.get(name, Decimal(0))
         if free < amount:
-            yield f"{name}: {_format(name, amount)} wanted, {_format(name, free) if free > 0 else 'none'} there"
+            there = format_amount(name, free) if free > 0 else "none"
+            yield f"{name}: {format_amount(name, amount)} wanted, {there} there"
 
 
 def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
@@ -141,7 +134,8 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
         yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
 
 
-def _list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
+def list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
+    """Yield which taints of the node keep a pod with these tolerations away."""
     for taint in node.taints:
         is_known = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
         keeps_away = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
@@ -151,9 +145,10 @@ def _list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    if toleration.get("effect") not in (None, taint["effect"]) or toleration["key"] != taint["key"]:
+    # Those of Kueue's flavours may leave out the key (any taint) and the operator (Equal).
+    if toleration.get("effect") not in (None, taint["effect"]) or toleration.get("key") not in (None, taint["key"]):
         return False
-    return toleration["operator"] == "Exists" or toleration.get("value", "") == taint.get("value", "")
+    return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
 
 
 def _holds(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -179,8 +174,10 @@ def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     return f"no label {key}={first}{f' (or {len(others)} others)' if others else ''}"
 
 
-def _format(name: str, amount: Decimal) -> str:
-    return f"{float(amount) / GIB:.4g} GiB" if name == "memory" else f"{float(amount):.4g}"
+def format_amount(name: str, amount: Decimal) -> str:
+    """Return an amount of a resource as people write it."""
+    is_bytes = name in ("memory", "ephemeral-storage")
+    return f"{float(amount) / GIB:.4g} GiB" if is_bytes else f"{float(amount):.4g}"
 
 
 def _count(kinds: Iterable[str]) -> dict[str, int]:

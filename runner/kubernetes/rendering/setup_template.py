@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from bench.errors import UserError
-from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, RUN_PERMISSIONS
+from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, QUEUE_PERMISSIONS, RUN_PERMISSIONS
 from runner.kubernetes.rendering.job_template import render_manifest
 from runner.kubernetes.rendering.manifest_check import check_manifest
 from runner.profiles.model import Profile
@@ -36,6 +36,8 @@ class SetupTemplate:
     """Users of the cluster who may run a matrix, besides the service account of a runner in the cluster."""
     has_store: bool = False
     """With an S3 server in the cluster, for trying only."""
+    has_queue: bool = False
+    """With the permissions to say why Kueue has not started a Job. Whoever applies them must have them."""
 
     def __post_init__(self) -> None:
         if self.has_store and self.profile.store_secret is None:
@@ -55,7 +57,7 @@ class SetupTemplate:
                 "rbac.yaml.j2",
                 profile=self.profile,
                 runner_account=RUNNER_ACCOUNT,
-                permissions=(*RUN_PERMISSIONS, *CLEANUP_PERMISSIONS),
+                permissions=(*RUN_PERMISSIONS, *CLEANUP_PERMISSIONS, *(QUEUE_PERMISSIONS if self.has_queue else ())),
                 users=self.users,
             ),
             "claim-templates": list(self._render_claim_templates()),

@@ -9,7 +9,7 @@ import pytest
 from allpairspy import AllPairs
 
 from chart import CHART, RELEASE, find, find_pod, make_values, render, render_texts
-from runner.kubernetes.permissions import RUN_PERMISSIONS
+from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS
 from runner.kubernetes.rendering.setup_template import SetupTemplate
 from runner.profiles.loading import load_profile
 
@@ -31,6 +31,7 @@ SWITCHES: dict[str, list[Any]] = {
     "networkPolicy__store__peers": [[], [{"podSelector": {"matchLabels": {"app": "minio"}}}]],
     "kueue__localQueue": ["", "sweeps"],
     "kueue__clusterQueue": ["", "all"],
+    "kueue__flavors": [[], [{"name": "cpu", "quotas": {"cpu": 8}}]],
     "profile__extends": ["gke", "eks"],
     "claims__enabled": [False, True],
     "quota__hard": [{}, {"count/jobs.batch": 50, "requests.cpu": "16"}],
@@ -81,6 +82,14 @@ def test_the_role_is_what_the_tool_says_that_a_run_needs() -> None:
 
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
         ([needed.group], [needed.resource], list(needed.verbs)) for needed in RUN_PERMISSIONS
+    ]
+
+
+def test_the_role_with_a_queue_lets_the_runner_explain_what_waits() -> None:
+    rules = find(render(make_values(kueue__localQueue="q")), "Role")["rules"]
+
+    assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
+        ([needed.group], [needed.resource], list(needed.verbs)) for needed in (*RUN_PERMISSIONS, *QUEUE_PERMISSIONS)
     ]
 
 

@@ -1,0 +1,82 @@
+"""Cells that a real Kueue evicts in mid-measurement: quota that its owner takes back, a queue that is drained."""
+
+from collections.abc import Callable
+
+from disruptions import FirstHangs, check_measured_again
+from queues import Queues
+from runs import Setup, make_cells, wait_for
+
+from bench.exit_codes import EXIT_PREEMPTED
+from bench.store import Store
+from fake_kubelet import FakeKubelet
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.rendering.job_name import RUN_LABEL
+from runner.kubernetes.run_status import inspect_run
+
+TWO = {"cpu": "2", "memory": "6Gi", "ephemeral-storage": "1Ti"}
+"""Enough for two cells of the profile `kind`."""
+
+
+def count_running(setup: Setup) -> int:
+    jobs = [job for job in setup.list_jobs() if job["metadata"]["labels"][RUN_LABEL] == setup.run.run_id]
+    return sum(bool(job["status"].get("ready")) for job in jobs)
+
+
+def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
+    queues: Queues,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: Callable[..., FakeKubelet],
+) -> None:
+    flavor, cohort = queues.add_flavor(), namespace
+    reclaiming = {"reclaimWithinCohort": "Any"}
+    queues.add("team-a", {flavor: TWO}, cohort=cohort, preemption=reclaiming)
+    queues.add("team-b", {flavor: TWO}, cohort=cohort, preemption=reclaiming)
+    kubelet = start_kubelet(num_nodes=4, killed_exit_code=EXIT_PREEMPTED)
+    kubelet.may_end.clear()
+    first, second = (
+        Setup.make(connection, namespace, store, make_cells(number), run_id=f"{namespace}-{team}", queue=team)
+        for number, team in ((5, "team-a"), (2, "team-b"))
+    )
+
+    borrowing = first.start()
+    wait_for(lambda: count_running(first) == 4, "a team to run on the other's quota as well")
+    reclaiming_run = second.start()
+    wait_for(lambda: count_running(second) == 2, "the other team to get its quota back")
+    kubelet.may_end.set()
+    borrowing.result()
+    reclaiming_run.result()
+
+    assert [result.status for result in first.observed.results] == ["ok"] * 5
+    assert sorted(first.count_records().values()) == [1] * 5
+    assert first.observed.disrupted.total() == 2
+    assert second.observed.disrupted.total() == 0
+    assert list(kubelet.measured.values()) == [1] * 7
+
+
+def test_a_queue_that_is_drained_lets_go_of_its_cell_and_takes_it_again(
+    queues: Queues,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: Callable[..., FakeKubelet],
+) -> None:
+    name = queues.add("drained", {queues.add_flavor(): TWO})
+    decide = FirstHangs()
+    kubelet = start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
+    setup = Setup.make(connection, namespace, store, make_cells(1), queue="drained")
+
+    running = setup.start()
+    decide.await_running(setup)
+    queues.patch(name, stopPolicy="HoldAndDrain")
+    wait_for(lambda: not setup.list_pods(), "its pod to be deleted")
+    wait_for(lambda: count_queued(setup), "its Job to be suspended")
+    queues.patch(name, stopPolicy="None")
+    running.result()
+
+    check_measured_again(setup, kubelet)
+
+
+def count_queued(setup: Setup) -> int:
+    return inspect_run(setup.connection, setup.profile.namespace, setup.run.run_id).num_by_state["queued"]

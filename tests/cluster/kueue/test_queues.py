@@ -1,0 +1,156 @@
+"""Queues on a real Kueue: those of the docs, those that `setup` and the chart make, and what doctor says of them."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import helm_python
+import pytest
+import yaml
+from commands import CallMain
+from doctor_calls import Examine
+from machines import make_gke
+from queues import Queues
+from runs import Setup, make_profile
+
+from bench.store import Store
+from chart import CHART, make_values
+from control_plane import ControlPlane
+from factories import make_cell
+from fake_kubelet import FakeKubelet
+from kueue_controller import KueueController
+from runner.checkout import ROOT
+from runner.kubernetes.connection import Connection
+
+ROOMY = {"cpu": "100", "memory": "1Ti", "ephemeral-storage": "10Ti", "nvidia.com/gpu": "8"}
+CPU_CHECK, GPU_CHECK = "queue for cells on the CPU", "queue for cells on 1 GPU"
+
+
+def read_documented_queues() -> list[dict[str, Any]]:
+    """Return the manifests of Kueue in docs/kubernetes.md."""
+    lines = (ROOT / "docs" / "kubernetes.md").read_text().splitlines()
+    blocks, block = [], []
+    for line in [*lines, ""]:
+        if line.startswith("    "):
+            block.append(line)
+        elif block:
+            blocks.append(textwrap.dedent("\n".join(block)))
+            block = []
+    found = [text for text in blocks if "apiVersion: kueue.x-k8s.io" in text]
+    return [manifest for text in found for manifest in yaml.safe_load_all(text)]
+
+
+@pytest.fixture
+def documented(queues: Queues, namespace: str) -> list[dict[str, Any]]:
+    """The queues of the docs, for the namespace of the test."""
+    manifests = read_documented_queues()
+    assert [manifest["kind"] for manifest in manifests] == [
+        "ResourceFlavor", "ResourceFlavor", "ClusterQueue", "LocalQueue"
+    ]  # fmt: skip
+    if manifests[0]["apiVersion"] != queues.api_version:
+        pytest.skip(f"the docs' queues are of {manifests[0]['apiVersion']}, this Kueue serves {queues.api_version}")
+    text = yaml.safe_dump_all(manifests).replace("bench-team-a", namespace)
+    return list(yaml.safe_load_all(text))
+
+
+def test_the_documented_queue_admits_cells_of_both_pools(
+    queues: Queues,
+    documented: list[dict[str, Any]],
+    examine: Examine,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: Callable[..., FakeKubelet],
+) -> None:
+    for manifest in documented:
+        queues.apply(manifest)
+    queues.await_condition("nightly", "True")
+    kubelet = start_kubelet()
+    for number, machine in enumerate((make_gke("cpu", None), make_gke("gpu", "nvidia-tesla-t4"))):
+        taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}] if machine.gpus else []
+        capacity = {"cpu": "8", "memory": "32Gi", **machine.gpus}
+        kubelet.add_node(f"{namespace}-{number}", labels=machine.labels, taints=taints, capacity=capacity)
+
+    _, findings = examine("--queue", "nightly")
+    cells = [make_cell(device=device) for device in ("cpu", "gpu")]
+    setup = Setup.make(connection, namespace, store, cells, profile=make_profile(namespace, "gke"), queue="nightly")
+    setup.measure()
+
+    for check in ("queue", "cluster queue", CPU_CHECK, GPU_CHECK):
+        assert (check, findings[check]["state"]) == (check, "ok")
+    assert [result.status for result in setup.observed.results] == ["ok", "ok"]
+
+    quotas = documented[2]["spec"]["resourceGroups"][0]["flavors"]
+    group = documented[2]["spec"]["resourceGroups"][0] | {"flavors": quotas[1:]}
+    queues.patch("team-a", resourceGroups=[group])  # as the docs had it before: no flavour for CPU cells
+    _, findings = examine("--queue", "nightly")
+    assert (findings[CPU_CHECK]["state"], findings[GPU_CHECK]["state"]) == ("failed", "ok")
+    assert findings[CPU_CHECK]["details"] == [
+        "flavour t4: has the label cloud.google.com/gke-accelerator=nvidia-tesla-t4"
+    ]
+
+
+def test_what_setup_makes_doctor_finds_in_order(
+    queues: Queues, examine: Examine, call_main: CallMain, namespace: str
+) -> None:
+    words = ("--queue", "nightly", "--quota", "cpu=2", "--quota", "gpu=1", "--cohort", "benchmarks")
+    code, out, err = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace, *words)
+    assert (code, err) == (0, "")
+    assert f"ClusterQueue {namespace}-nightly applied" in out
+    queues.await_condition("nightly", "True")
+
+    _, findings = examine("--queue", "nightly")
+
+    for check in ("queue", "cluster queue", CPU_CHECK, GPU_CHECK, "permission: workloads, to explain what waits"):
+        assert (check, findings[check]["state"]) == (check, "ok")
+
+
+def test_doctor_finds_what_keeps_cells_in_the_queue(
+    queues: Queues, examine: Examine, control_plane: ControlPlane, namespace: str
+) -> None:
+    flavor = queues.add_flavor()
+    held = queues.add("held", {flavor: ROOMY | {"cpu": "2"}}, stopPolicy="Hold", cohort=namespace)
+    narrow = queues.add("narrow", {flavor: {key: ROOMY[key] for key in ("cpu", "memory")} | {"memory": "0"}})
+    queues.await_condition("held", "False")
+
+    _, findings = examine("--queue", "held")
+    assert findings["queue"]["state"] == findings["cluster queue"]["state"] == "failed"
+    assert findings["cluster queue"]["message"] == f"{held}: it is stopped (stopPolicy Hold)"
+    assert (findings[CPU_CHECK]["state"], findings[CPU_CHECK]["details"]) == (
+        "warning", [f"flavour {flavor}: cpu: 4 wanted, 2 is its quota"]
+    )  # fmt: skip
+
+    _, findings = examine("--queue", "narrow")
+    assert findings[GPU_CHECK]["message"] == f"ClusterQueue {narrow} never admits one"
+    assert "it covers no nvidia.com/gpu" in findings[GPU_CHECK]["details"]
+    assert f"flavour {flavor}: memory: 10 GiB wanted, 0 GiB is its quota" in findings[GPU_CHECK]["details"]
+
+    _, findings = examine("--queue", "missing")
+    assert findings["queue"]["message"] == f"namespace {namespace} has no LocalQueue missing"
+
+    _, findings = examine("--queue", "held", on=f"{control_plane.context}-user")
+    assert findings["queue"]["state"] == "warning"
+    assert findings["queue"]["message"].startswith("not checked: you lack the permission: localqueues")
+    assert findings["permission: workloads, to explain what waits"]["state"] == "warning"
+
+
+@pytest.fixture
+def helm(kueue: KueueController, control_plane: ControlPlane, namespace: str) -> Iterator[helm_python.Config]:
+    """Helm's engine for the namespace."""
+    config = helm_python.Config(kubeconfig_path=control_plane.kubeconfig, namespace=namespace)
+    yield config
+    config.close()
+
+
+def test_the_chart_makes_queues_of_the_version_that_is_served(
+    queues: Queues, helm: helm_python.Config, namespace: str
+) -> None:
+    flavor = {"name": f"{namespace}-cpu", "quotas": {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "64Gi"}}
+    values = make_values(
+        kueue__localQueue="sweeps", kueue__clusterQueue=f"{namespace}-all", kueue__flavors=[flavor], kueue__cohort="all"
+    )
+    helm.install(CHART, "sweeps", values)
+
+    queues.await_condition("sweeps", "True")
+
+    helm.uninstall("sweeps")

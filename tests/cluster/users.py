@@ -1,0 +1,30 @@
+"""Users of the control plane with no more permissions than a test gives them."""
+
+import json
+
+from runs import DEADLINE_SECONDS
+
+from control_plane import USER, ControlPlane
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.permissions import RUN_PERMISSIONS
+
+
+def connect_as_runner(connection: Connection, plane: ControlPlane, namespace: str) -> Connection:
+    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster."""
+    rules = [
+        {"apiGroups": [permission.group], "resources": [permission.resource], "verbs": permission.verbs}
+        for permission in RUN_PERMISSIONS
+    ]
+    group = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "runner"}, "rules": rules}
+    binding = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "runner"},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "runner"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
+    }
+    for kind, body in (("roles", role), ("rolebindings", binding)):
+        path = f"/apis/{group}/v1/namespaces/{namespace}/{kind}"
+        connection.request("create", path, body=json.dumps(body).encode())
+    return Connection(context=f"{plane.context}-user", patience_seconds=DEADLINE_SECONDS)
