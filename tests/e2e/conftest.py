@@ -4,6 +4,9 @@ E2E_KUBECONFIG  kubeconfig of the cluster; its current context is used
 E2E_LOAD        command that brings a local image to the nodes; the image's name is appended
 E2E_HOST        this machine's address as pods see it; left out: its first one
 E2E_BUILD       options of `benchmatrix images build`, such as `--base NAME --network host`
+
+The tests of GPU nodes put a device plugin beside the kubelet's socket: the node must be this machine, which it is not
+in kind. They need gcc and root.
 """
 
 import os
