@@ -10,6 +10,7 @@ from bench.exit_codes import (
     EXIT_COMMAND_NOT_FOUND,
     EXIT_RESULT_IN_LOG,
     EXIT_SIGKILL,
+    EXIT_TRY_AGAIN,
     EXIT_USER_ERROR,
 )
 from bench.schema import Failure, Status
@@ -80,6 +81,9 @@ def _explain_exit(pod: PodStatus, code: int) -> JobOutcome:
     if code == EXIT_USER_ERROR:
         message = find_last_error(tail) or "the order or the store is wrong; the log says nothing more"
         return "failed", Failure(kind="bad-configuration", message=message, exit_code=code, stderr_tail=tail)
+    if code == EXIT_TRY_AGAIN:
+        message = f"not measured, however often it was tried: {find_last_error(tail) or 'the log says nothing'}"
+        return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)
     if code == EXIT_RESULT_IN_LOG:
         message = "the record could not be stored, and its pod's log cannot be read or no longer has it"
         return "failed", Failure(kind="infrastructure", message=message, exit_code=code, stderr_tail=tail)

@@ -4,6 +4,9 @@ E2E_KUBECONFIG  kubeconfig of the cluster; its current context is used
 E2E_LOAD        command that brings a local image to the nodes; the image's name is appended
 E2E_HOST        this machine's address as pods see it; left out: its first one
 E2E_BUILD       options of `benchmatrix images build`, such as `--base NAME --network host`
+
+The tests of GPU nodes put a device plugin beside the kubelet's socket: the node must be this machine, which it is not
+in kind. They need gcc and root.
 """
 
 import os
@@ -15,12 +18,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from device_plugin import KUBELET_SOCKET
+from gpu_nodes import GpuNode, Mounting, offer_card
 from real_cluster import PROGRAM, ROOT, RealCluster, delete_namespace
 
 from runner.images.names import DEFAULT_BASE
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.login import CURRENT, find_context
 from s3_server import S3Server
+from stand_in_driver import compile_driver
 
 
 @pytest.fixture(scope="session")
@@ -130,3 +136,21 @@ def real_cluster(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterat
     )
     yield found
     delete_namespace(connection, found.namespace)
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stand-ins for the libraries of NVIDIA's driver."""
+    return compile_driver(tmp_path_factory.mktemp("driver") / "lib64")
+
+
+@pytest.fixture(scope="module")
+def gpu_node(request: pytest.FixtureRequest, kubeconfig: str, driver: Path) -> Iterator[GpuNode]:
+    """The node of this machine with a T4 that answers NVML and can compute nothing; as GKE's, if no test says other."""
+    if not KUBELET_SOCKET.is_socket():
+        pytest.skip(f"no kubelet on this machine to offer a GPU to: there is no {KUBELET_SOCKET}")
+    mounting: Mounting = getattr(request, "param", "gke")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", kubeconfig)
+        with offer_card(Connection(context=find_context(CURRENT)), driver, mounting) as node:
+            yield node

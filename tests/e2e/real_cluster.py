@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 GUARD_SECONDS = 300.0
 """A run, or a condition, that takes longer has failed."""
 NOT_FOUND = 404
+STORE_SECRET = "benchmatrix-store"
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = GUARD_SECONDS) -> Any:
@@ -66,12 +67,17 @@ class RealCluster:
     def store(self) -> Store:
         return Store.open(self.store_url)
 
-    def set_up(self, images: Mapping[str, str]) -> None:
-        """Write a profile with these images (by framework), and apply what a run needs, with the store's keys."""
+    def set_up(self, images: Mapping[str, str], *, gpu_profile: Mapping[str, Any] | None = None) -> None:
+        """Write a profile with these images (by framework), and apply what a run needs, with the store's keys.
+
+        `gpu_profile`: what it says besides, for images and cells of GPUs; None: for those of CPUs, as in kind.
+        """
+        device = "cpu" if gpu_profile is None else "gpu"
         profile = {
-            "extends": "kind",
+            **(gpu_profile or {"extends": "kind"}),
             "namespace": self.namespace,
-            "images": {framework: {"cpu": image} for framework, image in images.items()},
+            "store_secret": STORE_SECRET,
+            "images": {framework: {device: image} for framework, image in images.items()},
             "environment": {"AWS_ENDPOINT_URL": self.s3.endpoint_url, "AWS_DEFAULT_REGION": "us-east-1"},
         }
         (self.folder / "profile.yaml").write_text(json.dumps(profile))
@@ -81,7 +87,7 @@ class RealCluster:
     def make_store_secret(self) -> None:
         """Create the Secret with the store's keys that profiles for kind name."""
         keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "benchmatrix-store"}, "stringData": keys}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": STORE_SECRET}, "stringData": keys}
         path = f"/api/v1/namespaces/{self.namespace}/secrets"
         self.connection.request("create", path, body=json.dumps(secret).encode())
 

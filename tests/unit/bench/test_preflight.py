@@ -18,6 +18,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """The library in the place of the driver's; every device is visible."""
     library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("bench.preflight.explain_failed_start", lambda: None)
     return library
 
 
@@ -36,7 +37,10 @@ def test_an_idle_gpu_or_slice_is_fine(nvml: FakeNvml) -> None:
     [
         ({}, "fault of this machine, not of the cell: device: 3 GPUs can be seen, the cell needs 4"),
         ({0: (3, 4)}, "device: 1 GPU can be seen (a process sees one MIG slice, and no whole GPU beside it), the cell"),
-        ({0: (), 1: (), 2: ()}, "device: 0 GPUs can be seen, the cell needs 4"),
+        (
+            {0: (), 1: (), 2: ()},
+            "device: 0 GPUs can be seen (besides 3 in MIG mode, of which this container may use no slice), the cell",
+        ),
     ],
 )
 def test_gpus_that_are_missing_are_counted_as_cuda_counts_them(
@@ -54,6 +58,18 @@ def test_a_gpu_that_fell_off_the_bus_is_the_machines_fault_in_nvmls_words(nvml: 
     nvml.refusals["nvmlDeviceGetHandleByIndex_v2"] = pynvml.NVML_ERROR_GPU_IS_LOST
     with pytest.raises(NodeFaultError, match="no NVIDIA GPU can be seen .*GPU is lost"):
         check_place(make_order())
+
+
+def test_cuda_that_does_not_start_is_the_machines_fault_and_the_card_is_named(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.preflight.explain_failed_start", lambda: "CUDA does not start: code 999")
+    with pytest.raises(NodeFaultError) as caught:
+        check_place(make_order())
+    assert str(caught.value) == (
+        "fault of this machine, not of the cell: device: CUDA does not start: code 999; NVML shows Tesla T4 "
+        "GPU-aaaa1111 of 15360 MiB with driver 550.54.15"
+    )
 
 
 def test_a_full_disk_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:

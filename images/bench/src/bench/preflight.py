@@ -6,8 +6,11 @@ from bench.compilers import explain_missing_compiler
 from bench.errors import UserError
 from bench.node_faults import explain_full_disk, name_node_fault
 from bench.order import Order
-from bench.probes.gpu import read_gpu_baselines
+from bench.probes.cuda_start import explain_failed_start
+from bench.probes.driver_folder import explain_unseen_driver
+from bench.probes.gpu import read_gpu_baselines, read_gpus
 from bench.probes.memory import read_memory_limit_bytes
+from bench.probes.visible_gpus import count_gpus_without_slice
 from bench.schema import Cell, GpuUse
 from bench.validity.neighbours import MAX_FOREIGN_BYTES
 
@@ -62,14 +65,30 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]
     try:
         gpus = read_gpu_baselines(cell.num_gpus)
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
+        unseen = explain_unseen_driver()
+        if unseen is not None:
+            return (), [f"device: {unseen}"], []
         return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
     if len(gpus) >= cell.num_gpus:
-        return gpus, [], []
+        return gpus, [], list(_list_cuda_faults(cell))
     seen = "GPU" if len(gpus) == 1 else "GPUs"
     if any(gpu.is_slice for gpu in gpus):
         mig = "a process sees one MIG slice, and no whole GPU beside it"
         return gpus, [f"device: {len(gpus)} {seen} can be seen ({mig}), the cell needs {cell.num_gpus}"], []
-    return gpus, [], [f"device: {len(gpus)} {seen} can be seen, the cell needs {cell.num_gpus}"]
+    num_hidden = count_gpus_without_slice()
+    hidden = f" (besides {num_hidden} in MIG mode, of which this container may use no slice)" if num_hidden else ""
+    return gpus, [], [f"device: {len(gpus)} {seen} can be seen{hidden}, the cell needs {cell.num_gpus}"]
+
+
+def _list_cuda_faults(cell: Cell) -> Iterator[str]:
+    """Yield why CUDA does not start, with the cards that NVML shows: whoever mends the machine looks for these."""
+    reason = explain_failed_start()
+    if reason is not None:
+        cards = ", ".join(
+            f"{gpu.name} {gpu.uuid} of {gpu.memory_total_bytes / 1024**2:.0f} MiB with driver {gpu.driver_version}"
+            for gpu in read_gpus(cell.num_gpus, None, None)
+        )
+        yield f"device: {reason}; NVML shows {cards}"
 
 
 def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:

@@ -25,6 +25,7 @@ def end_with(code: int, tail: str = "", reason: str = "Error") -> PodStatus:
         (2, "x\nerror: BENCH_STORE: not set\n", "Error", "failed", "bad-configuration", "BENCH_STORE: not set"),
         (2, "only this", "Error", "failed", "bad-configuration", "only this"),
         (2, "", "Error", "failed", "bad-configuration", "the order or the store is wrong"),
+        (4, "x\nerror: GPU 1 is in use\n", "Error", "failed", "infrastructure", "often it was tried: GPU 1 is in use"),
         (126, "permission denied", "Error", "failed", "bad-image", "permission denied"),
         (127, "", "Error", "failed", "bad-image", "the image could not be run: Error"),
         (128, "no such file: python", "StartError", "failed", "bad-image", "no such file: python"),

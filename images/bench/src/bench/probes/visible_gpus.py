@@ -29,6 +29,12 @@ def find_visible_devices(num_gpus: int) -> list[Device]:
     return [Device(handle) for handle in slices[:1] or whole[:num_gpus]]
 
 
+def count_gpus_without_slice() -> int:
+    """Return how many GPUs are in MIG mode and have no slice that this process may use. NvmlError without a driver."""
+    with open_nvml():
+        return sum(_is_partitioned(handle) and not any(_list_slices(handle)) for handle in _list_gpus())
+
+
 def restrict_to_cell(num_gpus: int) -> None:
     """Set CUDA_VISIBLE_DEVICES to the UUIDs of the cell's GPUs: frameworks open contexts on all that they see.
 
