@@ -99,6 +99,7 @@ class JobTracker:
             self._on_job_deleted(tracked)
             return
         before, tracked.job = tracked.job, job
+        self.shared_nodes.note_job(tracked, job)
         if before is not None and _is_suspended_since(before, job):
             self.retries.count_suspension(tracked, before)
         if tracked.state != "recording":

@@ -14,7 +14,7 @@ from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.node_health import NodeHealth
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pod_ends import explain_node_fault, find_last_line
-from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes
+from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, AvoidedNodes
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 PATIENCE_SECONDS = 10.0
@@ -119,11 +119,10 @@ class NodeFaultTracker:
         return self.health.has_sound_node(tracked.repeat.planned.cell.device, datetime.now(UTC))
 
     def find_avoided(self, tracked: TrackedJob) -> AvoidedNodes:
-        """Return the nodes that a new Job keeps off."""
-        if not self.can_avoid_nodes:
-            return NONE_AVOIDED
+        """Return the nodes that a new Job keeps off; their names alone if the cluster takes no affinity to them."""
         pool = tracked.repeat.planned.cell.device
-        return self.health.find_avoided(pool, datetime.now(UTC), self.recorder.hostnames)
+        avoided = self.health.find_avoided(pool, datetime.now(UTC), self.recorder.hostnames)
+        return avoided if self.can_avoid_nodes else AvoidedNodes(names=avoided.names)
 
     def _count(self, fault: NodeFault) -> NodeFault:
         now = datetime.now(UTC)

@@ -105,8 +105,8 @@ class NodeHealth:
         excluded = [node for node in suspects if health.is_left_out(node, now)]
         return AvoidedNodes(
             excluded=tuple(hostnames.get(node, node) for node in excluded),
-            excluded_names=frozenset(excluded),
             disliked=tuple(hostnames.get(node, node) for node in suspects if node not in excluded),
+            names=frozenset(suspects),
         )
 
     def has_sound_node(self, pool: str, now: datetime) -> bool:

@@ -1,7 +1,7 @@
 """What the runner keeps of Jobs and pods: a few hundred bytes each, read from the API's JSON."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -47,6 +47,8 @@ class JobStatus:
     store_url: str = ""
     """Of the store that its cell writes to; empty: it names none."""
     image: str = ""
+    required_node: str = ""
+    """The name of the node that its pods must run on; empty: any."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +124,16 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # as all Jobs of a run: held once
         store_url=sys.intern(_read_store_url(container)),
         image=sys.intern(container.get("image", "")),
+        required_node=sys.intern(_read_required_node(job["spec"].get("template", {}).get("spec", {}))),
     )
+
+
+def _read_required_node(pod: Mapping[str, Any]) -> str:
+    """Return the node that every term of a pod's node affinity names, as `rendering.node_wish` writes it."""
+    affinity = pod.get("affinity", {}).get("nodeAffinity", {})
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
+    fields = (field for term in terms for field in term.get("matchFields", ()))
+    return next((str(field["values"][0]) for field in fields if field["key"] == "metadata.name"), "")
 
 
 def read_remaining_job(job: dict[str, Any]) -> JobStatus | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.object_status import PodStatus
+from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes
 from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
@@ -87,20 +87,29 @@ class SharedNodes:
         return first
 
     def find_wish(self, tracked: TrackedJob, avoided: AvoidedNodes = NONE_AVOIDED) -> NodeWish:
-        """Return where a Job that is about to be created should run: not on a node to avoid."""
+        """Return where a Job that is about to be created should run: never bound to a node at fault."""
         block = self._block_by_job.get(tracked.name)
         if block is None or not block.node:
             return NodeWish(avoided=avoided)
-        if tracked.is_released or block.node in avoided.excluded_names:
+        if tracked.is_released or block.node in avoided.names:
             return NodeWish(instance_type=self.find_instance_type(block.node) or "", avoided=avoided)
         self._bound[tracked.name] = tracked, block.node
         return NodeWish(node=block.node, avoided=avoided)
+
+    def note_job(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Note which node a Job is bound to, whichever runner created it."""
+        if not job.required_node:
+            self._bound.pop(tracked.name, None)
+        elif (
+            self.patience_seconds and not tracked.is_released
+        ):  # after that, only a profile's overlay can have bound it
+            self._bound[tracked.name] = tracked, job.required_node
 
     def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> None:
         """Note where a pod is; the next of its block may follow it there. `tracked`: None for one of another round."""
         if not pod.node:
             return
-        if is_deleted or pod.phase in END_PHASES:
+        if is_deleted or pod.is_deleted or pod.phase in END_PHASES:  # on a lost node it stays
             self._pods_by_node[pod.node].discard(pod.uid)
         else:
             self._pods_by_node[pod.node].add(pod.uid)

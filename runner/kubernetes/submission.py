@@ -67,7 +67,7 @@ class Submission:
         """Queue a Job that is gone and left no record, behind all others, after a delay."""
         self.jobs.move(tracked, "retried")
         if delay_seconds:
-            self.dispatcher.call_later(delay_seconds, partial(self.add, [tracked]))
+            self.dispatcher.call_later(delay_seconds, partial(self._add_unless_cancelled, tracked))
         else:
             self.add([tracked])
 
@@ -76,7 +76,7 @@ class Submission:
         self.jobs.move(tracked, "requeued")
         seconds = min(MIN_REQUEUE_SECONDS * 2**tracked.num_withdrawn, MAX_REQUEUE_SECONDS)
         tracked.num_withdrawn += 1
-        self.dispatcher.call_later(seconds, partial(self.add, [tracked]))
+        self.dispatcher.call_later(seconds, partial(self._add_unless_cancelled, tracked))
 
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
@@ -96,6 +96,10 @@ class Submission:
         """Create no further Job: requests that wait for the API server are given up; waits `seconds` at most."""
         self._is_stopped.set()
         self.dispatcher.stop_submitting(seconds)
+
+    def _add_unless_cancelled(self, tracked: TrackedJob) -> None:
+        """Queue a Job after a pause: meanwhile there may have been no Job whose end would show a cancellation."""
+        self.cancellation_watcher.check(partial(self.add, [tracked]))
 
     def _take_next(self) -> TrackedJob | None:
         """Return the first Job in the order of the run whose pool, like the run, has room for it; None if none has."""

@@ -17,8 +17,9 @@ class AvoidedNodes:
     """A pod waits rather than run there."""
     disliked: tuple[str, ...] = ()
     """A pod runs there only where no other node has room."""
-    excluded_names: frozenset[str] = frozenset()
-    """The names of the excluded nodes, which their labels need not be."""
+    names: frozenset[str] = frozenset()
+    """The names of all nodes whose last attempt was a fault, which their labels need not be: no pod is to be bound to
+    one of them. Known even where the cluster takes no affinity to labels of nodes."""
 
 
 NONE_AVOIDED = AvoidedNodes()

@@ -40,9 +40,9 @@ def test_one_fault_makes_a_node_the_last_choice_and_a_second_leaves_it_out() -> 
     health.note_seen("gpu", "good", NOW)
     assert find_avoided(health) == NONE_AVOIDED
     first = fail(health, 1)
-    assert find_avoided(health) == AvoidedNodes(disliked=("bad.internal",))
+    assert find_avoided(health) == AvoidedNodes(disliked=("bad.internal",), names=frozenset({"bad"}))
     second = fail(health, 2)
-    assert find_avoided(health) == AvoidedNodes(excluded=("bad.internal",), excluded_names=frozenset({"bad"}))
+    assert find_avoided(health) == AvoidedNodes(excluded=("bad.internal",), names=frozenset({"bad"}))
     assert [(fault.num_in_a_row, fault.is_left_out) for fault in (first, second)] == [(1, False), (2, True)]
     assert find_avoided(health, "cpu") == NONE_AVOIDED
 
@@ -58,7 +58,7 @@ def test_a_node_is_not_left_out_while_no_other_can_measure() -> None:
     health = NodeHealth()
     health.note_seen("gpu", "bad", NOW)
     assert not fail(health, 1, 2, 3).is_left_out
-    assert find_avoided(health) == AvoidedNodes(disliked=("bad.internal",))
+    assert find_avoided(health) == AvoidedNodes(disliked=("bad.internal",), names=frozenset({"bad"}))
     health.note_seen("gpu", "worse", NOW)
     fail(health, 4, node="worse")
     assert find_avoided(health).excluded == ()

@@ -1,11 +1,15 @@
 """What is read of Jobs and pods as a real API server gave them."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from cluster_objects import load_job, load_object, load_pod
+from factories import make_cell
+from job_manifests import load, make_key, make_renderer, plan
 from runner.kubernetes.object_status import CANCELLED, read_job_status, read_pod_status
+from runner.kubernetes.rendering.node_wish import NodeWish
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
 
@@ -57,6 +61,15 @@ def test_a_cancelled_job_is_known_by_its_annotation() -> None:
     assert not read_job_status(job).is_cancelled
     job["metadata"]["annotations"] = {CANCELLED: "true"}
     assert read_job_status(job).is_cancelled
+
+
+def test_a_job_says_which_node_its_pods_have_to_run_on() -> None:
+    profile, cell = load("gke"), make_cell()
+    job = load_object("job-running")
+    for wish in (NodeWish(), NodeWish(node="node-1")):
+        rendered = make_renderer(profile).render(plan(cell), make_key(cell), wish)
+        job["spec"] = json.loads(rendered)["spec"]
+        assert read_job_status(job).required_node == wish.node
 
 
 def test_a_pod_without_a_node_has_the_schedulers_words() -> None:

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bench.schema import Cell, PlannedCell
-from cluster_objects import load_pod
+from cluster_objects import load_job, load_pod
 from collector.comparisons import COMPARISONS, PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
-from factories import make_cell
+from factories import make_cell, make_run
+from node_faults import make_node_fault
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.node_health import NodeHealth
 from runner.kubernetes.rendering.avoided_nodes import AvoidedNodes
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
@@ -21,6 +24,7 @@ from runner.matrix.plan import Repeat
 
 EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
 OTHER_BATCH = make_cell(batch_size=128)
+NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
 TYPES = {"node-1": "m6i.xlarge"}
 
 
@@ -47,8 +51,18 @@ class Sharing:
         )
         self.first = self.nodes.begin(jobs)
 
-    def note(self, tracked: TrackedJob, node: str, *, uid: str = "", is_deleted: bool = False, **fields: Any) -> None:
-        pod = replace(load_pod("unschedulable"), uid=uid or tracked.name, node=node, **{"phase": "Running"} | fields)
+    def note(
+        self,
+        tracked: TrackedJob,
+        node: str,
+        *,
+        uid: str = "",
+        is_deleted: bool = False,
+        is_being_deleted: bool = False,
+        **fields: Any,
+    ) -> None:
+        given: dict[str, Any] = {"phase": "Running", "is_deleted": is_being_deleted} | fields
+        pod = replace(load_pod("unschedulable"), uid=uid or tracked.name, node=node, **given)
         self.nodes.note_pod(tracked, pod, is_deleted=is_deleted)
 
 
@@ -127,10 +141,20 @@ def test_a_node_that_is_left_out_for_its_faults_is_not_waited_for() -> None:
     jobs = [track(EAGER), track(GRAPH)]
     sharing = Sharing(*jobs)
     sharing.note(jobs[0], "node-1")
-    avoided = AvoidedNodes(excluded=("node-1.internal",), excluded_names=frozenset({"node-1"}))
+    avoided = AvoidedNodes(excluded=("node-1.internal",), names=frozenset({"node-1"}))
     assert sharing.nodes.find_wish(jobs[1], avoided) == NodeWish(instance_type="m6i.xlarge", avoided=avoided)
-    others = AvoidedNodes(excluded=("node-2",), excluded_names=frozenset({"node-2"}))
+    others = AvoidedNodes(excluded=("node-2",), names=frozenset({"node-2"}))
     assert sharing.nodes.find_wish(jobs[1], others) == NodeWish(node="node-1", avoided=others)
+
+
+def test_no_cell_is_bound_to_a_node_at_fault_however_often_it_was() -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs)
+    sharing.note(jobs[0], "node-1", phase="Failed")
+    health = NodeHealth()
+    health.add(make_node_fault(make_run(), node_name="node-1", pool="cpu", at=NOW), NOW)
+    for tracked in jobs:  # the one that met the fault, too
+        assert sharing.nodes.find_wish(tracked, health.find_avoided("cpu", NOW, {})).node == ""
 
 
 @pytest.mark.parametrize("end", ["placed", "recorded"])
@@ -168,6 +192,34 @@ def test_pods_that_went_while_nothing_was_watched_do_not_keep_a_node_busy() -> N
     sharing.nodes.find_wish(jobs[1])
     wait_in_vain(jobs[1])
     sharing.nodes.forget_pods()
+    for _ in range(2):
+        sharing.nodes.check()
+    assert jobs[1].is_released
+
+
+def test_a_job_that_an_earlier_runner_bound_to_a_node_is_released_too() -> None:
+    (tracked,) = jobs = [track(GRAPH)]
+    sharing = Sharing(*jobs, patience_seconds=1e-9)
+    sharing.nodes.note_job(tracked, replace(load_job("running"), required_node="gone"))
+    wait_in_vain(tracked)
+    for _ in range(2):
+        sharing.nodes.check()
+    assert tracked.is_released
+    sharing.nodes.note_job(tracked, load_job("running"))  # the one that was created in its place
+    tracked.is_released = False
+    for _ in range(2):
+        sharing.nodes.check()
+    assert not tracked.is_released
+
+
+def test_a_pod_that_never_ends_on_a_lost_node_does_not_keep_the_node_busy() -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs, patience_seconds=1e-9)
+    sharing.note(jobs[0], "node-1")
+    sharing.nodes.find_wish(jobs[1])
+    wait_in_vain(jobs[1])
+    sharing.nodes.check()
+    sharing.note(jobs[0], "node-1", is_being_deleted=True)
     for _ in range(2):
         sharing.nodes.check()
     assert jobs[1].is_released

@@ -8,9 +8,10 @@ import pytest
 
 from bench.store import Store
 from job_manifests import load, make_renderer
-from runner.kubernetes.cancellation import CancellationWatcher
+from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.job_states import State
 from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.rendering.node_wish import ANY_NODE
 from runner.kubernetes.spending import Spending
@@ -66,6 +67,11 @@ def find_submitted(jobs: TrackedJobs) -> list[TrackedJob]:
     return [tracked for tracked in jobs if tracked.state != "to-submit"]
 
 
+def await_state(dispatcher: Dispatcher, tracked: TrackedJob, state: State) -> None:
+    while tracked.state != state:
+        dispatcher.run_next()
+
+
 def test_a_full_pool_does_not_hold_up_the_cells_of_another(dispatcher: Dispatcher, tmp_path: Path) -> None:
     jobs = TrackedJobs([track("gpu", seed) for seed in range(5)] + [track("cpu", seed) for seed in range(5)])
     submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=3)
@@ -105,14 +111,44 @@ def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
     submission.submit_more()
 
     for _ in range(6):
-        jobs.move(first, "created")
+        await_state(dispatcher, first, "in-flight")
         jobs.move(first, "withdrawn")
         submission.requeue(first)
+        while submission.cancellation_watcher.is_checking:
+            dispatcher.run_next()
         submission.submit_more()
-        if second.state == "submitting":  # the other's turn comes first
+        if second.state != "done":  # the other's turn comes first
             assert first.state == "to-submit"
-            jobs.move(second, "created")
+            await_state(dispatcher, second, "in-flight")
             finish(jobs, second)
             submission.submit_more()
 
     assert delays == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0]
+
+
+def submit_once_more(dispatcher: Dispatcher, submission: Submission, tracked: TrackedJob) -> None:
+    while tracked.state == "to-submit":
+        dispatcher.run_next()
+        submission.submit_more()
+
+
+@pytest.mark.parametrize("pause", ["requeue", "retry"])
+def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_job(
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: str
+) -> None:
+    """No Job is left whose deletion would show the cancellation."""
+    monkeypatch.setattr("runner.kubernetes.submission.MIN_REQUEUE_SECONDS", 0.0)
+    tracked = track("gpu", 1)
+    jobs = TrackedJobs([tracked])
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=1)
+    submission.submit_more()
+    jobs.move(tracked, "created")
+    jobs.move(tracked, "withdrawn")
+    if pause == "requeue":
+        submission.requeue(tracked)
+    else:
+        submission.retry(tracked, 1e-9)
+    leave_mark(Store.open(f"file://{tmp_path}"), "mine-1")
+
+    with pytest.raises(RunCancelled):
+        submit_once_more(dispatcher, submission, tracked)
