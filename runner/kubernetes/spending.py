@@ -11,7 +11,7 @@ control plane are not in it. For cells that share a node it is too high: each co
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bench.errors import UserError
@@ -65,7 +65,9 @@ class Spending:
         """Take note of what runs now; to be called about once a second."""
         now = time.monotonic()
         running = [
-            tracked for tracked in jobs if tracked.state == "in-flight" and tracked.job and tracked.job.num_ready
+            tracked
+            for tracked in jobs.list_unfinished()
+            if tracked.state == "in-flight" and tracked.job and tracked.job.num_ready
         ]
         self._running_since = {tracked.name: self._running_since.get(tracked.name, now) for tracked in running}
         self._running_seconds.clear()
@@ -111,9 +113,7 @@ class Spending:
             if num_unfinished and self._num_ended[pool]:
                 expected += num_unfinished * self._find_mean_cost(pool)
             elif num_unfinished:
-                unfinished = (
-                    other for other in jobs if other.pool == pool and other.state in ("submitting", "in-flight")
-                )
+                unfinished = (other for other in jobs.list_unfinished() if other.pool == pool)
                 expected += sum(map(self._expect_cell_cost, unfinished))
         return expected
 
@@ -124,10 +124,6 @@ class Spending:
 
     def _find_mean_cost(self, pool: str) -> float:
         return self.prices[pool] * self._ended_seconds[pool] / self._num_ended[pool] / SECONDS_PER_HOUR
-
-
-def _list_unfinished(jobs: TrackedJobs, pool: str) -> Iterator[TrackedJob]:
-    return (tracked for tracked in jobs if tracked.pool == pool and tracked.state in ("submitting", "in-flight"))
 
 
 def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float | None) -> None:

@@ -10,6 +10,8 @@ from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.matrix.plan import Repeat
 
+UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
+
 
 @dataclass(kw_only=True)
 class TrackedJob:
@@ -91,6 +93,7 @@ class TrackedJobs:
         self._by_name: dict[str, TrackedJob] = {}
         self._counts: Counter[State] = Counter()
         self._counts_in_pools: Counter[tuple[str, State]] = Counter()
+        self._unfinished: dict[str, TrackedJob] = {}
         self.add(jobs)
 
     def __len__(self) -> int:
@@ -110,6 +113,10 @@ class TrackedJobs:
         """Return the tracked Job of this name, or None."""
         return self._by_name.get(job_name)
 
+    def list_unfinished(self) -> list[TrackedJob]:
+        """Return those that are submitting or in flight, without a look at all the others."""
+        return list(self._unfinished.values())
+
     def count(self, *states: State) -> int:
         """Return how many are in one of the states."""
         return sum(self._counts[state] for state in states)
@@ -128,3 +135,7 @@ class TrackedJobs:
     def _count(self, tracked: TrackedJob, change: int) -> None:
         self._counts[tracked.state] += change
         self._counts_in_pools[tracked.pool, tracked.state] += change
+        if change > 0 and tracked.state in UNFINISHED:
+            self._unfinished[tracked.name] = tracked
+        else:
+            self._unfinished.pop(tracked.name, None)

@@ -73,6 +73,9 @@ def test_an_event_moves_a_job_from_one_count_to_the_other(state: State, event: E
     assert [jobs.count(each) for each in STATES] == [
         sum(tracked.state == each for tracked in (moved, other)) for each in STATES
     ]
+    assert jobs.list_unfinished() == [
+        tracked for tracked in (moved, other) if tracked.state in ("submitting", "in-flight")
+    ]
 
 
 def test_a_job_that_is_tracked_already_is_not_added_again() -> None:
