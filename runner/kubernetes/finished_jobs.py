@@ -43,6 +43,7 @@ class FinishedJobs:
     connection: Connection
     namespace: str
     run_id: str
+    fingerprint: str
     placements: PlacementTracker
     _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
     _is_refused: bool = False
@@ -69,7 +70,9 @@ class FinishedJobs:
         try:
             for number, jobs in by_number.items():
                 cells = ",".join(sorted({job.status.cell_id for job in jobs}))
-                labels = f"{select_run(self.run_id)},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
+                labels = (
+                    f"{select_run(self.run_id, self.fingerprint)},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
+                )
                 if placed is not None:
                     self.placements.recorder.write_others(labels, placed)
                 query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}

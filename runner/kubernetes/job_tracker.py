@@ -80,6 +80,7 @@ class JobTracker:
         self.has_begun = True
         self.jobs.add(self.list_missing())
         self.capacity.begin(self.jobs)
+        self.node_faults.begin(jobs)
         self.submission.add(self.shared_nodes.begin(self.jobs))
         missing = {tracked.repeat.key for tracked in self.jobs}
         for job in sorted(jobs, key=lambda job: job.created_at):

@@ -15,7 +15,7 @@ from runner.kubernetes.node_health import NodeHealth
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pod_ends import explain_node_fault, find_last_line
 from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, AvoidedNodes
-from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 PATIENCE_SECONDS = 10.0
 """How long a request for a node is repeated: without an answer its name is taken for its host name."""
@@ -74,11 +74,14 @@ class NodeFaultTracker:
 
     dispatcher: Dispatcher
     recorder: NodeFaultRecorder
+    jobs: TrackedJobs
     can_avoid_nodes: bool
     """The cluster accepts affinity to `kubernetes.io/hostname`: `avoid_faulty_nodes` of the profile."""
     health: NodeHealth = field(default_factory=NodeHealth)
     stop: NodesAtFaultError | None = None
     """Why the run has to stop, once it has to."""
+    _failed_before: set[str] = field(default_factory=set, repr=False)
+    """The Jobs, by uid, that had failed when this runner began."""
 
     def load(self, faults: Iterable[NodeFault]) -> None:
         """Count the faults that earlier runners of the run have stored."""
@@ -86,6 +89,10 @@ class NodeFaultTracker:
             if fault.node_name is not None and fault.hostname is not None:
                 self.recorder.hostnames[fault.node_name] = fault.hostname
         self.health.load(known)
+
+    def begin(self, jobs: Iterable[JobStatus]) -> None:
+        """Note which Jobs exist as this runner begins: what they failed for was before it, and may be mended by now."""
+        self._failed_before = {job.uid for job in jobs if job.end == "failed"}
 
     def note_pod(self, tracked: TrackedJob, pod: PodStatus) -> None:
         """Note on which node a pod is, and that its node is at fault if that is how it ended."""
@@ -95,20 +102,20 @@ class NodeFaultTracker:
         if pod.phase in ("Pending", "Running"):
             self.health.note_seen(pod.pool, pod.node, datetime.now(UTC))
         elif reason := explain_node_fault(pod):
-            fault = self._count(make_node_fault(tracked, reason, pod=pod))
+            fault = self._count(make_node_fault(tracked, reason, pod=pod), tracked.job)
             self.dispatcher.record(partial(self.recorder.write, fault), _ignore)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus, pods: Sequence[PodStatus]) -> list[NodeFault]:
         """Return the faults for which a Job ended, to be stored before it is deleted."""
         found = [(pod, reason) for pod in pods if (reason := explain_node_fault(pod))]
         if not found:
-            return [self._count(make_node_fault(tracked, find_last_line(job.message), job=job))]
-        return [self._count(make_node_fault(tracked, reason, pod=pod)) for pod, reason in found]
+            return [self._count(make_node_fault(tracked, find_last_line(job.message), job=job), job)]
+        return [self._count(make_node_fault(tracked, reason, pod=pod), job) for pod, reason in found]
 
     def note_result(self, tracked: TrackedJob, result: Result) -> None:
         """Note that a node is sound if an attempt ended ok there."""
         if result.status == "ok":
-            self.health.note_ok(tracked.repeat.planned.cell.device, tracked.node)
+            self.health.note_ok(tracked.pool, tracked.node, datetime.now(UTC))
 
     def count_faults(self, tracked: TrackedJob) -> int:
         """Return how many attempts at a repeat ended by a fault of their node, earlier runners' included."""
@@ -124,9 +131,13 @@ class NodeFaultTracker:
         avoided = self.health.find_avoided(pool, datetime.now(UTC), self.recorder.hostnames)
         return avoided if self.can_avoid_nodes else AvoidedNodes(names=avoided.names)
 
-    def _count(self, fault: NodeFault) -> NodeFault:
+    def _count(self, fault: NodeFault, job: JobStatus | None) -> NodeFault:
         now = datetime.now(UTC)
-        fault = self.health.add(fault, now)
+        for tracked in self.jobs.list_unfinished():  # a cell may take longer than what was seen of its node counts
+            if tracked.node and tracked.job is not None and tracked.job.num_ready:
+                self.health.note_seen(tracked.pool, tracked.node, now)
+        is_earlier = job is not None and job.uid in self._failed_before
+        fault = self.health.add(fault, now, is_earlier=is_earlier)
         name = fault.node_name or "of unknown name"
         if fault.is_left_out and self.can_avoid_nodes:
             self.dispatcher.warn(

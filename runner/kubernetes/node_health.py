@@ -33,7 +33,7 @@ class PoolHealth:
     faults: dict[str, list[NodeFault]] = field(default_factory=lambda: defaultdict(list))
     """By node, since the last attempt there that ended ok, the oldest first."""
     seen_at: dict[str, datetime] = field(default_factory=dict)
-    """When a pod was last seen on a node."""
+    """When a node last took a pod, measured a cell or ended one ok, as far as that was noted."""
     num_in_a_row: int = 0
     """Faults since the last attempt in the pool that ended ok."""
     last: NodeFault | None = None
@@ -63,15 +63,16 @@ class NodeHealth:
     def load(self, faults: Iterable[NodeFault]) -> None:
         """Count the faults that an earlier runner has stored."""
         for fault in sorted(faults, key=lambda fault: fault.at):
-            self._count(fault)
-        for pool in self._pools.values():  # whether the run stops is for what this runner sees
-            pool.num_in_a_row = 0
+            self._count(fault, is_earlier=True)
 
-    def add(self, fault: NodeFault, now: datetime) -> NodeFault:
-        """Count a fault, once for each attempt, and return it with what follows from it for its node."""
+    def add(self, fault: NodeFault, now: datetime, *, is_earlier: bool = False) -> NodeFault:
+        """Count a fault, once for each attempt, and return it with what follows from it for its node.
+
+        `is_earlier`: it happened before this runner began. Whether the run stops is for what this runner sees.
+        """
         pool = self._pools[fault.pool]
         if fault.attempt not in self._attempts:
-            self._count(fault)
+            self._count(fault, is_earlier=is_earlier)
         if fault.node_name is None:
             return fault
         return fault.model_copy(
@@ -82,14 +83,15 @@ class NodeHealth:
         )
 
     def note_seen(self, pool: str, node: str, now: datetime) -> None:
-        """Note that a node has taken a pod."""
+        """Note that a node has taken a pod, or measures a cell."""
         self._pools[pool].seen_at[node] = now
 
-    def note_ok(self, pool: str, node: str | None) -> None:
+    def note_ok(self, pool: str, node: str | None, now: datetime) -> None:
         """Note that an attempt ended ok; None: it is not known on which node."""
         self._pools[pool].num_in_a_row = 0
         if node is not None:
             self._pools[pool].faults.pop(node, None)
+            self.note_seen(pool, node, now)
 
     def count_faults(self, cell_id: str, repeat: int, retry_round: int) -> int:
         """Return how many attempts at a repeat ended by a fault of their node."""
@@ -126,11 +128,11 @@ class NodeHealth:
             f"in a row could not begin, the last on {last}"
         )
 
-    def _count(self, fault: NodeFault) -> None:
+    def _count(self, fault: NodeFault, *, is_earlier: bool) -> None:
         pool = self._pools[fault.pool]
         self._attempts.add(fault.attempt)
         self._num_by_repeat[fault.cell_id, fault.repeat, fault.retry_round] += 1
-        pool.num_in_a_row += 1
+        pool.num_in_a_row += 0 if is_earlier else 1
         pool.last = fault
         if fault.node_name is not None:
             pool.faults[fault.node_name].append(fault)

@@ -111,6 +111,7 @@ class ClusterSession:
         tracker = NodeFaultTracker(
             dispatcher=self._dispatcher,
             recorder=NodeFaultRecorder(connection=options.connection, store=store),
+            jobs=self.jobs,
             can_avoid_nodes=options.renderer.profile.avoid_faulty_nodes,
         )
         tracker.load(read_node_faults(store, options.run_id))
@@ -189,6 +190,7 @@ class ClusterSession:
             connection=options.connection,
             namespace=options.namespace,
             run_id=options.run_id,
+            fingerprint=options.fingerprint,
             placements=self._placements,
         )
 

@@ -68,7 +68,7 @@ def test_what_ended_ok_on_a_node_clears_it() -> None:
     health = NodeHealth()
     health.note_seen("gpu", "good", NOW)
     fail(health, 1, 2)
-    health.note_ok("gpu", "bad")
+    health.note_ok("gpu", "bad", NOW)
     assert find_avoided(health) == NONE_AVOIDED
     assert fail(health, 3).num_in_a_row == 1
 
@@ -112,6 +112,6 @@ def test_the_run_goes_on_while_a_node_may_be_sound() -> None:
     assert health.explain_stop("gpu", NOW) == ""
     health = NodeHealth()
     fail(health, *range(MAX_FAULTS - 1))
-    health.note_ok("gpu", "other")
+    health.note_ok("gpu", "other", NOW)
     fail(health, MAX_FAULTS)
     assert health.explain_stop("gpu", NOW) == ""
