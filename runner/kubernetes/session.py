@@ -215,8 +215,8 @@ class ClusterSession:
             self._start(self._pod_informer, self._tracker.on_pods)
             while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
                 self._submission.submit_more()
+                self._check_budget()  # before an end is handled that leaves more room than was expected
                 self._run_next()
-                self._check_budget()
         except ApiError as error:
             raise to_user_error(error, self._connection.context) from error
         finally:

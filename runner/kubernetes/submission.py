@@ -80,13 +80,13 @@ class Submission:
 
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
+        self.is_held_by_budget = False
         if self._paused_until is not None and time.monotonic() >= self._paused_until:
             self._paused_until = None
             # While a quota leaves no room, there may be no Job whose end would show a cancellation.
             self.cancellation_watcher.check()
         if self._paused_until is not None or self.cancellation_watcher.is_checking or not self.capacity.is_known:
             return
-        self.is_held_by_budget = False
         while (tracked := self._take_next()) is not None:
             self.jobs.move(tracked, "request-sent")
             create = partial(self._create, tracked, self.find_wish(tracked))

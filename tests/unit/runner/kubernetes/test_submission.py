@@ -126,6 +126,17 @@ def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
     assert delays == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0]
 
 
+def test_whether_the_budget_holds_a_job_back_is_not_an_old_answer(dispatcher: Dispatcher, tmp_path: Path) -> None:
+    jobs = TrackedJobs([track("gpu", 1), track("gpu", 2)])
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=2, cpu=1)
+    submission.spending.max_nodes = 1
+    submission.submit_more()
+    assert submission.is_held_by_budget
+    submission.cancellation_watcher.check()
+    submission.submit_more()
+    assert not submission.is_held_by_budget
+
+
 def submit_once_more(dispatcher: Dispatcher, submission: Submission, tracked: TrackedJob) -> None:
     while tracked.state == "to-submit":
         dispatcher.run_next()
