@@ -44,6 +44,22 @@ def test_no_more_jobs_wait_than_the_nodes_can_take_next(
     check_all_once(setup, kubelet, 6)
 
 
+def test_a_budget_for_few_timeouts_is_enough_for_many_cells_that_are_quick(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=2)
+    profile = make_profile(namespace)
+    pools = {name: pool.model_copy(update={"price_per_hour": 3600.0}) for name, pool in profile.pools.items()}
+    profile = profile.model_copy(update={"pools": pools})
+    setup = Setup.make(connection, namespace, store, make_cells(8), profile=profile)
+    timeout_seconds = setup.run.cells[0].timeout_seconds
+
+    run = replace(setup.make_cluster_run(), max_cost=1.5 * timeout_seconds)
+    run.measure(setup.run, connection, setup.observed, Console(quiet=True))
+
+    check_all_once(setup, kubelet, 8)
+
+
 def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_does(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

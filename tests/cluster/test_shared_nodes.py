@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from runs import DEADLINE_SECONDS, Setup, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Cell, read_placement
 from bench.store import Store, placements_prefix
 from factories import make_cell
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.rendering.node_wish import NodeWish
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -87,3 +88,21 @@ def test_the_node_can_be_left_to_chance(
 
     required = [affinity for affinity in list_affinities(setup) if "matchFields" in str(affinity)]
     assert len(required) == (1 if patience_seconds else 0)
+
+
+def test_a_job_that_an_earlier_runner_bound_to_a_node_that_is_gone_runs_elsewhere(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    start_kubelet(num_nodes=1)
+    profile = make_profile(namespace, same_node_patience_seconds=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile, unschedulable_seconds=6.0)
+    cluster_run = setup.make_cluster_run()
+    (tracked,) = cluster_run.list_missing(setup.run)
+    renderer = cluster_run.make_renderer(setup.run)
+    body = renderer.render(tracked.repeat.planned, tracked.key, NodeWish(node="gone"))
+    connection.request("create", f"/apis/batch/v1/namespaces/{namespace}/jobs", body=body)
+
+    setup.measure()
+
+    assert [result.status for result in setup.observed.results] == ["ok"]
+    assert "matchFields" not in str(list_affinities(setup))
