@@ -63,7 +63,7 @@ def show_context(text: str, match: re.Match[str]) -> str:
 
 
 def list_shown_constants(template: str) -> Iterator[object]:
-    """Yield constants with a number that an expression shows or keeps in a variable, instead of selecting rows by it."""
+    """Yield constants with a number that an expression shows or keeps in a variable, those that select rows aside."""
     for node in _list_shown(Environment().parse(template)):
         yield from (value for value in _list_constants(node) if NUMBER.search(str(value)))
 
