@@ -1,6 +1,10 @@
-"""docs/results/reproduce-on-t4.md: its counts are those of the plan, its sums those of its own figures."""
+"""docs/results/reproduce-on-t4.md: its counts are those of the plan, its sums those of its own figures.
+
+The machines that its commands make are those that its profiles select.
+"""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from bench.schema import Cell
 from collector.claims.study import load_study
 from matrix_files import pick
 from runner.matrix.expansion import load_matrix
-from runner.profiles.loading import find_profile
+from runner.profiles.loading import find_profile, load_profile
 
 PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -94,3 +98,17 @@ def test_the_profiles_load(cloud: str, tmp_path: Path) -> None:
     path.write_text("\n".join(line[4:] for line in filled.splitlines()))
     profile = find_profile(str(path), "")
     assert profile.pools["cpu"].cpus == yaml.safe_load(path.read_text())["pools"]["cpu"]["cpus"] == 2
+
+
+def test_the_profile_for_eks_selects_the_machines_that_the_commands_make(tmp_path: Path) -> None:
+    page = TEXT.partition("\n## EKS")[2]
+    example = page.partition("The profile, `t4.yaml`:\n")[2].partition("\nThen ")[0]
+    path = tmp_path / "t4.yaml"
+    path.write_text(textwrap.dedent(example))
+    pools = load_profile(str(path)).pools
+    made = re.findall(r"--name (xeon|t4) --node-type (\S+)", page)
+    assert [name for name, _ in made] == ["xeon", "t4"]
+    for (_, machine), pool in zip(made, (pools["cpu"], pools["gpu"]), strict=True):
+        assert [(rule.key, machine in rule.values) for term in pool.node_affinity for rule in term] == [
+            ("node.kubernetes.io/instance-type", True)
+        ]
