@@ -11,13 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from jinja2 import Environment, nodes
 
 WORDS = (
-    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|twice|thrice|double|doubled|"
-    "triple|half|halved|third|thirds|quarter|quarters|tenth|tenths|percent"
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|"
+    "nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|dozen|hundred|thousand|million|billion|"
+    "twice|thrice|double|doubled|triple|half|halved|third|thirds|quarter|quarters|tenth|tenths|percent|"
+    "(?:two|three|four|five|six|seven|eight|nine|ten|hundred|thousand)-?fold"
 )
-# A digit inside a name (VGG16, fp32, H200) is no number; a date or a version is.
-NUMBER = re.compile(rf"(?<![A-Za-z0-9_])\d[\d.,:]*|\b(?:{WORDS})\b", re.IGNORECASE)
-# The address of a link is no text of the page.
-LINK_TARGET = re.compile(r"\]\([^)]*\)")
+# A digit inside a name (VGG16, fp32, H200) is no number; a date, a version or a factor (x2) is, and so is a fraction.
+NUMBER = re.compile(rf"(?<![A-Za-z0-9_])x?\d[\d.,:]*|[¼-¾⅐-⅞]|\b(?:{WORDS})\b", re.IGNORECASE)
+# The address of a link is no text of the page. An address has no spaces: `[time](64 ms)` is shown as it stands.
+LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
+# The one method whose argument, a condition on columns, says which rows are meant; others take such by keyword.
+SELECTING_METHOD = "query"
 CONTEXT = 30
 
 
@@ -50,7 +54,7 @@ def remove_phrases(text: str, phrases: Iterable[str]) -> str:
 
 def make_pattern(phrase: str) -> re.Pattern[str]:
     """Return a pattern that matches the phrase as whole words: `batch 6` is not in `batch 64`."""
-    return re.compile(rf"(?<![\w.]){re.escape(' '.join(phrase.split()))}(?!\w|[.,]\d)")
+    return re.compile(rf"(?<![\w.,-]){re.escape(' '.join(phrase.split()))}(?!\w|[.,]\d)")
 
 
 def show_context(text: str, match: re.Match[str]) -> str:
@@ -59,10 +63,9 @@ def show_context(text: str, match: re.Match[str]) -> str:
 
 
 def list_shown_constants(template: str) -> Iterator[object]:
-    """Yield constants with a number that an expression shows or keeps in a variable, instead of giving it to a call."""
-    for kind in (nodes.Output, nodes.Assign):
-        for node in Environment().parse(template).find_all(kind):
-            yield from (value for value in _list_constants(node) if NUMBER.search(str(value)))
+    """Yield constants with a number that an expression shows or keeps in a variable, those that select rows aside."""
+    for node in _list_shown(Environment().parse(template)):
+        yield from (value for value in _list_constants(node) if NUMBER.search(str(value)))
 
 
 def _read_token(kind: str, value: str) -> str:
@@ -71,12 +74,23 @@ def _read_token(kind: str, value: str) -> str:
     return "{}" if kind == "variable_begin" else ""
 
 
+def _list_shown(template: nodes.Template) -> Iterator[nodes.Node]:
+    """Yield the expressions whose value the page shows, or gives a name under which it can be shown."""
+    yield from template.find_all((nodes.Output, nodes.Assign))
+    yield from (loop.iter for loop in template.find_all(nodes.For))
+    for named in template.find_all(nodes.With):
+        yield from named.values
+    for macro in template.find_all(nodes.Macro):
+        yield from macro.defaults
+
+
 def _list_constants(node: nodes.Node) -> Iterator[object]:
-    """Yield the constants under `node`, those in arguments of calls and in subscripts aside."""
+    """Yield the constants under `node`, those that select rows aside: keyword arguments, a query and subscripts."""
     if isinstance(node, nodes.Const):
         yield node.value
+    is_query = isinstance(node, nodes.Call) and getattr(node.node, "attr", "") == SELECTING_METHOD
     for child in node.iter_child_nodes():
-        if isinstance(node, nodes.Call) and child is not node.node:
+        if isinstance(node, nodes.Call) and (isinstance(child, nodes.Keyword) or (is_query and child is not node.node)):
             continue
         if isinstance(node, nodes.Getitem) and child is node.arg:
             continue

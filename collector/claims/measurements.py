@@ -238,10 +238,13 @@ def _describe_ratio(pair: Row) -> str:
 
 
 def _compare_peaks(pair: Row, rows: Mapping[RowKey, Row]) -> str:
-    gpu, cpu = (rows[_key(pair, side)]["peak_flops_per_second"] for side in ("subject", "reference"))
-    if pd.isna(gpu) or pd.isna(cpu):
+    gpu, cpu = (rows[_key(pair, side)] for side in ("subject", "reference"))
+    factor = gpu["peak_flops_per_second"] / cpu["peak_flops_per_second"]
+    if pd.isna(factor):
         return ""
-    return f"; the peaks are {format_significant(gpu / cpu)} times apart"
+    # A data sheet's peak over a measured one is no ratio of one quantity: the reader is told which is which.
+    sources = f"the GPU's by {gpu['peak_source']}, the CPU's {cpu['peak_source']}"
+    return f"; the peaks are {format_significant(factor)} times apart ({sources})"
 
 
 def _index_rows(summary: pd.DataFrame) -> Mapping[RowKey, Row]:

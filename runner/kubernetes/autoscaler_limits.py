@@ -12,7 +12,7 @@ autoscaler, as GKE does, there may be none.
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/clusterstate/api/types.go
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from runner.kubernetes.api_errors import ApiError
@@ -20,9 +20,16 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, list_untolerated
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
-from runner.profiles.nodes import OWN_NODE_LABELS
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
+CHOSEN_PREFIXES = (
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "karpenter",
+    "eks.amazonaws.com/",
+)
+"""Of the keys of labels that Karpenter sets itself, to a value that fits the pod."""
 PATIENCE_SECONDS = 10.0
 """How long the request is tried again: a run goes on without its answer."""
 
@@ -39,8 +46,8 @@ def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mappi
     """Return how many pods like this one the limits of the NodePools allow that may make nodes for it.
 
     0 where no NodePool that may has a limit on something that the pod requests: then nothing is known. Of the
-    requirements of a NodePool, only those with `In` and one value are taken for labels of its nodes. A NodePool whose
-    nodes might lack a label that the pod asks for does not count.
+    requirements of a NodePool, only those with `In` are read; one whose nodes might lack a label that the pod asks for
+    does not count.
     """
     return sum(_count_in_node_pool(pod, node_pool["spec"]) for node_pool in node_pools)
 
@@ -49,7 +56,7 @@ def _count_in_node_pool(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
     template = spec["template"]
     node = NodeStatus(
         name="",
-        labels=_read_kubelet_labels(pod, template) | _read_labels(template),
+        labels=_choose_labels(pod, template) | _read_labels(template),
         taints=tuple(template["spec"].get("taints") or ()),
         is_cordoned=False,
         is_ready=True,
@@ -63,21 +70,51 @@ def _count_in_node_pool(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
 
 
 def _read_labels(template: Mapping[str, Any]) -> dict[str, str]:
-    requirements: Sequence[Mapping[str, Any]] = template["spec"].get("requirements") or ()
-    fixed = {
-        rule["key"]: str(rule["values"][0])
-        for rule in requirements
-        if rule.get("operator") == "In" and len(rule.get("values") or ()) == 1
-    }
+    """Return the labels that all nodes of a NodePool have."""
+    fixed = {key: values[0] for key, values in _read_allowed(template).items() if len(values) == 1}
     return fixed | dict((template.get("metadata") or {}).get("labels") or {})
 
 
-def _read_kubelet_labels(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, str]:
-    """Return architecture and system as the pod asks for them, unless the NodePool allows only others.
+def _choose_labels(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels that the nodes made for this pod would get, of those that Karpenter chooses a value for.
 
-    Every node has both labels, and Karpenter chooses among what a NodePool allows:
+    Those are architecture, system, machine type and the like: it takes one that the pod asks for, of those that the
+    NodePool allows, or any if it says nothing of that label.
     https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
     """
-    rules = {rule["key"]: rule for rule in template["spec"].get("requirements") or () if rule.get("operator") == "In"}
-    wanted = {key: value for key, value in pod.get("nodeSelector", {}).items() if key in OWN_NODE_LABELS}
-    return {key: value for key, value in wanted.items() if key not in rules or value in rules[key].get("values", ())}
+    allowed = _read_allowed(template)
+    chosen = {}
+    for key, values in _list_wanted(pod):
+        if not key.startswith(CHOSEN_PREFIXES) and key not in allowed:
+            continue
+        fitting = [value for value in values if value in allowed.get(key, values) and _is_in_family(value, allowed)]
+        if fitting:
+            chosen[key] = fitting[0]
+    return chosen
+
+
+def _list_wanted(pod: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the labels that a pod asks for, each with the values that it takes."""
+    for key, value in pod.get("nodeSelector", {}).items():
+        yield key, (value,)
+    affinity = pod.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    for term in affinity.get("nodeSelectorTerms", ()):
+        for rule in term.get("matchExpressions", ()):
+            if rule["operator"] == "In":
+                yield rule["key"], rule["values"]
+
+
+def _is_in_family(value: str, allowed: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a machine type, if it is one, is of a family that the NodePool allows."""
+    families = allowed.get("karpenter.k8s.aws/instance-family") or allowed.get("eks.amazonaws.com/instance-family")
+    return families is None or "." not in value or value.partition(".")[0] in families
+
+
+def _read_allowed(template: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the values that a NodePool allows for a label, of those for which it names them."""
+    requirements: Sequence[Mapping[str, Any]] = template["spec"].get("requirements") or ()
+    return {
+        rule["key"]: [str(value) for value in rule.get("values") or ()]
+        for rule in requirements
+        if rule.get("operator") == "In"
+    }

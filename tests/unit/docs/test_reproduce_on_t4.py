@@ -1,6 +1,10 @@
-"""docs/results/reproduce-on-t4.md: its counts are those of the plan, its sums those of its own figures."""
+"""docs/results/reproduce-on-t4.md: its counts are those of the plan, its sums those of its own figures.
+
+The machines that its commands make are those that its profiles select.
+"""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -8,14 +12,36 @@ import yaml
 
 from bench import capabilities
 from bench.schema import Cell
+from collector.claims.study import load_study
 from matrix_files import pick
 from runner.matrix.expansion import load_matrix
-from runner.profiles.loading import find_profile
+from runner.profiles.loading import find_profile, load_profile
 
 PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-GPU_SECONDS = {"train": 3.0, "infer": 0.5}
 FIXED_SECONDS = 50
+# What the page takes for the rates of the two devices, FLOP/s; `cpu` is the lowest peak that claims.yaml gives it.
+RATES = {"gpu": 3.5e12, "cpu": load_study().cpu.low_peak_flops_per_second}
+
+
+def estimate_step_seconds(cell: Cell) -> float:
+    """Return the longer of the study's time and of what the work takes at the page's rate; the latter at 32 px."""
+    study = load_study()
+    workload = study.workloads[cell.model]
+    (flops,) = (
+        reading.count_flops(cell.phase) * cell.batch_size
+        for reading in workload.readings
+        if reading.is_cell and reading.input_size == cell.input_size
+    )
+    by_work = flops / RATES[cell.device]
+    # The table gives no inference of PyTorch on the CPU: TensorFlow's stands for it.
+    times = {
+        entry.framework: entry.milliseconds / 1000
+        for entry in study.table
+        if (entry.model, entry.device, entry.phase) == (cell.model, cell.device, cell.phase)
+    }
+    stated = times.get(cell.framework, times["tensorflow"])
+    return by_work if cell.input_size == 32 else max(stated, by_work)
 
 
 def count_repeats(matrix: str, profile_name: str) -> int:
@@ -44,6 +70,12 @@ def test_the_table_of_hours_is_that_of_its_figures() -> None:
         wanted = (device.lower(), {"training": "train", "inference": "infer"}[phase])
         found = [count for *names, count in pick(cells, "device", "phase", "repeats") if tuple(names) == wanted]
         assert (len(found), sum(found)) == (int(num_cells), int(repeats))
+        estimates = [
+            estimate_step_seconds(planned.cell)
+            for planned in cells
+            if (planned.cell.device, planned.cell.phase) == wanted
+        ]
+        assert float(seconds) == pytest.approx(sum(estimates), rel=0.02)
         a_round = int(steps) * float(seconds) + FIXED_SECONDS * int(num_cells)
         assert f"{3 * a_round / 3600:.1f}" == hours
 
@@ -66,3 +98,17 @@ def test_the_profiles_load(cloud: str, tmp_path: Path) -> None:
     path.write_text("\n".join(line[4:] for line in filled.splitlines()))
     profile = find_profile(str(path), "")
     assert profile.pools["cpu"].cpus == yaml.safe_load(path.read_text())["pools"]["cpu"]["cpus"] == 2
+
+
+def test_the_profile_for_eks_selects_the_machines_that_the_commands_make(tmp_path: Path) -> None:
+    page = TEXT.partition("\n## EKS")[2]
+    example = page.partition("The profile, `t4.yaml`:\n")[2].partition("\nThen ")[0]
+    path = tmp_path / "t4.yaml"
+    path.write_text(textwrap.dedent(example))
+    pools = load_profile(str(path)).pools
+    made = re.findall(r"--name (xeon|t4) --node-type (\S+)", page)
+    assert [name for name, _ in made] == ["xeon", "t4"]
+    for (_, machine), pool in zip(made, (pools["cpu"], pools["gpu"]), strict=True):
+        assert [(rule.key, machine in rule.values) for term in pool.node_affinity for rule in term] == [
+            ("node.kubernetes.io/instance-type", True)
+        ]

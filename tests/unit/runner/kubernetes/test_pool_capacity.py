@@ -108,3 +108,26 @@ ARM_ALONE = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
 )
 def test_a_limit_that_says_nothing_of_the_cells_is_none(node_pool: dict[str, Any]) -> None:
     assert count_cells_within_limits(make_pod(load("eks")), [node_pool]) == 0
+
+
+def allow(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("name", "requirement", "expected"),
+    [
+        ("eks", allow("node.kubernetes.io/instance-type", "m6i.2xlarge", "m6i.4xlarge"), 16),
+        ("eks", allow("karpenter.k8s.aws/instance-family", "m6i", "g4dn"), 16),
+        ("eks", allow("karpenter.k8s.aws/instance-family", "c7i"), 0),
+        ("eks", allow("node.kubernetes.io/instance-type", "c7i.2xlarge"), 0),
+        ("eks-auto", allow("eks.amazonaws.com/instance-family", "m6i", "g4dn"), 16),
+        ("eks-auto", allow("eks.amazonaws.com/instance-family", "c7i"), 0),
+    ],
+)
+def test_a_node_pool_that_allows_several_machines_counts_if_one_of_them_fits(
+    name: str, requirement: dict[str, Any], expected: int
+) -> None:
+    node_pool = make_node_pool({"cpu": "64"}, requirements=[requirement])
+    assert load(name).pools["cpu"].cpus == 4
+    assert count_cells_within_limits(make_pod(load(name)), [node_pool]) == expected

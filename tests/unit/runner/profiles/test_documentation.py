@@ -1,10 +1,12 @@
-"""docs/profiles.md: its table of keys and its examples."""
+"""docs/profiles.md: its table of keys; the profiles that it and other pages show as examples."""
 
 import json
 import re
+import textwrap
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+import pytest
 from pydantic import BaseModel
 
 from profile_files import write
@@ -48,3 +50,13 @@ def test_every_example_of_the_documentation_is_a_profile(tmp_path: Path) -> None
     assert len(examples) >= 3
     for number, example in enumerate(examples):
         load_profile(write(tmp_path, example, f"{number}.yaml"))
+
+
+@pytest.mark.parametrize(("page", "number"), [("kubernetes.md", 3), ("results/reproduce-on-t4.md", 2)])
+def test_every_profile_that_another_page_shows_can_be_loaded(page: str, number: int, tmp_path: Path) -> None:
+    blocks = re.findall(r"^    .*\n(?:(?: {4}.*)?\n)*", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    examples = [part for block in blocks for part in textwrap.dedent(block).split("\n\n") if "extends: " in part]
+    assert len(examples) == number
+    for index, example in enumerate(examples):
+        # Words in capitals stand for the reader's own.
+        load_profile(write(tmp_path, re.sub(r"\b[A-Z]{5,}\b", "own.example", example), f"{index}.yaml"))
