@@ -84,12 +84,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return ModuleScheduling(config, log)
 
 
-# Modules that share what takes long to start stay on one worker: a control plane with Kueue, the nodes that run pods,
-# and what the programs in the environments of TensorFlow and JAX say.
-SHARING = ("tests/cluster/kueue/", "tests/e2e/", "tests/unit/bench/frameworks/test_keras_")
-# The other modules of tests/cluster are dealt out to two workers, a control plane each: they wait most of their time.
-CLUSTER_MODULES = sorted(path.relative_to(TESTS.parent).as_posix() for path in (TESTS / "cluster").glob("test_*.py"))
-NUM_PLANES = 2
+# Modules that share what takes long to start stay on one worker: the control plane, the nodes that run pods, and what
+# the programs in the environments of TensorFlow and JAX say.
+SHARING = ("tests/cluster/", "tests/e2e/", "tests/unit/bench/frameworks/test_keras_")
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
@@ -101,8 +98,6 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdi
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, _ = nodeid.partition("::")
-        if path in CLUSTER_MODULES:
-            return f"tests/cluster, {CLUSTER_MODULES.index(path) % NUM_PLANES}"
         return next((prefix for prefix in SHARING if path.startswith(prefix)), path)
 
 

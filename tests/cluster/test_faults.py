@@ -90,7 +90,7 @@ def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
     assert len(busy) == 2
     (result,) = setup.observed.results
     assert result.error is not None
-    assert (result.status, result.error.kind, result.error.exit_code) == ("failed", "exit", EXIT_TRY_AGAIN)
+    assert (result.status, result.error.kind, result.error.exit_code) == ("failed", "infrastructure", EXIT_TRY_AGAIN)
     assert set(setup.count_records().values()) == {1}
 
 

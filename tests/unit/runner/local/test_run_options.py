@@ -50,12 +50,14 @@ def test_what_is_no_interpreter_is_refused(value: str, message: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_request_to_end_is_an_interrupt_within_the_block_alone(number: int) -> None:
-    before = signal.getsignal(number)
+    previous = signal.signal(number, signal.SIG_DFL)  # under nohup, tests are started with SIGHUP ignored
+    try:
+        with pytest.raises(KeyboardInterrupt), end_like_interrupt():
+            os.kill(os.getpid(), number)
 
-    with pytest.raises(KeyboardInterrupt), end_like_interrupt():
-        os.kill(os.getpid(), number)
-
-    assert signal.getsignal(number) == before
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, previous)
 
 
 def test_a_run_under_nohup_outlives_its_terminal() -> None:
