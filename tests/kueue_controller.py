@@ -155,7 +155,7 @@ class KueueController:
         return crd
 
     def _call_here(self, configuration: dict[str, Any]) -> dict[str, Any]:
-        """Have the webhooks of the kinds that the cluster has call this process."""
+        """Return a configuration whose webhooks call this process, without those of kinds that the cluster lacks."""
         webhooks = []
         for webhook in configuration["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]

@@ -45,7 +45,7 @@ def _collect_nothing(_: Analysis) -> Content:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A section of the report. It is there where it has a table or content."""
+    """Describes one section of the report, which leaves it out where it has neither a table nor content."""
 
     anchor: str
     title: str

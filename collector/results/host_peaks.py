@@ -88,7 +88,7 @@ class HostPeaks:
                 self._figures.setdefault(host, HostFigures()).add(result)
 
     def relate(self, attempts: Attempts) -> dict[str, list[list[Result]]]:
-        """Return `attempts` with the rooflines of their CPU cells computed from their hosts' peaks."""
+        """Return the attempts with each CPU result's share of its host's peak computed anew, as its roofline."""
         return {
             cell_id: [[self._relate_result(result) for result in found] for found in repeats]
             for cell_id, repeats in attempts.items()

@@ -1,7 +1,8 @@
 """Read which nodes of a cluster could not measure attempts of a run."""
 
-from bench.schema import InvalidDocumentError, NodeFault, Run, read_node_fault
+from bench.schema import NodeFault, Run, read_node_fault
 from bench.store import Store, node_faults_prefix, parse_node_fault_key
+from collector.results.attempt_documents import read_attempt_documents
 from collector.results.collection import SkippedDocument
 
 
@@ -9,18 +10,7 @@ def read_node_faults(store: Store, run: Run) -> tuple[tuple[NodeFault, ...], lis
     """Return the node faults of a run, the oldest first, and those that cannot be read. A local run has none."""
     if run.executor != "kubernetes":
         return (), []
-    found: list[NodeFault] = []
-    skipped = []
-    for key, data in store.get_many(store.list_keys(node_faults_prefix(run.run_id))):
-        parts = parse_node_fault_key(key)
-        try:
-            fault = read_node_fault(data)
-        except InvalidDocumentError as error:
-            skipped.append(SkippedDocument(key=key, reason=str(error)))
-            continue
-        held = (fault.run_id, fault.cell_id, fault.repeat, fault.attempt)
-        if parts is None or held != (run.run_id, parts.cell_id, parts.repeat, parts.attempt):
-            skipped.append(SkippedDocument(key=key, reason="the node fault is of another attempt than its key says"))
-        else:
-            found.append(fault)
+    found, skipped = read_attempt_documents(
+        store, node_faults_prefix(run.run_id), parse_node_fault_key, read_node_fault, "node fault"
+    )
     return tuple(sorted(found, key=lambda fault: fault.at)), skipped

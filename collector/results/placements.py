@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from bench.schema import Environment, InvalidDocumentError, Placement, Run, read_placement
+from bench.schema import Environment, Placement, Run, read_placement
 from bench.store import Store, parse_placement_key, placements_prefix
+from collector.results.attempt_documents import read_attempt_documents
 from collector.results.collection import SkippedDocument
 
 Row = dict[str, Any]
@@ -27,21 +28,10 @@ def read_placements(store: Store, run: Run) -> tuple[dict[AttemptKey, Placement]
     """Return the placements of a run by their attempts, and those that cannot be read. A local run has none."""
     if run.executor != "kubernetes":
         return {}, []
-    found: dict[AttemptKey, Placement] = {}
-    skipped = []
-    for key, data in store.get_many(store.list_keys(placements_prefix(run.run_id))):
-        parts = parse_placement_key(key)
-        try:
-            placement = read_placement(data)
-        except InvalidDocumentError as error:
-            skipped.append(SkippedDocument(key=key, reason=str(error)))
-            continue
-        held = (placement.cell_id, placement.repeat, placement.attempt)
-        if parts is None or (run.run_id, *held) != (placement.run_id, parts.cell_id, parts.repeat, parts.attempt):
-            skipped.append(SkippedDocument(key=key, reason="the placement is of another attempt than its key says"))
-        else:
-            found[held] = placement
-    return found, skipped
+    found, skipped = read_attempt_documents(
+        store, placements_prefix(run.run_id), parse_placement_key, read_placement, "placement"
+    )
+    return {(placement.cell_id, placement.repeat, placement.attempt): placement for placement in found}, skipped
 
 
 def describe_placement(placement: Placement | None, environment: Environment | None) -> Row:

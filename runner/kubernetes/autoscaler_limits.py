@@ -18,6 +18,7 @@ from typing import Any
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, list_untolerated
+from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
 
@@ -97,8 +98,7 @@ def _list_wanted(pod: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the labels that a pod asks for, each with the values that it takes."""
     for key, value in pod.get("nodeSelector", {}).items():
         yield key, (value,)
-    affinity = pod.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
-    for term in affinity.get("nodeSelectorTerms", ()):
+    for term in list_required_terms(pod):
         for rule in term.get("matchExpressions", ()):
             if rule["operator"] == "In":
                 yield rule["key"], rule["values"]

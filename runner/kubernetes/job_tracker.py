@@ -93,7 +93,7 @@ class JobTracker:
         tracked = self.jobs.find(job.name)
         if tracked is None or tracked.state == "done":
             return
-        if job.uid == tracked.withdrawn_uid or job.uid in tracked.settled_uids:
+        if job.uid in tracked.settled_uids:
             return
         self.pending_pods.note_progress(job)
         if is_deleted:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, POOL_LABEL, REPEAT_LABEL
 
 CONTAINER = "bench"
@@ -130,9 +131,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
 
 def _read_required_node(pod: Mapping[str, Any]) -> str:
     """Return the node that every term of a pod's node affinity names, as `rendering.node_wish` writes it."""
-    affinity = pod.get("affinity", {}).get("nodeAffinity", {})
-    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
-    fields = (field for term in terms for field in term.get("matchFields", ()))
+    fields = (field for term in list_required_terms(pod) for field in term.get("matchFields", ()))
     return next((str(field["values"][0]) for field in fields if field["key"] == "metadata.name"), "")
 
 

@@ -58,7 +58,7 @@ def explain_own_limit(pod: PodStatus) -> str:
 
 
 def explain_node_fault(pod: PodStatus) -> str:
-    """Return why a node could not measure the cell of a pod, whatever the cell, in one line; empty if it is not so."""
+    """Return in one line why the pod's node could not have measured any cell; empty if the node was not at fault."""
     if pod.phase != "Failed" or pod.disruption:
         return ""
     if pod.exit_code == EXIT_NODE_FAULT:

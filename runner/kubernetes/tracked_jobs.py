@@ -50,8 +50,6 @@ class TrackedJob:
     """Why a pod that should have been deleted by now is still there: its node may be lost."""
     num_withdrawn: int = 0
     """How often its Job was deleted because no node took its pod, to be created again after a pause."""
-    withdrawn_uid: str = ""
-    """The Job that was deleted so last: what the informer still reports of it is out of date."""
 
     def forget_waiting(self) -> None:
         """Note that nothing is known to keep its pod from running."""
@@ -63,12 +61,12 @@ class TrackedJob:
 
     @property
     def name(self) -> str:
-        """The name of the Job."""
+        """Return the name of the Job."""
         return self.key.job_name
 
     @property
     def pool(self) -> str:
-        """The name of the pool whose nodes its cell needs."""
+        """Return the name of the pool whose nodes its cell needs."""
         return self.repeat.planned.cell.device
 
 

@@ -52,7 +52,7 @@ def become_runner(
 
 
 def read_arguments(pod: dict[str, Any], job: dict[str, Any], folder: Path) -> list[str]:
-    """Return the words that a runner's pod is started with, its files in `folder`."""
+    """Write the profile and the matrix of a runner's pod to `folder`, and return its command line with their paths."""
     names = {"JOB_NAME": job["metadata"]["name"], "JOB_UID": job["metadata"]["uid"]}
     for key in ("profile", "matrix"):
         (folder / f"{key}.yaml").write_text(pod["metadata"]["annotations"][f"benchmatrix/{key}"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import INSTANCE_TYPE, read_quantity
 from runner.kubernetes.pod_requests import sum_requests
 
@@ -131,8 +132,7 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
             yield f"no label {key}={value}"
         elif node.labels[key] != value:
             yield f"{key} is {node.labels[key]}, not {value}"
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    terms = spec.get("affinity", {}).get("nodeAffinity", {}).get(required, {}).get("nodeSelectorTerms", ())
+    terms = list_required_terms(spec)
     failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
     if failures and all(failures):
         yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)

@@ -4,16 +4,15 @@ The rules are those of Kueue's flavour assigner (pkg/scheduler/flavorassigner/fl
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ and https://kueue.sigs.k8s.io/docs/concepts/resource_flavor/.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from runner.kubernetes.doctor.node_fit import NodeStatus, format_amount, list_label_misfits, list_untolerated
+from runner.kubernetes.node_affinity import REQUIRED, list_required_terms
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +91,7 @@ def _list_flavor_misfits(spec: Mapping[str, Any], flavor: Mapping[str, Any]) -> 
 
 def _keep_keys(spec: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
     """Return what the pod asks of labels that the flavour names; the others it says nothing about."""
-    terms: Sequence[Mapping[str, Any]] = (
-        spec.get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", ())
-    )
-    kept = [[rule for rule in term["matchExpressions"] if rule["key"] in labels] for term in terms]
+    kept = [[rule for rule in term["matchExpressions"] if rule["key"] in labels] for term in list_required_terms(spec)]
     selected = {key: value for key, value in spec.get("nodeSelector", {}).items() if key in labels}
     if not all(kept):  # one of the alternatives asks for nothing else
         kept = []

@@ -4,9 +4,9 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.kubernetes.node_affinity import MAX_WEIGHT, PREFERRED, REQUIRED
+
 HOSTNAME_LABEL = "kubernetes.io/hostname"
-# The highest weight of a preference: 100 adds most to a node's score.
-PREFERENCE_WEIGHT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,22 +26,17 @@ NONE_AVOIDED = AvoidedNodes()
 
 
 def keep_off(manifest: MutableMapping[str, Any], avoided: AvoidedNodes) -> None:
-    """Change a Job such that its pods avoid these nodes: a requirement in each of its terms, and a preference.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-affinity
-    """
+    """Change a Job such that its pods avoid these nodes: a requirement in each of its terms, and a preference."""
     if not avoided.excluded and not avoided.disliked:
         return
     affinity = manifest["spec"]["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
     if avoided.excluded:
-        required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+        required = affinity.setdefault(REQUIRED, {})
         for term in required.setdefault("nodeSelectorTerms", [{}]):  # a node must meet all of one term
             term.setdefault("matchExpressions", []).append(_exclude(avoided.excluded))
     if avoided.disliked:
-        preferred = affinity.setdefault("preferredDuringSchedulingIgnoredDuringExecution", [])
-        preferred.append(
-            {"weight": PREFERENCE_WEIGHT, "preference": {"matchExpressions": [_exclude(avoided.disliked)]}}
-        )
+        preferred = affinity.setdefault(PREFERRED, [])
+        preferred.append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [_exclude(avoided.disliked)]}})
 
 
 def _exclude(hostnames: tuple[str, ...]) -> dict[str, Any]:

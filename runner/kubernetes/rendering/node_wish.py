@@ -8,12 +8,10 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.kubernetes.node_affinity import MAX_WEIGHT, PREFERRED, REQUIRED
 from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes, keep_off
 
-REQUIRED, PREFERRED = (f"{strength}DuringSchedulingIgnoredDuringExecution" for strength in ("required", "preferred"))
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-MAX_WEIGHT = 100
-"""The most that the API takes: it goes before what else the scheduler weighs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runner.kubernetes.node_affinity import REQUIRED
 from runner.kubernetes.rendering.job_name import OWN_LABELS, POOL_LABEL, RUN_LABEL
 from runner.kubernetes.rendering.manifest_check import check_manifest
 
@@ -33,7 +34,7 @@ Manifest = dict[str, Any]
 
 
 def select_prepull(run_id: str) -> str:
-    """Return the label selector of the Jobs and pods that pull the images of a run."""
+    """Return the label selector that finds the Jobs and pods which pull a run's images before its first cell."""
     return f"{PREPULL},{RUN_LABEL}={run_id}"
 
 
@@ -107,7 +108,7 @@ def _make_pod(cell: Mapping[str, Any], labels: dict[str, str], images: list[str]
         "terminationGracePeriodSeconds": 1,  # `sleep` ignores SIGTERM, and cells wait until the pod is gone
         "affinity": {
             **{key: value for key, value in cell.get("affinity", {}).items() if key == "nodeAffinity"},
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _make_anti_affinity(cell, labels)},
+            "podAntiAffinity": {REQUIRED: _make_anti_affinity(cell, labels)},
         },
         "initContainers": [make_container(f"image-{number}", image, "true") for number, image in enumerate(images)],
         "containers": [make_container(HOLDER, images[-1], "sleep", str(wait_seconds + LIFE_SECONDS))],

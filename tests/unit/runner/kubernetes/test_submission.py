@@ -147,7 +147,7 @@ def submit_once_more(dispatcher: Dispatcher, submission: Submission, tracked: Tr
 def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_job(
     dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: str
 ) -> None:
-    """No Job is left whose deletion would show the cancellation."""
+    """The mark in the store is all that shows the cancellation: there is no Job that could have been deleted."""
     monkeypatch.setattr("runner.kubernetes.submission.MIN_REQUEUE_SECONDS", 0.0)
     tracked = track("gpu", 1)
     jobs = TrackedJobs([tracked])

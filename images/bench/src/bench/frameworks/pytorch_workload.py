@@ -189,7 +189,7 @@ def choose_memory_format(cell: Cell) -> torch.memory_format:
 
 
 class CudaEvents:
-    """Makes, records and reads CUDA events on the stream that was current when this timer was made."""
+    """Times steps on a GPU with CUDA events, on the stream that was current when this object was made."""
 
     def __init__(self) -> None:
         self._stream = torch.cuda.current_stream()

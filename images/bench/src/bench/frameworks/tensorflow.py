@@ -174,7 +174,7 @@ class TensorFlowWorkload:
         return scope
 
     def _place(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Return arrays of the host on the device, or a share of each on every device."""
+        """Copy arrays from the host to the device, or an equal share of each to every device; return the copies."""
         if self._strategy is None:
             with tf.device(self._devices[0]):
                 return tuple(cast_input(tf.identity(array)) for array in arrays)
