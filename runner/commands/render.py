@@ -10,7 +10,6 @@ from bench import capabilities
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from runner.commands.options import MatrixArgument, NamespaceOption, ProfileOption, QueueOption
-from runner.kubernetes.rendering.manifest_files import SETUP_FOLDER, write_manifests
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.matrix.expansion import Matrix, load_matrix
 from runner.matrix.plan import plan_run
@@ -58,6 +57,8 @@ def render(
     chosen = _choose_profile(on, profile, namespace)
     if queue is not None:
         check_option("--queue", queue, check_queue)
+    from runner.kubernetes.rendering.manifest_files import write_manifests
+
     run = _plan(loaded, chosen, on or ANY_CLUSTER, queue, run_id)
     write_manifests(manifests, run, chosen, _check_store(store), queue)
     _print_plan(run, manifests)
@@ -81,6 +82,8 @@ def _print_cells(loaded: Matrix, *, as_json: bool) -> None:
 
 
 def _print_plan(run: Run, folder: Path) -> None:
+    from runner.kubernetes.rendering.manifest_files import SETUP_FOLDER
+
     typer.echo(f"{run.num_repeats} Jobs of run {run.run_id} in {folder}, set-up in {folder / SETUP_FOLDER}")
     for reason in sorted({cell.reason for cell in run.left_out}):
         typer.echo(f"left out: {sum(cell.reason == reason for cell in run.left_out)} cells: {reason}")

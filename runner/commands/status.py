@@ -7,7 +7,6 @@ import typer
 
 from bench.errors import UserError
 from bench.schema import Run
-from collector.facts import describe_node_faults
 from runner.commands.options import CONSOLE, DEFAULT_STORE, NamespaceOption, StoredRunArgument, StoreOption
 from runner.kubernetes.syntax import check_dns_label, check_option
 from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
@@ -31,6 +30,8 @@ def status(
     namespace: NamespaceOption = None,
 ) -> None:
     """Print the progress of a run: how many repeats have which status."""
+    from collector.facts import describe_node_faults
+
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])

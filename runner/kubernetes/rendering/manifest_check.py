@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import kubernetes_validate
-
 from bench.errors import UserError
 from runner.yaml_files.wording import suggest_word
 
@@ -56,6 +54,8 @@ def find_mistake(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def _find_error(manifest: Mapping[str, Any]) -> Any:
     """Return the schema check's error, or None."""
+    import kubernetes_validate  # here: every command would wait for it, and few check a manifest
+
     try:
         kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
     except kubernetes_validate.ValidationError as error:
