@@ -12,7 +12,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test test-fast e2e check types format lock audit chart docs results clean
+.PHONY: help install matrix images push test tests test-fast e2e check types format lock audit chart docs results clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -48,8 +48,13 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 FAST := not (framework or cluster or browser or e2e or slow)
 
-test: .venv/dev check ## check the code, run all tests; PYTEST="..." goes to pytest ("-n 0": one after the other)
-	@$(BIN)/pytest $(PARALLEL) $(PYTEST)
+# Side by side: `check` keeps one core busy, and pytest's workers begin by waiting for what they start.
+test: .venv/dev ## check the code and run all tests, side by side; PYTEST="..." goes to pytest ("-n 0": one after the other)
+	@$(MAKE) -s -j 2 -k check tests
+
+# Without make's own flags: some tests start make.
+tests: .venv/dev
+	@MAKEFLAGS= MFLAGS= $(BIN)/pytest $(PARALLEL) $(PYTEST)
 
 test-fast: .venv/dev ## lint, import rules and the quick tests, in a good minute: no types, frameworks, cluster or browser; PYTEST as for test
 	@$(BIN)/ruff check -q .

@@ -72,7 +72,7 @@ def render(values: dict[str, Any], **release: str) -> list[Manifest]:
     return list(parse(texts))
 
 
-class StrictLoader(yaml.SafeLoader):
+class StrictLoader(yaml.CSafeLoader):
     """Reads YAML, and refuses a mapping that has a key twice: Kubernetes would take one of the two."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -22,9 +22,10 @@ from faulty_server import FaultyServer
 from runner.kubernetes.connection import Connection
 
 
-@pytest.fixture(scope="session")
+# Not for the session: idle, it takes 3 % of a core from the tests that come after those of this folder.
+@pytest.fixture(scope="package")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane for the session; tests that break it start one of their own."""
+    """A control plane for all tests of this folder; tests that break it start one of their own."""
     assets = find_assets()
     if assets is None:
         pytest.skip("no kube-apiserver: put envtest's binaries into $KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin")
@@ -101,7 +102,7 @@ def connect_through(
     return connect
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lost_node(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LostNode]:
     """A run whose node went silent: begun by the first test that names it, so that the last need not wait."""
     with pytest.MonkeyPatch.context() as patched:

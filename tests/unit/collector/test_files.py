@@ -13,6 +13,7 @@ from bench.store import Store
 from collector.files import replace_file, replace_text
 from factories import RUN_ID, make_cell, make_failed_result, make_run, put_documents
 from measured_runs import make_repeats
+from runner.cli import main
 
 MAX_BYTES = 1000
 # A write that goes beyond the limit fails in the middle, as on a full disk.
@@ -41,14 +42,17 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(name: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     run = make_run([make_cell(), make_cell(batch_size=8)])
     failed = make_failed_result(make_cell(batch_size=8), stderr_tail="x" * 5000)
     put_documents(Store.open(f"file://{tmp_path}/results"), run, [*make_repeats(make_cell(), 0.1, 0.2), failed])
-    good = subprocess.run(
-        [sys.executable, "-m", "runner.cli", *COMMANDS[name]], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert (good.returncode, good.stderr) == (0, "")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["benchmatrix", *COMMANDS[name]])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capfd.readouterr().err) == (0, "")
     written = read_files(tmp_path / "out")
 
     limited = subprocess.run(
