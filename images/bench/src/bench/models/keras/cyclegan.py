@@ -9,6 +9,8 @@ from bench.models.keras.image_layers import convolve, make_image_input
 from bench.schema import Cell
 
 NUM_BLOCKS = 9
+WIDTH = 64
+"""Channels of the first layer of every network; the others have multiples of it."""
 
 
 def build(cell: Cell) -> dict[str, keras.Model]:
@@ -28,12 +30,12 @@ def build(cell: Cell) -> dict[str, keras.Model]:
 def build_generator(size: int) -> keras.Model:
     """Return c7s1-64, d128, d256, nine blocks R256, u128, u64, c7s1-3, as the paper's appendix writes it."""
     inputs = make_image_input(size)
-    x = _normalize_and_rectify(_convolve(_reflect(inputs, 3), 64, 7))
-    for num_channels in (128, 256):
+    x = _normalize_and_rectify(_convolve(_reflect(inputs, 3), WIDTH, 7))
+    for num_channels in (2 * WIDTH, 4 * WIDTH):
         x = _normalize_and_rectify(_convolve(x, num_channels, 3, stride=2, padding=1))
     for _ in range(NUM_BLOCKS):
         x = _add_block(x)
-    for num_channels in (128, 64):
+    for num_channels in (2 * WIDTH, WIDTH):
         x = _normalize_and_rectify(_upsample(x, num_channels))
     x = _convolve(_reflect(x, 3), 3, 7)
     return keras.Model(inputs, layers.Activation("tanh")(x))
@@ -42,8 +44,8 @@ def build_generator(size: int) -> keras.Model:
 def build_discriminator(size: int) -> keras.Model:
     """Return C64 (without norm), C128, C256, C512 and a convolution to one score, kernels of 4: PatchGAN of 70 px."""
     inputs = make_image_input(size)
-    x = layers.LeakyReLU(negative_slope=0.2)(_convolve(inputs, 64, 4, stride=2, padding=1))
-    for num_channels, stride in ((128, 2), (256, 2), (512, 1)):
+    x = layers.LeakyReLU(negative_slope=0.2)(_convolve(inputs, WIDTH, 4, stride=2, padding=1))
+    for num_channels, stride in ((2 * WIDTH, 2), (4 * WIDTH, 2), (8 * WIDTH, 1)):
         x = _normalize(_convolve(x, num_channels, 4, stride=stride, padding=1))
         x = layers.LeakyReLU(negative_slope=0.2)(x)
     return keras.Model(inputs, _convolve(x, 1, 4, padding=1))
