@@ -1,8 +1,8 @@
 """Measures the calibration of this machine again and again, each time in a process of its own, and prints its spread.
 
-The figures are in docs/measurement.md. Run it with an interpreter that has the framework; on a GPU:
+docs/measurement.md says what is measured. Run it with an interpreter that has the framework; on a GPU:
 
-    .environments/pytorch-cuda/bin/python benchmarks/calibration_spread.py --device gpu --framework pytorch
+    PYTHONPATH=images/bench/src .environments/pytorch-cuda/bin/python benchmarks/calibration_spread.py --device gpu
 
 It says in one line per process what was measured and what it took, then by how much the processes differ.
 """
