@@ -19,7 +19,7 @@ help: ## list the targets
 
 install: .venv/tool ## install the command line into .venv
 
-matrix: .venv/tool ## measure the smoke matrix here or with CLUSTER=gke|eks|kind|FILE [CONTEXT=] STORE=s3://... there; report; ARGS="..." goes to `benchmatrix run`
+matrix: .venv/tool ## measure the smoke matrix here or with CLUSTER=gke|eks|kind|FILE [CONTEXT=] STORE=s3://..., gs://... or az://... there; report; ARGS="..." goes to `benchmatrix run`
 	@$(run-matrix)
 
 # A kind cluster is set up first; without STORE with an S3 server in it, for trying only, whose keys its Secret gives.
@@ -34,7 +34,7 @@ else ifeq ($(CLUSTER),kind)
 run-matrix = exports=$$($(BIN)/benchmatrix setup $(ON_CLUSTER) --exports) && eval "$$exports" && \
 	$(BIN)/benchmatrix run smoke $(ON_CLUSTER) --store s3://benchmatrix/runs $(ARGS)
 else
-run-matrix = echo "error: STORE is not set; say where the results go: make matrix CLUSTER=$(CLUSTER) STORE=s3://BUCKET/PREFIX" >&2; exit 2
+run-matrix = echo "error: STORE is not set; say where the results go: make matrix CLUSTER=$(CLUSTER) STORE=s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX" >&2; exit 2
 endif
 
 images: .venv/tool ## build the container images for CPUs with Docker; ARGS="pytorch:cuda --base NAME" goes to `benchmatrix images build`

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from collector.machine_effects import estimate_machine_effects
+from collector.results.calibrations import CALIBRATIONS, add_products, compare_calibrations, describe_deviations
 from collector.results.frames import Columns, Row, make_frame
 from collector.results.summary import select_sound
 from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
@@ -18,8 +19,11 @@ MACHINE_TABLE_COLUMNS: Columns = {
     "gpu_name": "str",
     "num_repeats": "int64",
     "num_cells": "int64",
-    "cpu_product_flops_per_second": "float64",
+    "product_flops_per_second": "float64",
     "product_factor": "float64",
+    "copy_bytes_per_second": "float64",
+    "copy_factor": "float64",
+    "deviation": "str",
     "gpu_sm_clock_mhz": "float64",
     "gpu_max_temperature_celsius": "float64",
     "time_factor": "float64",
@@ -29,9 +33,11 @@ MACHINE_TABLE_COLUMNS: Columns = {
     "p_adjusted": "float64",
     "verdict": "str",
 }
-"""`cpu_product_flops_per_second`: the median of the matrix products of its CPU cells; `product_factor`: its rate over
-that of the machines that measured the same product. `time_factor`: its step times over those of the machines that
-measured the same cells, above 1 where it is slower. The verdict allows for the number of machines (Holm)."""
+"""`product_flops_per_second`: the median of the matrix products of its cells; `product_factor`: its rate over that of
+the machines that measured the same product; `copy_bytes_per_second` and `copy_factor` likewise of its memory;
+`deviation`: in words, if it differs by its calibration from others of its type. `time_factor`: its step times over
+those of the machines that measured the same cells, above 1 where it is slower. The verdict allows for the number of
+machines (Holm)."""
 SAME = "no difference shown"
 
 
@@ -40,13 +46,15 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
 
     `results`: rows of RESULT_COLUMNS.
     """
-    sound = select_sound(results)
+    sound = add_products(select_sound(results))
     times = _compare(sound, "center_step_seconds", ["cell_id", "environment_id"])
-    products = _compare(sound, "cpu_product_flops_per_second", ["framework", "precision", "environment_id"])
+    factors = {name: compare_calibrations(sound, name) for name in CALIBRATIONS}
+    deviations = describe_deviations(sound)
     rows = [
         _describe_machine(str(machine), group)
         | _describe_factor(times.get(str(machine)))
-        | ({"product_factor": products[str(machine)].center} if machine in products else {})
+        | {name: found[str(machine)].center for name, found in factors.items() if machine in found}
+        | {"deviation": deviations.get(str(machine))}
         for machine, group in sound.groupby("machine", sort=True)
     ]
     return make_frame(_judge(rows), MACHINE_TABLE_COLUMNS)
@@ -66,7 +74,7 @@ def _describe_machine(machine: str, repeats: pd.DataFrame) -> Row:
         **{name: first[name] for name in ("instance_type", "zone", "cpu_model", "gpu_name")},
         "num_repeats": len(repeats),
         "num_cells": repeats["cell_id"].nunique(),
-        "cpu_product_flops_per_second": repeats["cpu_product_flops_per_second"].median(),
+        **{name: repeats[name].median() for name in ("product_flops_per_second", "copy_bytes_per_second")},
         "gpu_sm_clock_mhz": repeats["gpu_sm_clock_mhz"].median(),
         "gpu_max_temperature_celsius": repeats["gpu_max_temperature_celsius"].max(),
     }

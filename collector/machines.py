@@ -67,6 +67,9 @@ def list_machine_notes(pair: Row, names: dict[str, str], field: str) -> list[str
     if _describe_machines(pair, field).startswith(ACROSS):
         named = "; ".join(f"{names[side]} on {_shorten(pair[f'machines_{side}'])}" for side in SIDES)
         notes.append(f"{ACROSS}: {named}")
+        found = {words for side in SIDES for words in (pair[f"machine_deviations_{side}"] or "").split("; ") if words}
+        if found:
+            notes.append(f"by their calibration, against others of the type: {', '.join(sorted(found))}")
     if max(_count(pair, side) for side in SIDES) > 1:
         how = "its ratio on each" if _is_same(pair, "machines") else "the mean of each"
         notes.append(f"the machine is a random effect: the interval is from {how}")

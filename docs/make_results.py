@@ -2,8 +2,8 @@
 
 A folder of results has `page.yaml` (which runs it shows, under which names; the numbers that its page types) and
 `README.md.j2`, the text of its page with an expression wherever it states a figure. `python docs/make_results.py` makes
-from them README.md, claims.md and the reports; with `--check` it exits with 1 where README.md or claims.md is stale, or
-a number was typed. Reports take half a minute each: `--pages` leaves them out.
+from them README.md, claims.md and the reports; with `--check` it exits with 1 where README.md, claims.md or a table of
+a report is stale, or a number was typed. Reports take half a minute each: `--pages` leaves them out.
 """
 
 import sys
@@ -24,7 +24,7 @@ from collector import units
 from collector.claims.page import write_claims_page
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table
-from collector.report.html import render_report
+from collector.report.html import list_stale_tables, render_report
 from collector.results.load import load_run
 from results_figures import FUNCTIONS, StoredRun, tabulate_runs
 from typed_numbers import list_typed_numbers, list_unused_phrases
@@ -119,6 +119,16 @@ class Page:
         for name, text in self.make_files():
             if (self.folder / name).read_text(encoding="utf-8") != text:
                 yield f"{name}: not what its results say; run `make results`"
+        yield from self.find_stale_reports()
+
+    def find_stale_reports(self) -> Iterator[str]:
+        """Yield the reports with a table that is not what the results make: plots are of the same numbers."""
+        for name, run in self.settings.runs.items():
+            path = self.folder / run.report
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            if stale := list_stale_tables(self.runs[name].analysis, text):
+                tables = ", ".join(repr(caption) for caption in stale)
+                yield f"{run.report}: not what its results say ({tables}); run `make results`"
 
     def find_typed_numbers(self) -> Iterator[str]:
         """Yield the numbers that were typed into the template, and the phrases that it does not type any more."""

@@ -41,6 +41,7 @@ Behaviour = Literal[
     "busy",
     "over-limit",
     "stuck",
+    "no-device",
 ]
 Pod = dict[str, Any]
 IMAGE_ID = f"registry.example/benchmatrix/pytorch@sha256:{'5' * 64}"
@@ -60,6 +61,11 @@ WAITING: dict[str, tuple[str, str]] = {
     "image": ("ImagePullBackOff", 'Back-off pulling image "x": not found'),
     "secret": ("CreateContainerConfigError", 'secret "benchmatrix-store" not found'),
     "stuck": ("ContainerCreating", ""),
+    "no-device": (
+        "CreateContainerError",
+        'failed to generate container "5d" spec: failed to apply OCI options: CDI device injection failed: '
+        "unresolvable CDI devices nvidia.com/gpu=GPU-1",
+    ),
 }
 
 

@@ -16,11 +16,11 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from collector.analysis import analyze_run
+from collector.analysis import Analysis, analyze_run
 from collector.facts import list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
-from collector.report.sections import build_sections
+from collector.report.sections import build_sections, list_tables
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
 
@@ -56,6 +56,15 @@ def render_report(
         )
     )
     replace_text(path, html)
+
+
+def list_stale_tables(analysis: Analysis, html: str) -> list[str]:
+    """Return the captions of the tables of the run that a report shows otherwise, or not at all.
+
+    `html`: the text of the report. Its plots are of the same numbers, and take far longer to make.
+    """
+    show_table = _open_templates().get_template("table.html.j2").module.show_table  # type: ignore[attr-defined]
+    return [table.caption for table in list_tables(analysis) if str(show_table(table)).strip() not in html]
 
 
 def load_bundle() -> str:

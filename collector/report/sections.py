@@ -77,6 +77,11 @@ def build_sections(analysis: Analysis) -> list[SectionView]:
     return [view for view in views if view.content or view.tables]
 
 
+def list_tables(analysis: Analysis) -> list[Table]:
+    """Return the tables of all sections of the run: the numbers of the report without its plots."""
+    return [table for section in SECTIONS for make in section.tables if (table := make(analysis)) is not None]
+
+
 def _collect_plots(analysis: Analysis) -> Content:
     groups = build_figures(analysis)
     return {"groups": groups} if groups else {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from bench.schema import CpuUse, DeviceProfile, GpuUse, HostPeak, Result, Roofline
+from bench.schema import Calibration, CpuUse, DeviceProfile, GpuUse, HostPeak, Result, Roofline
 
 Row = dict[str, Any]
 
@@ -32,6 +32,11 @@ CPU_COLUMNS = {
     "cpu_throttled_seconds": "float64",
     "cpu_energy_per_sample_joules": "float64",
     "cpu_product_flops_per_second": "float64",
+}
+CALIBRATION_COLUMNS = {
+    "gpu_product_flops_per_second": "float64",
+    "copy_bytes_per_second": "float64",
+    "copy_bytes": "Int64",
 }
 GPU_COLUMNS = {
     "gpu_idle_power_watts": "float64",
@@ -57,7 +62,7 @@ PROFILE_COLUMNS = {
     "profiled_step_seconds": "float64",
     "profiled_busy_share": "float64",
 }
-CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | GPU_COLUMNS | PROFILE_COLUMNS
+CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | CALIBRATION_COLUMNS | GPU_COLUMNS | PROFILE_COLUMNS
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
 
 
@@ -81,6 +86,8 @@ def describe_conditions(result: Result) -> Row:
         row |= _describe_cpu(result.cpu_use, num_samples)
     if result.host_peak is not None:
         row["cpu_product_flops_per_second"] = _find_product(result.host_peak)
+    if result.calibration is not None:
+        row |= _describe_calibration(result.calibration)
     if result.gpu_use:
         row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
     if result.device_profile is not None:
@@ -91,6 +98,14 @@ def describe_conditions(result: Result) -> Row:
 def _find_product(host: HostPeak) -> float | None:
     """Return the rate of the faster matrix product of a CPU cell's process; None where neither was measured."""
     return max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
+
+
+def _describe_calibration(calibration: Calibration) -> Row:
+    return {
+        "gpu_product_flops_per_second": calibration.product_flops_per_second,
+        "copy_bytes_per_second": calibration.copy_bytes_per_second,
+        "copy_bytes": calibration.copy_bytes,
+    }
 
 
 def _describe_cpu(use: CpuUse, num_samples: int) -> Row:

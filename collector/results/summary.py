@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from collector.results.calibrations import describe_deviations
 from collector.results.collection import Collection
 from collector.results.conditions import CONDITION_COLUMNS
 from collector.results.frames import (
@@ -77,6 +78,7 @@ SUMMARY_COLUMNS: Columns = {
     **MEMORY_COLUMNS,
     **DURATION_COLUMNS,
     **CONDITION_COLUMNS,
+    "machine_deviations": "str",
     "note": "str",
 }
 # Of a cell without an ok repeat, these are zero.
@@ -114,6 +116,7 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
     timed = _group_timed_steps(collection.samples)
+    deviations = describe_deviations(select_sound(collection.results))
     rows = []
     for cell_id, repeats in collection.results.groupby("cell_id", sort=False):
         ok = repeats[repeats["status"] == "ok"]
@@ -125,6 +128,8 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
             counted = _choose_counted(group)
             steps = [timed[str(cell_id), int(repeat)] for repeat in counted["repeat"]]
             row = cell | _count_verdicts(group) | _summarize_repeats(counted, steps)
+            found = [deviations[machine] for machine in row["machines"].split("; ") if machine in deviations]
+            row["machine_deviations"] = "; ".join(found)
             rows.append(row | {"note": _note(row)})
     return make_frame(moderate_rows(rows) if moderated else rows, SUMMARY_COLUMNS)
 

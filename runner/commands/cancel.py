@@ -26,3 +26,9 @@ def cancel(
         f"{counts.num_left} finished ones left",
         soft_wrap=True,
     )
+    if counts.unmarked_reason:
+        CONSOLE.print(
+            f"warning: no mark was left in the store of the run: {counts.unmarked_reason}. A runner that does not see "
+            "its Jobs at present creates them again; to stop it too, give this command again with --store URL",
+            soft_wrap=True,
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.store import BUCKET_URLS
 from runner.commands.exit_codes import EXIT_NOT_OK
 from runner.commands.options import CONSOLE, ContextOption, MatrixArgument, NamespaceOption, ProfileOption, QueueOption
 
@@ -19,7 +20,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", help="Where the results of the runs will go: s3://BUCKET/PREFIX."),
+    typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from bench.store import BUCKET_URLS
 from runner.matrix.expansion import list_builtin_matrices
 from runner.profiles.loading import BUILTIN_PROFILES
 
@@ -49,7 +50,7 @@ PythonOption = Annotated[
     ),
 ]
 StoreOption = Annotated[
-    str, typer.Option("--store", metavar="URL", help="Where results are: file://DIRECTORY or s3://BUCKET/PREFIX.")
+    str, typer.Option("--store", metavar="URL", help=f"Where results are: file://DIRECTORY, {BUCKET_URLS}.")
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
@@ -69,7 +70,7 @@ CancellationStoreOption = Annotated[
         "--store",
         metavar="URL",
         help="Where the results of the run go. A record of the cancellation is put there, which stops the runner even "
-        "if it cannot reach the cluster at present; without it, such a runner creates the deleted Jobs again.",
+        "if it cannot reach the cluster at present or has no Job there; default: the store that the run's Jobs name.",
     ),
 ]
 IncludeInvalidOption = Annotated[

@@ -9,6 +9,7 @@ import typer
 from bench import capabilities
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
+from bench.store import BUCKET_URLS
 from runner.commands.options import MatrixArgument, NamespaceOption, ProfileOption, QueueOption
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.matrix.expansion import Matrix, load_matrix
@@ -28,9 +29,7 @@ OnOption = Annotated[
     str | None,
     typer.Option("--on", metavar="CONTEXT", help="With --manifests: the context whose name says which profile."),
 ]
-StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="URL", help="With --manifests: s3://BUCKET/PREFIX.")
-]
+StoreOption = Annotated[str | None, typer.Option("--store", metavar="URL", help=f"With --manifests: {BUCKET_URLS}.")]
 RunIdOption = Annotated[
     str | None,
     typer.Option(metavar="ID", help="With --manifests: the run that they belong to; default: the matrix's name."),
@@ -107,7 +106,7 @@ def _check_store(url: str | None) -> str:
     if url is None or not re.fullmatch(r"(s3|gs|az)://[A-Za-z0-9._-]+(/[^?#@]*)?", url):
         raise UserError(
             f"--store{'' if url is None else f' {url}'}: the Jobs need to know where their results go; "
-            "name a bucket, s3://BUCKET/PREFIX"
+            f"name a bucket, {BUCKET_URLS}"
         )
     return url
 

@@ -22,6 +22,8 @@ from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
 
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""The name of its NodePool, on every node that Karpenter makes: https://karpenter.sh/docs/concepts/scheduling/"""
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 CHOSEN_PREFIXES = (
     "kubernetes.io/",
@@ -31,6 +33,7 @@ CHOSEN_PREFIXES = (
     "eks.amazonaws.com/",
 )
 """Of the keys of labels that Karpenter sets itself, to a value that fits the pod."""
+READY_CONDITIONS = ("Ready", "ValidationSucceeded", "NodeClassReady")
 PATIENCE_SECONDS = 10.0
 """How long the request is tried again: a run goes on without its answer."""
 
@@ -38,9 +41,14 @@ PATIENCE_SECONDS = 10.0
 def list_node_pools(connection: Connection) -> list[dict[str, Any]]:
     """Return Karpenter's NodePools; none where there is no Karpenter, or they may not be listed."""
     try:
-        return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=PATIENCE_SECONDS)
+        return read_node_pools(connection)
     except ApiError:
         return []
+
+
+def read_node_pools(connection: Connection) -> list[dict[str, Any]]:
+    """Return Karpenter's NodePools; ApiError where there is no Karpenter (404), or they may not be listed."""
+    return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=PATIENCE_SECONDS)
 
 
 def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mapping[str, Any]]) -> int:
@@ -50,20 +58,39 @@ def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mappi
     requirements of a NodePool, only those with `In` are read; one whose nodes might lack a label that the pod asks for
     does not count.
     """
-    return sum(_count_in_node_pool(pod, node_pool["spec"]) for node_pool in node_pools)
+    return sum(_count_in_node_pool(pod, node_pool) for node_pool in node_pools)
 
 
-def _count_in_node_pool(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
-    template = spec["template"]
+def list_node_pool_misfits(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why no node that this NodePool makes would take the pod, by labels and taints; sizes are not known."""
+    template = node_pool["spec"]["template"]
+    name = node_pool["metadata"]["name"]
     node = NodeStatus(
         name="",
-        labels=_choose_labels(pod, template) | _read_labels(template),
+        labels=_choose_labels(pod, template) | _read_labels(template) | {NODE_POOL_LABEL: name},
         taints=tuple(template["spec"].get("taints") or ()),
         is_cordoned=False,
         is_ready=True,
         free={},
     )
-    if any(list_label_misfits(pod, node)) or any(list_untolerated(pod.get("tolerations", ()), node)):
+    yield from list_label_misfits(pod, node)
+    yield from list_untolerated(pod.get("tolerations", ()), node)
+
+
+def explain_unready(node_pool: Mapping[str, Any]) -> str:
+    """Return why Karpenter makes no nodes of a NodePool at present, in its own words; empty if it does.
+
+    Its condition `Ready` is made of `ValidationSucceeded` and `NodeClassReady` (kubernetes-sigs/karpenter,
+    pkg/apis/v1/nodepool_status.go). One that Karpenter has not looked at yet has none, and counts as ready.
+    """
+    conditions = (node_pool.get("status") or {}).get("conditions") or ()
+    failed = [found for found in conditions if found.get("status") == "False" and found.get("type") in READY_CONDITIONS]
+    return "; ".join(f"{found['type']} is False: {found.get('message', '')}".rstrip(": ") for found in failed)
+
+
+def _count_in_node_pool(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> int:
+    spec = node_pool["spec"]
+    if any(list_node_pool_misfits(pod, node_pool)):
         return 0
     limits = {name: read_quantity(str(amount)) for name, amount in (spec.get("limits") or {}).items()}
     requests = {name: amount for name, amount in sum_requests(pod).items() if amount and name in limits}

@@ -7,7 +7,7 @@ meant for it.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,10 +15,12 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime
 
+from bench.errors import UserError
 from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.matrix.plan import read_user_name
+from runner.runs import read_run
 
 
 class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
@@ -39,7 +41,25 @@ def leave_mark(store: Store, run_id: str) -> None:
     document = Cancellation(
         run_id=run_id, cancelled_at=datetime.now(UTC), hostname=socket.gethostname(), user=read_user_name()
     )
-    store.put(cancelled_key(run_id, uuid4().hex), document.to_json())
+    store.put_with_short_retries(cancelled_key(run_id, uuid4().hex), document.to_json())  # somebody is waiting
+
+
+def leave_mark_where_jobs_write(urls: Collection[str], run_id: str) -> str:
+    """Put a mark into the store that the run's Jobs name; return why that failed, or nothing where it did not.
+
+    `urls`: the stores that its Jobs write to, one at the most.
+    """
+    if not urls:
+        return "no Job of the run is there that would name its store"
+    (url,) = urls
+    try:
+        store = Store.open(url)
+        if read_run(store, run_id) is None:
+            return f"store {url}, which its Jobs name, has no run {run_id} as it is seen from here"
+        leave_mark(store, run_id)
+    except UserError as error:
+        return f"its Jobs name the store {url}, which cannot be used from here ({error})"
+    return ""
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:

@@ -4,14 +4,15 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from bench.errors import UserError
 from bench.store import Store
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import leave_mark
+from runner.kubernetes.cancellation import leave_mark, leave_mark_where_jobs_write
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.foreign_jobs import select_own
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job
 from runner.kubernetes.rendering.job_name import POOL_LABEL, select_run
@@ -32,6 +33,8 @@ class Counts:
     num_deleted: int
     num_left: int
     """Finished ones."""
+    unmarked_reason: str = ""
+    """Why a cancellation could leave no mark in the store; empty: it has left one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +46,15 @@ class JobCleaner:
     run_id: str
     store: Store | None = None
     """Where the run's results are, and a cancellation puts its mark for runners that do not see their Jobs at present.
-    Jobs with results elsewhere are another run's of the same name. None: no mark, and there must be one such run."""
+    Jobs with results elsewhere are another run's of the same name. None: the one that the Jobs name."""
     pool: str | None = None
     """The pool whose Jobs are meant. None: those of all pools."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
 
-        UserError if the API server or the store refuses, or a runner still submits Jobs.
+        UserError if the API server or the store refuses, a runner still submits Jobs, or nothing was done that a runner
+        would see: no mark, and no unfinished Job.
         """
         try:
             return self._cancel()
@@ -107,12 +111,22 @@ class JobCleaner:
         self._for_each([job for job in jobs if not job.fingerprint], self._delete)
 
     def _cancel(self) -> Counts:
+        unmarked_reason = ""
         if self.store is None:
-            self._list()  # nothing is deleted while it is not clear which run is meant
+            jobs = self._list()  # nothing is deleted while it is not clear which run is meant
+            urls = {strip_store_url(job.store_url) for job in jobs if job.store_url}
+            unmarked_reason = leave_mark_where_jobs_write(urls, self.run_id)
         else:
             self._check_access()
             leave_mark(self.store, self.run_id)  # before a Job is deleted: a runner that misses one finds the mark
-        return self._delete_unfinished(with_mark=True)
+        counts = self._delete_unfinished(with_mark=True)
+        if unmarked_reason and not counts.num_deleted:
+            raise UserError(
+                f"run {self.run_id}: it has no unfinished Job in namespace {self.namespace}, and {unmarked_reason}: "
+                "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
+                "--store URL, the store of the run"
+            )
+        return replace(counts, unmarked_reason=unmarked_reason)
 
     def _delete_unfinished(self, *, with_mark: bool) -> Counts:
         num_deleted = 0

@@ -38,7 +38,7 @@ from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_outcomes import JobOutcome
 from runner.kubernetes.node_fault_tracker import NodeFaultTracker
 from runner.kubernetes.object_status import JobStatus, PodStatus
-from runner.kubernetes.pod_ends import explain_interruption, explain_own_limit
+from runner.kubernetes.pod_ends import explain_interruption, explain_node_fault, explain_own_limit
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
@@ -76,8 +76,14 @@ class JobRetries:
         elif (cause := explain_interruption(pod)) and not _is_suspended(tracked, pod):
             self._count(tracked, pod.uid, cause)
 
+    def blame_node(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Replace an unfinished Job whose pod its node cannot start by another, or give the repeat up."""
+        self.jobs.move(tracked, "withdrawn")
+        pods = tuple(pod for pod in tracked.pods.values() if explain_node_fault(pod))
+        self.measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
+
     def measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
-        """Replace a Job that failed for a reason that is not the cell's by another, or give the repeat up.
+        """Replace a Job whose pod failed for a reason that is not the cell's by another, or give the repeat up.
 
         What the faults of its nodes were is stored before the Job that shows them is deleted.
         """
@@ -91,7 +97,10 @@ class JobRetries:
             is_last = len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS
             outcome, delay_seconds = _explain_disruptions(list(causes.values())[-1]) if is_last else None, 0.0
         if outcome is not None:
-            write = partial(self.recorder.record_outcome, tracked, outcome, job, ended.pods)
+            if job.end is None:
+                write = partial(self.recorder.give_up, tracked, outcome)
+            else:
+                write = partial(self.recorder.record_outcome, tracked, outcome, job, ended.pods)
             self.dispatcher.record(write, partial(self.completion.finish, tracked))
         elif self.node_faults.stop is None:
             discard = partial(self._discard, tracked, job, faults)

@@ -36,7 +36,8 @@ EVENTS: Mapping[Event, str] = {
     "job-finished": "the informer reports the Job, which has finished",
     "job-missing": "the Job was deleted, or the informer has not reported it a minute after its creation",
     "given-up": "its pod cannot start, or its nodes took it down too often; the Job is deleted",
-    "withdrawn": "no node took its pod for long, and the run has a deadline until which to wait; the Job is deleted",
+    "withdrawn": "no node took its pod for long, and the run has a deadline until which to wait, or its node cannot "
+    "start the pod; the Job is deleted",
     "retried": "the missing Job has left no record, so another one is created",
     "requeued": "its Job only waited for a node, and is deleted; another one is created after a pause",
     "recorded": "the store has the record of the repeat",

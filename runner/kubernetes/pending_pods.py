@@ -37,6 +37,8 @@ class PendingPods:
     """Called for a Job whose pod cannot start."""
     withdraw: Callable[[TrackedJob, JobStatus], None] | None
     """Called in place of `give_up` for a Job whose pod no node takes. None: it is given up."""
+    blame_node: Callable[[TrackedJob, JobStatus], None]
+    """Called for a Job whose pod cannot start for a fault of its node."""
     handle_missing_job: Callable[[TrackedJob], None]
     """Called for a Job that was created and never reported."""
     _last_progress: defaultdict[str, float] = field(default_factory=lambda: defaultdict(time.monotonic), repr=False)
@@ -92,7 +94,9 @@ class PendingPods:
             self.dispatcher.warn(f"{failure.to_failure().message} (waiting: {slug}, for example)", failure.dedup_key)
         if now - since < failure.patience_seconds:
             return
-        if failure.kind != "unschedulable":
+        if failure.is_node_fault:
+            self.blame_node(tracked, job)
+        elif failure.kind != "unschedulable":
             self.give_up(tracked, ("failed", failure.to_failure()))
         elif self.withdraw is not None:
             self.withdraw(tracked, job)

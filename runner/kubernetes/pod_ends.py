@@ -27,7 +27,16 @@ _OWN_LIMIT = re.compile(r"exceeds the (total )?limit|exceeded its local ephemera
 NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 # What the runtime says where NVIDIA's part of it fails: NVIDIA/nvidia-container-toolkit#183, #223 ("initialization
 # error: nvml error: driver not loaded", "device error: ...: unknown device"), and its CDI hooks.
-_GPU_RUNTIME = re.compile(r"nvidia-container-(cli|runtime)|nvidia-ctk|nvml error", re.IGNORECASE)
+# Where devices are injected by CDI (Container Device Interface), the node lacks the description of a device that its
+# device plugin has given to the pod: "unresolvable CDI devices" and "failed to inject devices" are of
+# cncf-tags/container-device-interface, pkg/cdi/cache.go, and "CDI device injection failed" stands before them in
+# containerd (pkg/cdi/oci_opt.go) and CRI-O (internal/factory/container/device.go), "failed to inject CDI devices" in
+# NVIDIA's runtime (NVIDIA/nvidia-container-toolkit#1239, #1537, seen with RKE2; gpustack/gpustack#4130 with kubeadm).
+_CDI = r"unresolvable CDI devices|CDI device injection failed|failed to inject CDI devices"
+_GPU_RUNTIME = re.compile(rf"nvidia-container-(cli|runtime)|nvidia-ctk|nvml error|{_CDI}", re.IGNORECASE)
+# The kubelet's reason for a container that its runtime did not create; the pod stays pending, and it tries again:
+# ErrCreateContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go. containerd and CRI-O inject CDI devices then.
+NOT_CREATED = "CreateContainerError"
 _NODE_FAULT_CODE = re.compile(rf"failed with exit code {EXIT_NODE_FAULT} ")
 _ERROR_LINE = re.compile(r"^error: (.*)$", re.MULTILINE)
 
@@ -59,6 +68,8 @@ def explain_own_limit(pod: PodStatus) -> str:
 
 def explain_node_fault(pod: PodStatus) -> str:
     """Return in one line why the pod's node could not have measured any cell; empty if the node was not at fault."""
+    if pod.phase == "Pending" and pod.waiting_reason == NOT_CREATED and _GPU_RUNTIME.search(pod.waiting_message):
+        return f"{NOT_CREATED}: {find_last_line(pod.waiting_message)}"
     if pod.phase != "Failed" or pod.disruption:
         return ""
     if pod.exit_code == EXIT_NODE_FAULT:

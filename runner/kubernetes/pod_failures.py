@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench.schema import Failure, FailureKind
 from runner.kubernetes.object_status import PodStatus
+from runner.kubernetes.pod_ends import explain_node_fault
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 # https://kubernetes.io/docs/concepts/containers/images/, and the kubelet's errors in pkg/kubelet/images/types.go
@@ -31,6 +32,8 @@ class PodFailure:
     """The message of the scheduler, the kubelet or the Job controller."""
     patience_seconds: float
     """How long it may last before the repeat is given up."""
+    is_node_fault: bool = False
+    """Another node may start such a pod: the repeat is measured again rather than given up."""
     since: float | None = None
     """When (time.monotonic) it began. None: when it was first reported."""
 
@@ -86,6 +89,10 @@ def _read_waiting(pod: PodStatus) -> PodFailure | None:
     if reason in PASSING_IMAGE_REASONS:
         is_permanent = PERMANENT_IMAGE_ERROR.search(pod.waiting_message) is not None
         return PodFailure(kind="bad-image", message=message, patience_seconds=0 if is_permanent else IMAGE_SECONDS)
+    if explain_node_fault(pod):  # its runtime may only wait for a device plugin that starts again
+        return PodFailure(
+            kind="infrastructure", message=message, patience_seconds=CONFIGURATION_SECONDS, is_node_fault=True
+        )
     if reason in CONFIGURATION_REASONS:
         return PodFailure(kind="bad-configuration", message=message, patience_seconds=CONFIGURATION_SECONDS)
     return None

@@ -9,12 +9,13 @@ from rich.console import Console
 from bench.capabilities import explain_unsupported
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
-from bench.store import Store, run_key
+from bench.store import BUCKET_URLS, Store, run_key
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.foreign_jobs import ForeignJobs
+from runner.kubernetes.former_nodes import FormerNodes
 from runner.kubernetes.login import find_context
 from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver
@@ -98,7 +99,7 @@ class ClusterRun:
         if self.store.url.startswith("file:"):
             raise UserError(
                 f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
-                "name a bucket, s3://BUCKET/PREFIX"
+                f"name a bucket, {BUCKET_URLS}"
             )
         matrix = load_matrix(self.matrix, is_data_here=False)
         plan = plan_run(matrix, self.target.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster)
@@ -228,6 +229,7 @@ class ClusterRun:
             unschedulable_seconds=self.unschedulable_seconds,
             is_requeued=self.is_requeued,
             deadline=self.find_deadline(run),
+            find_former_nodes=FormerNodes(connection=connection, store=self.store, run=run).find,
             spending=Spending.of(self.target.profile, max_nodes=self.max_nodes, max_cost=self.max_cost),
         )
 

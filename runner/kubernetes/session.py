@@ -99,6 +99,7 @@ class ClusterSession:
             submit_next=lambda tracked: self._submission.add_first(tracked),
             delete_job=options.recorder.delete_job,
             find_instance_type=options.placement_recorder.find_instance_type,
+            find_former_nodes=options.find_former_nodes,
             # A cell that waits for a node of its own choice must not be given up as one that no node can take.
             patience_seconds=min(patience, options.unschedulable_seconds / 2),
         )
@@ -174,6 +175,7 @@ class ClusterSession:
             start_seconds=options.renderer.profile.start_seconds,
             give_up=completion.give_up,
             withdraw=completion.withdraw if options.is_requeued else None,
+            blame_node=retries.blame_node,
             handle_missing_job=retries.handle_missing_job,
         )
 
@@ -234,8 +236,7 @@ class ClusterSession:
 
     def _check_budget(self) -> None:
         """Raise BudgetSpent if only the cap on the cost keeps the rest from being measured."""
-        has_others = self.jobs.count("submitting", "in-flight", "recording") or self._placements.num_pending
-        if self._submission.is_held_by_budget and not has_others:
+        if self._submission.is_budget_spent and not self._placements.num_pending:
             raise BudgetSpent
 
     def _run_next(self) -> None:

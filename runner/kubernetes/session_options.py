@@ -1,6 +1,6 @@
 """How a session measures its run, and what follows directly from that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.shared_nodes import BlockKey, FormerNode
 from runner.kubernetes.spending import Spending
 
 T = TypeVar("T")
@@ -38,6 +39,8 @@ class SessionOptions:
     deadline: datetime | None = None
     """When to stop, whatever is missing then."""
     spending: Spending
+    find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]]
+    """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""
 
     def make_dispatcher(self) -> Dispatcher:
         """Return what runs the session's requests in threads, and its callbacks on the main thread."""

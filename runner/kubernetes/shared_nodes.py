@@ -8,10 +8,11 @@ possible. docs/decisions/0024-own-jobs-and-shared-nodes.md has the reasons.
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from bench.schema import Cell
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes
@@ -32,6 +33,18 @@ BLOCK_FIELDS = (
 """What the cells of a block have in common: all that is no protocol, but framework, mode and precision. A test holds
 it against the comparisons of the report. GPU against CPU and scaling are not in it: a CPU cell's node has no GPU."""
 END_PHASES = ("Succeeded", "Failed")
+BlockKey = tuple[object, ...]
+"""What identifies a block: the number of the round and the values of BLOCK_FIELDS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormerNode:
+    """Where cells of a block ran under an earlier runner."""
+
+    name: str
+    """Empty: the cluster has this node no longer."""
+    instance_type: str
+    """Empty: unknown."""
 
 
 @dataclass(kw_only=True)
@@ -41,7 +54,9 @@ class Block:
     held: deque[TrackedJob]
     """Not submitted yet, in the order of the run."""
     node: str = ""
-    """Where the last of them ran that has a node; empty: none has."""
+    """Where the last of them ran that has a node; empty: none has, or the node is gone."""
+    instance_type: str = ""
+    """Of the node where they ran under an earlier runner; empty: unknown."""
 
 
 @dataclass(kw_only=True)
@@ -59,6 +74,8 @@ class SharedNodes:
     find_instance_type: Callable[[str], str | None]
     """Returns the machine type of a node if it is known."""
     patience_seconds: float
+    find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]] = lambda _: {}
+    """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""
     _block_by_job: dict[str, Block] = field(default_factory=dict, repr=False)
     _passed: set[str] = field(default_factory=set, repr=False)
     """Jobs that have let the next of their block go."""
@@ -66,6 +83,8 @@ class SharedNodes:
     """When (time.monotonic) a Job was first seen to wait for its node, or a cell of the run last ended there."""
     _bound: dict[str, tuple[TrackedJob, str]] = field(default_factory=dict, repr=False)
     """Jobs without a record whose pods have to run on a node, with its name: a pod that replaces another one too."""
+    _given_up: set[str] = field(default_factory=set, repr=False)
+    """Nodes that one cell waited for in vain, and that have taken no cell of the run since: no other waits for them."""
     _pods_by_node: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
     """The pods of the run that a node has at present, by uid."""
 
@@ -74,30 +93,36 @@ class SharedNodes:
         tracked_jobs = list(jobs)
         if not self.patience_seconds:
             return tracked_jobs
-        blocks: dict[tuple[object, ...], Block] = {}
+        blocks: dict[BlockKey, Block] = {}
         first = []
         for tracked in tracked_jobs:
-            key = identify_block(tracked)
+            key = identify_block(tracked.repeat.planned.cell, tracked.repeat.number)
             if key in blocks:
                 blocks[key].held.append(tracked)
             else:
                 blocks[key] = Block(held=deque())
                 first.append(tracked)
             self._block_by_job[tracked.name] = blocks[key]
+        for key, former in self.find_former_nodes(blocks.keys()).items():
+            blocks[key].node, blocks[key].instance_type = former.name, former.instance_type
         return first
 
     def find_wish(self, tracked: TrackedJob, avoided: AvoidedNodes = NONE_AVOIDED) -> NodeWish:
         """Return where a Job that is about to be created should run: never bound to a node at fault."""
         block = self._block_by_job.get(tracked.name)
-        if block is None or not block.node:
+        if block is None:
             return NodeWish(avoided=avoided)
-        if tracked.is_released or block.node in avoided.names:
-            return NodeWish(instance_type=self.find_instance_type(block.node) or "", avoided=avoided)
+        if not block.node or tracked.is_released or block.node in self._given_up or block.node in avoided.names:
+            instance_type = self.find_instance_type(block.node) or block.instance_type
+            return NodeWish(instance_type=instance_type, avoided=avoided)
         self._bound[tracked.name] = tracked, block.node
         return NodeWish(node=block.node, avoided=avoided)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Note which node a Job is bound to, whichever runner created it."""
+        """Note which node a Job is bound to, whichever runner created it: the others of its block belong there too."""
+        block = self._block_by_job.get(tracked.name)
+        if block is not None and not block.node:
+            block.node = job.required_node
         if not job.required_node:
             self._bound.pop(tracked.name, None)
         elif (
@@ -113,9 +138,10 @@ class SharedNodes:
             self._pods_by_node[pod.node].discard(pod.uid)
         else:
             self._pods_by_node[pod.node].add(pod.uid)
+            self._given_up.discard(pod.node)
         block = None if tracked is None else self._block_by_job.get(tracked.name)
         if tracked is not None and block is not None and tracked.name not in self._passed:
-            block.node = pod.node
+            block.node, block.instance_type = pod.node, ""
             self._let_next_go(tracked, block)
 
     def forget_pods(self) -> None:
@@ -154,6 +180,7 @@ class SharedNodes:
         """Have the Job deleted; it is created again, as one that somebody deleted is, for any node."""
         del self._bound[tracked.name], self._waiting_since[tracked.name]
         tracked.is_released = True
+        self._given_up.add(node)
         self.dispatcher.warn(
             f"node {node} has not taken a cell for {self.patience_seconds:g} s that is compared with one that ran "
             f"there; such cells go to other nodes now (the first: {tracked.repeat.planned.cell.slug})",
@@ -162,7 +189,6 @@ class SharedNodes:
         self.dispatcher.request(partial(self.delete_job, tracked.name), lambda _: None)
 
 
-def identify_block(tracked: TrackedJob) -> tuple[object, ...]:
-    """Return what the repeats of a block have in common."""
-    cell = tracked.repeat.planned.cell
-    return tracked.repeat.number, *(getattr(cell, name) for name in BLOCK_FIELDS)
+def identify_block(cell: Cell, number: int) -> BlockKey:
+    """Return what the repeats of a block have in common: `number` is that of the repeat."""
+    return number, *(getattr(cell, name) for name in BLOCK_FIELDS)

@@ -78,6 +78,17 @@ class Submission:
         tracked.num_withdrawn += 1
         self.dispatcher.call_later(seconds, partial(self._add_unless_cancelled, tracked))
 
+    @property
+    def is_budget_spent(self) -> bool:
+        """Whether only the cap on the cost keeps the rest from being measured: nothing is unfinished or in a pause.
+
+        A Job in a pause, of a pool whose cells cost less, may fit where the first that waits does not.
+        """
+        if not self.is_held_by_budget or self.jobs.count("submitting", "in-flight", "recording"):
+            return False
+        left = {tracked.pool: tracked for tracked in self.jobs if tracked.state == "to-submit"}
+        return not any(self.spending.has_room(tracked, self.jobs) for tracked in left.values())
+
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
         self.is_held_by_budget = False

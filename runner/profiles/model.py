@@ -160,8 +160,9 @@ class Profile(Document):
     project's have it."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     store_secret: ObjectName | None = None
-    """A Secret whose keys become variables of the cells, such as `AWS_ACCESS_KEY_ID`. null: the service account's
-    identity is what they have."""
+    """A Secret whose keys become variables of the cells, such as `AWS_ACCESS_KEY_ID` (s3),
+    `GOOGLE_SERVICE_ACCOUNT_KEY` (gs) or `AZURE_STORAGE_ACCOUNT_KEY` (az). null: the service account's identity is what
+    they have."""
     environment: dict[VariableName, VariableValue] = {}
     """Variables of the cells that are no secret, such as `AWS_ENDPOINT_URL`."""
     data: Data | None = None

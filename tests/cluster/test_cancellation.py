@@ -1,6 +1,7 @@
 """`cancel --store` and runners that do not see their Jobs just then: the mark in the store stops them."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from commands import CallMain, create
@@ -115,11 +116,7 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     call_main: CallMain,
 ) -> None:
     setup = Setup.make(connection, namespace, store, make_cells(3))
-    cluster_run = setup.make_cluster_run()
-    renderer = cluster_run.make_renderer(setup.run)
-    for tracked in cluster_run.list_missing(setup.run):
-        path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-        connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
+    submit_all(setup)
     num_marks_at_writes: list[int] = []
 
     def note_marks(method: str, path: str) -> Fault | None:
@@ -143,18 +140,58 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     assert len(list_marks(setup)) == 2
     assert store.list_run_ids() == [namespace]
     assert read_run(store, namespace) == setup.run
-    assert len(cluster_run.list_missing(setup.run)) == 3
+    assert len(setup.make_cluster_run().list_missing(setup.run)) == 3
 
 
-def test_without_a_store_no_mark_is_left_nor_where_the_cluster_refuses(
+def submit_all(setup: Setup) -> None:
+    cluster_run = setup.make_cluster_run()
+    renderer = cluster_run.make_renderer(setup.run)
+    for tracked in cluster_run.list_missing(setup.run):
+        path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
+        setup.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
+
+
+def test_without_a_store_the_mark_goes_to_the_one_that_the_jobs_name(
+    connection: Connection, namespace: str, store: Store, call_main: CallMain
+) -> None:
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    submit_all(setup)
+
+    code, out, _ = call_main("cancel", namespace, "--namespace", namespace, "--on", "current")
+
+    assert (code, out) == (
+        0,
+        f"run {namespace} in namespace {namespace}: 1 unfinished Jobs deleted, 0 finished ones left\n",
+    )
+    assert len(list_marks(setup)) == 1
+
+
+def test_without_a_store_and_a_job_it_is_said_that_no_runner_was_told(
     connection: Connection, namespace: str, store: Store, call_main: CallMain
 ) -> None:
     setup = Setup.make(connection, namespace, store, make_cells(1))
     words = ("cancel", namespace, "--namespace", namespace, "--on")
 
-    assert call_main(*words, "current")[0] == 0
+    code, out, err = call_main(*words, "current")
+    assert (code, out) == (2, "")
+    assert f"error: run {namespace}: it has no unfinished Job in namespace {namespace}, and no Job of the run is" in err
+    assert "give this command again with --store URL" in err
     assert list_marks(setup) == []
+
+
+def test_no_mark_is_left_where_the_cluster_refuses_and_it_is_said_where_the_store_does(
+    connection: Connection, namespace: str, store: Store, call_main: CallMain, tmp_path: Path
+) -> None:
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    words = ("cancel", namespace, "--namespace", namespace, "--on")
     code, _, err = call_main(*words, f"{connection.context}-user", "--store", store.url)
     assert code == 2
     assert err.startswith(f"error: --on {connection.context}-user: jobs.batch is forbidden")
     assert list_marks(setup) == []
+
+    setup.store = Store.open(f"file://{tmp_path}/elsewhere")
+    submit_all(setup)
+    code, out, _ = call_main(*words, "current")
+    assert code == 0
+    assert "1 unfinished Jobs deleted" in out
+    assert f"warning: no mark was left in the store of the run: store {setup.store.url}, which its Jobs name" in out

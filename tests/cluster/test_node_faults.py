@@ -58,6 +58,25 @@ def test_one_bad_node_takes_few_cells_and_none_is_lost(
     assert any(bad in warning and "GPU is lost" in warning or "no device" in warning for warning in observed.warnings)
 
 
+def test_a_node_whose_runtime_cannot_create_the_container_is_at_fault_and_not_the_configuration(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runner.kubernetes.pod_failures.CONFIGURATION_SECONDS", 0.5)
+    start_kubelet(Nodes(**{"0": "no-device"}), num_nodes=2)
+    setup = Setup.make(connection, namespace, store, make_cells(4), max_in_flight=2)
+
+    observed = setup.measure()
+
+    assert [result.status for result in observed.results] == ["ok"] * 4
+    faults = read_node_faults(store, setup.run.run_id)
+    assert {(found.node_name or "").rpartition("-")[2] for found in faults} == {"0"}
+    assert all("unresolvable CDI devices nvidia.com/gpu=GPU-1" in found.reason for found in faults)
+
+
 def test_a_run_stops_where_every_node_fails_and_goes_on_once_they_are_mended(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:

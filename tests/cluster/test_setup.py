@@ -226,7 +226,8 @@ def test_make_matrix_asks_for_a_store() -> None:
     done = call_make("CLUSTER=eks")
 
     assert done.returncode == 2
-    message = "error: STORE is not set; say where the results go: make matrix CLUSTER=eks STORE=s3://BUCKET/PREFIX\n"
+    urls = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+    message = f"error: STORE is not set; say where the results go: make matrix CLUSTER=eks STORE={urls}\n"
     assert done.stderr.startswith(message)
 
 

@@ -9,7 +9,7 @@ from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Cell, read_placement
 from bench.store import Store, placements_prefix
-from factories import make_cell
+from factories import make_cell, make_run
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.node_wish import NodeWish
@@ -106,3 +106,24 @@ def test_a_job_that_an_earlier_runner_bound_to_a_node_that_is_gone_runs_elsewher
 
     assert [result.status for result in setup.observed.results] == ["ok"]
     assert "matchFields" not in str(list_affinities(setup))
+
+
+def test_a_runner_that_comes_back_sends_the_rest_of_a_comparison_to_the_node_of_its_finished_cells(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=4, run_seconds=0.5)
+    pairs = make_pairs(2)
+    setup = Setup.make(connection, namespace, store, pairs[:2])
+    setup.measure()  # of the whole plan only the first of each pair, as if the runner had been killed then
+    setup.run = setup.run.model_copy(update={"cells": (*setup.run.cells, *make_run(cells=pairs[2:], repeats=1).cells)})
+    first = {seed: nodes[0] for (seed, _), nodes in find_nodes(setup).items()}
+    path = f"/api/v1/nodes/{first[0]}"
+    body = b'{"spec": {"taints": [{"key": "other-work", "effect": "PreferNoSchedule"}]}}'
+    connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+
+    setup.measure()
+
+    assert {seed: set(nodes) for (seed, _), nodes in find_nodes(setup).items()} == {
+        seed: {node} for seed, node in first.items()
+    }
+    assert list(kubelet.measured.values()) == [1] * 4

@@ -51,6 +51,8 @@ class DoctorContext:
     target: ClusterTarget
     matrix: Matrix
     kinds: tuple[CellKind, ...]
+    store_url: str | None
+    """Where the results will go. None: it was not said."""
     findings: tuple[Finding, ...]
     """What follows from the profile alone."""
 
@@ -83,7 +85,14 @@ class DoctorContext:
             except UserError as error:
                 message, _, hint = str(error).partition("; ")
                 findings.append(Finding(check="profile", state="failed", message=message, hint=hint))
-        return cls(connection=connection, target=target, matrix=matrix, kinds=tuple(kinds), findings=tuple(findings))
+        return cls(
+            connection=connection,
+            target=target,
+            matrix=matrix,
+            kinds=tuple(kinds),
+            store_url=store_url,
+            findings=tuple(findings),
+        )
 
 
 def _choose_one_of_each(cells: list[PlannedCell]) -> Iterator[PlannedCell]:

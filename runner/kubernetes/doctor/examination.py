@@ -13,6 +13,7 @@ from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked
 from runner.kubernetes.doctor.gpu_checks import check_claims, check_gpus
+from runner.kubernetes.doctor.growth_checks import check_growth
 from runner.kubernetes.doctor.namespace_checks import check_jobs, check_namespace, check_objects
 from runner.kubernetes.doctor.node_checks import check_images, check_nodes
 from runner.kubernetes.doctor.queue_checks import check_queue
@@ -48,6 +49,7 @@ def _examine_nodes(context: DoctorContext) -> Iterator[Finding]:
     yield from check_nodes(context, inventory)
     yield from check_images(context, inventory)
     yield from check_gpus(context, inventory)
+    yield from check_growth(context, inventory)
 
 
 def _guard(check: str, examine_part: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

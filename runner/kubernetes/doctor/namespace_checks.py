@@ -8,6 +8,14 @@ from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
+SECRET_KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_SERVICE_ACCOUNT_KEY (the JSON of a service account's key)",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+"""By the scheme of the store: the variables that the store library takes credentials from.
+https://docs.rs/object_store/latest/object_store/gcp/enum.GoogleConfigKey.html
+https://docs.rs/object_store/latest/object_store/azure/enum.AzureConfigKey.html"""
 SETUP = "`benchmatrix setup` creates it"
 
 
@@ -38,7 +46,7 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
     core = f"/api/v1/namespaces/{context.namespace}"
     yield _check_object(context, "service account", f"{core}/serviceaccounts", profile.service_account, SETUP)
     if profile.store_secret:
-        hint = f"kubectl create secret generic {profile.store_secret} with AWS_ACCESS_KEY_ID and the like"
+        hint = explain_store_secret(profile.store_secret, context.namespace, context.store_url)
         yield _check_object(context, "store secret", f"{core}/secrets", profile.store_secret, hint)
     for name in profile.image_pull_secrets:
         hint = f"kubectl create secret docker-registry {name}"
@@ -74,6 +82,13 @@ def check_jobs(context: DoctorContext) -> Iterator[Finding]:
                 yield Finding(check=check, state="failed", message=error.message, hint=hint)
         else:
             yield Finding(check=check, state="ok", message="the API server would take it")
+
+
+def explain_store_secret(name: str, namespace: str, store_url: str | None) -> str:
+    """Return how to make the Secret that cells read the store's credentials from; `store_url`: None if unknown."""
+    scheme = (store_url or "").partition("://")[0]
+    keys = SECRET_KEYS.get(scheme) or "; ".join(f"{known}://: {words}" for known, words in SECRET_KEYS.items())
+    return f"kubectl create secret generic {name} --namespace {namespace}, with the keys of the store: {keys}"
 
 
 def _check_object(context: DoctorContext, check: str, path: str, name: str, hint: str) -> Finding:

@@ -1,6 +1,6 @@
 """The check of the store: that it can be written from this machine."""
 
-from bench.store import Store, StoreError
+from bench.store import BUCKET_URLS, Store, StoreError
 from runner.kubernetes.doctor.findings import Finding
 
 
@@ -8,10 +8,10 @@ def check_store(url: str | None) -> Finding:
     """Find whether the store can be written, from this machine."""
     if url is None:
         message = "not checked: no --store was given"
-        return Finding(check="store", state="warning", message=message, hint="add --store s3://BUCKET/PREFIX")
+        return Finding(check="store", state="warning", message=message, hint=f"add --store: {BUCKET_URLS}")
     if url.startswith("file:"):
         message = f"{url}: the cells on a cluster do not see this machine's directories"
-        return Finding(check="store", state="failed", message=message, hint="name a bucket, s3://BUCKET/PREFIX")
+        return Finding(check="store", state="failed", message=message, hint=f"name a bucket, {BUCKET_URLS}")
     try:
         Store.open(url).check_writable()
     except StoreError as error:

@@ -113,6 +113,8 @@ def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: En
     assert result.phases.steady_seconds is not None
     assert result.phases.steady_seconds <= result.cpu_use.window_seconds
     assert result.host_peak is not None
+    assert result.calibration is not None
+    assert result.calibration.num_threads == result.host_peak.num_threads
     assert (result.host_peak.num_threads, result.host_peak.framework) == (1, result.cell.framework)
     assert result.roofline.peak_flops_per_second == result.host_peak.flops_per_second
     assert result.roofline.share_of_peak is None or result.roofline.share_of_peak > 0.0

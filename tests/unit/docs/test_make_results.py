@@ -1,13 +1,10 @@
 """The pages under docs/results and the example of README.md say what the stored results say, and nobody typed it."""
 
-import html
 import shutil
 from pathlib import Path
 
 import pytest
 
-from collector.tables.step_times import make_inference_table, make_training_table
-from collector.tables.table import Table
 from make_results import README, SETTINGS, TEMPLATE, Page, find_stale_example, list_pages, wrap_prose
 from readme_example import BEGIN, END, make_readme
 
@@ -32,22 +29,18 @@ def test_the_example_of_the_readme_is_what_the_tool_prints() -> None:
     assert list(find_stale_example()) == []
 
 
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_the_reports_beside_a_page_show_its_step_times(page: Page) -> None:
-    for name, run in page.settings.runs.items():
-        text = (page.folder / run.report).read_text(encoding="utf-8")
-        analysis = page.runs[name].analysis
-        tables = [table for make in (make_training_table, make_inference_table) if (table := make(analysis))]
-        assert tables
-        assert [row for table in tables for row in list_rows(table) if row not in text] == []
-
-
-def list_rows(table: Table) -> list[str]:
-    """Return the cells of each row as the report's page has them, the notes aside, which it may fold."""
-    num_shown = table.headings.index("verdict")
-    return [html.escape(row[0]) for row in table.format_rows()] + [
-        html.escape(text, quote=False) for row in table.format_rows() for text in row[1:num_shown]
-    ]
+def test_a_report_that_does_not_show_what_its_results_say_is_found(tmp_path: Path) -> None:
+    for name in ("runs", SETTINGS, "report-gpu.html"):
+        source = H200.folder / name
+        (tmp_path / name).symlink_to(source) if source.is_dir() else shutil.copy(source, tmp_path / name)
+    page = Page(tmp_path)
+    assert list(page.find_stale_reports()) == []
+    report = tmp_path / "report-gpu.html"
+    text = report.read_text()
+    assert ">24.4</td>" in text
+    report.write_text(text.replace(">24.4</td>", ">22.4</td>", 1))
+    (fault,) = page.find_stale_reports()
+    assert fault.startswith("report-gpu.html: not what its results say ('")
 
 
 @pytest.fixture
@@ -56,6 +49,7 @@ def copied(tmp_path: Path) -> Path:
     shutil.copytree(H200.folder / "runs", tmp_path / "runs")
     (tmp_path / TEMPLATE).write_text(SHORT_PAGE)
     (tmp_path / SETTINGS).write_text(SHORT_SETTINGS)
+    shutil.copy(H200.folder / "report-gpu.html", tmp_path)
     Page(tmp_path).write()
     return tmp_path
 

@@ -118,6 +118,7 @@ class Attempt:
         passes = self._observer.run_passes(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
+        self._observer.calibrate(framework, environment)
         inputs = ValidityInputs(
             cell=cell,
             phases=self._phases,
@@ -229,6 +230,7 @@ class Attempt:
             device_profile=measured.passes.device_profile if measured else None,
             roofline=measured.roofline if measured else None,
             host_peak=self._observer.host_peak,
+            calibration=self._observer.calibration,
             validity=measured.validity if measured else None,
             probe_failures=tuple(self._observer.failures),
             environment=self._environment,

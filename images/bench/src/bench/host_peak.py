@@ -60,9 +60,14 @@ def find_host_peaks(host: HostPeak) -> Peaks:
 
 def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:
     """Return the rate of `measure_matrix_product`; None if other processes kept the threads from their cores."""
-    for _ in range(MAX_MEASUREMENTS):
+    return repeat_undisturbed(num_threads, lambda: measure_matrix_product(cell, build), MAX_MEASUREMENTS)
+
+
+def repeat_undisturbed(num_threads: int, measure: Callable[[], float], max_measurements: int) -> float | None:
+    """Return what `measure` does on so many threads; None if other processes kept them from their cores each time."""
+    for _ in range(max_measurements):
         counters = read_cpu_counters()
-        rate = measure_matrix_product(cell, build)
+        rate = measure()
         if not is_short_of_cores(compare_cpu_counters(counters, read_cpu_counters()), num_threads):
             return rate
     return None
@@ -72,7 +77,7 @@ def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
     """Return the highest rate of a square matrix product in operations per second, over SIZES, as `cell` is run."""
     best = 0.0
     for size in SIZES:
-        step_seconds = _time_product(build(_make_product_cell(cell, size)))
+        step_seconds = _time_product(build(make_product_cell(cell, size)))
         gc.collect()  # Keras's models are cycles, which keep their matrices
         best = max(best, 2 * size**3 / step_seconds)
         if 8 * step_seconds > SECONDS_PER_SIZE:  # what one product of the next size takes
@@ -80,7 +85,8 @@ def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
     return best
 
 
-def _make_product_cell(cell: Cell, size: int) -> Cell:
+def make_product_cell(cell: Cell, size: int) -> Cell:
+    """Return the cell of a product of two square matrices of so many rows, in the framework and precision of `cell`."""
     fields = {
         "model": "matmul",
         "phase": MODELS["matmul"].phases[0],

@@ -6,8 +6,10 @@ Nothing here happens inside the timed window. A probe that fails is noted in `fa
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from bench.calibration import calibrate_cpu, calibrate_gpu
 from bench.device_profile import profile_steps
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
@@ -21,6 +23,7 @@ from bench.probes.gpu_window import WindowWatch
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.roofline import make_roofline
 from bench.schema import (
+    Calibration,
     Cell,
     DeviceProfile,
     Environment,
@@ -57,6 +60,7 @@ class Observer:
         self._peak_rss_before_bytes = 0
         self.host_peak: HostPeak | None = None
         """Of a CPU cell, once its roofline was made."""
+        self.calibration: Calibration | None = None
         self.gpu_use: tuple[GpuUse, ...] = ()
         self.failures: list[str] = []
         """One line for each probe that failed."""
@@ -169,6 +173,21 @@ class Observer:
         step_seconds = samples.center_step_seconds
         peaks = self._find_peaks(framework, environment)
         return self.try_probe("roofline", lambda: make_roofline(self._cell, step_seconds, peaks), None)
+
+    def calibrate(self, framework: Framework, environment: Environment) -> None:
+        """Calibrate the machine, after everything else; not for several GPUs, of which each would be another machine's.
+
+        A cell whose `sampling_seconds` are 0 wants nothing to be observed beyond its window.
+        """
+        cell = self._cell
+        if cell.sampling_seconds <= 0 or cell.num_gpus > 1:
+            return
+        if cell.device == "cpu":
+            calibrate = partial(calibrate_cpu, self._num_threads)
+        else:
+            names = [gpu.name for gpu in environment.gpus]
+            calibrate = partial(calibrate_gpu, cell, framework.build_workload, names)
+        self.calibration = self.try_probe("calibration", calibrate, None)
 
     def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:
         """Return what `probe` returns; `fallback`, and a note, where it raises."""

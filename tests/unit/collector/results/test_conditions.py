@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.schema import ForeignProcess
+from bench.schema import Calibration, ForeignProcess
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_roofline, make_validity
@@ -18,7 +18,12 @@ def describe(**overrides: Any) -> dict[str, Any]:
 
 
 def test_every_condition_has_a_column() -> None:
-    row = describe(validity=make_validity("noisy"), device_profile=make_device_profile(), host_peak=make_host_figures())
+    row = describe(
+        validity=make_validity("noisy"),
+        device_profile=make_device_profile(),
+        host_peak=make_host_figures(),
+        calibration=Calibration(seconds=0.5),
+    )
     assert set(row) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
 
 
@@ -114,3 +119,10 @@ def test_the_matrix_product_of_a_cpu_cell_is_the_faster_of_its_two() -> None:
     assert describe(host_peak=make_host_figures(before=1e11, after=1.1e11))["cpu_product_flops_per_second"] == 1.1e11
     assert describe(host_peak=make_host_figures(before=None, after=None))["cpu_product_flops_per_second"] is None
     assert "cpu_product_flops_per_second" not in describe()
+
+
+def test_a_calibration_is_there_where_the_result_has_one() -> None:
+    calibration = Calibration(product_flops_per_second=5e13, copy_bytes_per_second=2e12, copy_bytes=2**28, seconds=0.6)
+    row = describe(calibration=calibration)
+    assert (row["gpu_product_flops_per_second"], row["copy_bytes_per_second"], row["copy_bytes"]) == (5e13, 2e12, 2**28)
+    assert "copy_bytes_per_second" not in describe()

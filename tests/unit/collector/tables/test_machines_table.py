@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from bench.schema import Cell, Node, Result
+from bench.schema import Calibration, Cell, Node, Result
 from bench.store import Store, placement_key
 from collector.analysis import Analysis, analyze_run
+from collector.comparisons import FRAMEWORKS, compare_cells
 from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
+from collector.results.frames import list_rows
 from collector.results.load import load_run
+from collector.results.summary import summarize_cells
 from collector.tables.machines import make_machines_table
 from factories import make_cell, make_environment, make_gpu, make_placement, make_result, make_run, make_validity
 from factories import put_documents as put_all
@@ -69,6 +72,25 @@ def measure_nodes(slow: float, noise: float = 0.01) -> list[Result]:
     ]
 
 
+def calibrate_nodes(slow: float, noise: float = 0.01) -> list[Result]:
+    """Return two cells on three nodes, two repeats each, all as fast; node-c copies `slow` times as fast."""
+    rates = {"node-a": 2e10, "node-b": 2e10, "node-c": 2e10 * slow}
+    return [
+        make_on(
+            cell,
+            2 * index + extra + 1,
+            node,
+            0.1,
+            calibration=Calibration(
+                copy_bytes_per_second=rate * (1 + noise * extra), copy_bytes=2**27, num_threads=2, seconds=0.5
+            ),
+        )
+        for cell in (PYTORCH, TENSORFLOW)
+        for index, (node, rate) in enumerate(rates.items())
+        for extra in (0, 1)
+    ]
+
+
 def analyze(collection: Collection) -> Analysis:
     return analyze_run(collection)
 
@@ -94,6 +116,44 @@ def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) 
     assert rows["node-c"][1:8] == ("m6i.xlarge", "eu-central-1a", "2", "4", "33.3", "0.886", "1.13")
     assert [rows[name][-1] for name in sorted(rows)] == ["faster", "faster", "slower"]
     assert "3 of 3 differ by more than the spread between repeats explains: node-a (0.941x)" in table.remark
+
+
+def test_a_node_whose_memory_is_slow_is_named_by_its_calibration(collect_on_nodes: CollectOnNodes) -> None:
+    table = make_machines_table(analyze(collect_on_nodes(*calibrate_nodes(slow=0.7))))
+
+    assert table is not None
+    copies = {row[0]: row[table.headings.index("copy in memory, GB/s") :][:2] for row in table.format_rows()}
+    # 0.7 over the geometric mean of 1, 1 and 0.7 is 0.788
+    assert copies["node-c"] == ("14.1", "0.788")
+    assert "against the others of its type: node-a copies memory 1.13x as fast; " in table.remark
+    assert "node-c copies memory 0.79x as fast." in table.remark
+
+
+@pytest.mark.parametrize(("slow", "noise"), [(0.97, 0.001), (0.8, 0.5)], ids=["too little", "within the spread"])
+def test_a_difference_that_is_small_or_may_be_noise_is_not_named(
+    collect_on_nodes: CollectOnNodes, slow: float, noise: float
+) -> None:
+    rows = tabulate_machines(collect_on_nodes(*calibrate_nodes(slow=slow, noise=noise)).results)
+    assert rows["copy_factor"].notna().all()
+    assert rows["deviation"].isna().all()
+
+
+def test_a_machine_that_was_calibrated_once_is_not_said_to_differ(collect_on_nodes: CollectOnNodes) -> None:
+    once = {result.environment.hostname: result for result in calibrate_nodes(slow=0.5) if result.environment}
+    rows = tabulate_machines(collect_on_nodes(*once.values()).results)
+    assert rows["deviation"].isna().all()
+
+
+def test_a_ratio_across_machines_names_those_that_differ_from_their_type(collect_on_nodes: CollectOnNodes) -> None:
+    results = [
+        result
+        for result in calibrate_nodes(slow=0.7)
+        if result.environment and (result.cell.framework == "pytorch" or result.environment.hostname == "node-c")
+    ]
+    (pair,) = list_rows(compare_cells(summarize_cells(collect_on_nodes(*results)), FRAMEWORKS))
+    assert "across machines: " in pair["note"]
+    assert "by their calibration, against others of the type: node-a copies memory 1." in pair["note"]
+    assert "node-c copies memory 0.7" in pair["note"]
 
 
 def test_nodes_that_do_not_differ_are_said_not_to(collect_on_nodes: CollectOnNodes) -> None:

@@ -83,6 +83,16 @@ REFUSED: dict[str, Any] = {"has_run": False}
             end(128, end_reason="StartError", end_message="runc create failed: nvidia-container-cli: nvml error: x"),
             "StartError: runc create failed: nvidia-container-cli",
         ),
+        (
+            end(
+                128,
+                end_reason="StartError",
+                end_message="failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+                "could not apply required modification to OCI specification: error modifying OCI spec: failed to "
+                "inject CDI devices: unresolvable CDI devices management.nvidia.com/gpu=0: unknown",
+            ),
+            "unresolvable CDI devices management.nvidia.com/gpu=0",
+        ),
     ],
 )
 def test_a_node_that_cannot_measure_is_at_fault_in_its_own_words(pod: PodStatus, words: str) -> None:

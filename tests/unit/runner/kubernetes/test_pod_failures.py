@@ -61,6 +61,16 @@ def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
     assert found.message == f"{reason}: {message}".rstrip(": ")
 
 
+def test_a_device_that_the_node_cannot_resolve_is_the_nodes_fault() -> None:
+    found = find(wait_for("CreateContainerError", "CDI device injection failed: unresolvable CDI devices a/gpu=0"))
+    assert found is not None
+    assert found.is_node_fault
+    assert found.kind == "infrastructure"
+    other = find(wait_for("CreateContainerError", "failed to reserve container name"))
+    assert other is not None
+    assert not other.is_node_fault
+
+
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
 def test_a_container_that_is_about_to_start_is_not_hindered(reason: str) -> None:
     assert find(wait_for(reason, "")) is None

@@ -75,7 +75,11 @@ def test_a_node_holds_one_cell_that_is_alone_and_otherwise_as_many_as_it_has_roo
 
 def make_node_pool(limits: dict[str, str] | None, **template: Any) -> dict[str, Any]:
     labels = template.pop("labels", {})
-    return {"spec": {"limits": limits, "template": {"metadata": {"labels": labels}, "spec": template}}}
+    name = template.pop("name", "bench")
+    return {
+        "metadata": {"name": name},
+        "spec": {"limits": limits, "template": {"metadata": {"labels": labels}, "spec": template}},
+    }
 
 
 def test_karpenters_limits_count_for_the_cells_that_its_nodes_could_hold() -> None:

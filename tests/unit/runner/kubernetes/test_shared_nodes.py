@@ -1,6 +1,6 @@
 """Cells that are compared go to one node: which are held back, when they are let go, and where they may run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ from runner.kubernetes.node_health import NodeHealth
 from runner.kubernetes.rendering.avoided_nodes import AvoidedNodes
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
-from runner.kubernetes.shared_nodes import BLOCK_FIELDS, SharedNodes
+from runner.kubernetes.shared_nodes import BLOCK_FIELDS, BlockKey, FormerNode, SharedNodes, identify_block
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
 
@@ -37,7 +37,12 @@ def track(cell: Cell, number: int = 1) -> TrackedJob:
 class Sharing:
     """Shared nodes whose submissions and deletions are kept."""
 
-    def __init__(self, *jobs: TrackedJob, patience_seconds: float = 300.0) -> None:
+    def __init__(
+        self,
+        *jobs: TrackedJob,
+        patience_seconds: float = 300.0,
+        former: Mapping[BlockKey, FormerNode] | None = None,
+    ) -> None:
         self.warnings: list[str] = []
         self.let_go: list[TrackedJob] = []
         self.deleted: list[str] = []
@@ -48,6 +53,7 @@ class Sharing:
             delete_job=self.deleted.append,
             find_instance_type=TYPES.get,
             patience_seconds=patience_seconds,
+            find_former_nodes=lambda keys: {key: node for key, node in (former or {}).items() if key in keys},
         )
         self.first = self.nodes.begin(jobs)
 
@@ -223,6 +229,48 @@ def test_a_pod_that_never_ends_on_a_lost_node_does_not_keep_the_node_busy() -> N
     for _ in range(2):
         sharing.nodes.check()
     assert jobs[1].is_released
+
+
+def test_a_runner_that_comes_back_sends_the_rest_of_a_block_to_the_node_of_its_finished_cells() -> None:
+    jobs = [track(GRAPH), track(make_cell(mode="compiled")), track(OTHER_BATCH)]
+    former = {identify_block(EAGER, 1): FormerNode(name="node-1", instance_type="m6i.xlarge")}
+    sharing = Sharing(*jobs, former=former)
+    assert sharing.first == [jobs[0], jobs[2]]
+    assert sharing.nodes.find_wish(jobs[0]) == NodeWish(node="node-1")
+    assert sharing.nodes.find_wish(jobs[2]) == ANY_NODE
+    sharing.note(jobs[0], "node-1")
+    assert sharing.let_go == [jobs[1]]
+    assert sharing.nodes.find_wish(jobs[1]) == NodeWish(node="node-1")
+
+
+def test_where_the_node_of_the_finished_cells_is_gone_the_rest_prefers_its_machine_type() -> None:
+    jobs = [track(GRAPH), track(make_cell(mode="compiled"))]
+    former = {identify_block(EAGER, 1): FormerNode(name="", instance_type="c3-standard-8")}
+    sharing = Sharing(*jobs, former=former)
+    assert sharing.nodes.find_wish(jobs[0]) == NodeWish(instance_type="c3-standard-8")
+    sharing.note(jobs[0], "node-2")
+    assert sharing.nodes.find_wish(jobs[1]) == NodeWish(node="node-2")
+
+
+def test_the_rest_of_a_block_follows_a_job_that_an_earlier_runner_bound_to_a_node() -> None:
+    jobs = [track(EAGER), track(GRAPH)]
+    sharing = Sharing(*jobs)
+    sharing.nodes.note_job(jobs[1], replace(load_job("running"), required_node="node-1"))
+    assert sharing.nodes.find_wish(jobs[0]) == NodeWish(node="node-1")
+
+
+def test_a_node_that_one_cell_waited_for_in_vain_is_waited_for_by_no_other_until_it_takes_one() -> None:
+    jobs = [track(GRAPH), track(make_cell(batch_size=128, mode="graph", framework="tensorflow"))]
+    former = {identify_block(cell, 1): FormerNode(name="gone", instance_type="") for cell in (EAGER, OTHER_BATCH)}
+    sharing = Sharing(*jobs, patience_seconds=1e-9, former=former)
+    assert sharing.nodes.find_wish(jobs[0]) == NodeWish(node="gone")
+    wait_in_vain(jobs[0])
+    for _ in range(2):
+        sharing.nodes.check()
+    assert jobs[0].is_released
+    assert sharing.nodes.find_wish(jobs[1]) == ANY_NODE
+    sharing.nodes.note_pod(None, replace(load_pod("unschedulable"), node="gone", phase="Running"), is_deleted=False)
+    assert sharing.nodes.find_wish(jobs[1]) == NodeWish(node="gone")
 
 
 def test_wishes_of_one_shape_differ_in_the_node_alone() -> None:

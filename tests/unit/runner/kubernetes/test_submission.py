@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from bench.store import Store
+from factories import make_run
 from job_manifests import load, make_renderer
 from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
@@ -135,6 +136,36 @@ def test_whether_the_budget_holds_a_job_back_is_not_an_old_answer(dispatcher: Di
     submission.cancellation_watcher.check()
     submission.submit_more()
     assert not submission.is_held_by_budget
+
+
+def test_a_budget_is_not_spent_while_a_cheaper_cell_pauses(
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[Callable[[], None]] = []
+    monkeypatch.setattr(dispatcher, "call_later", lambda _, call: later.append(call))
+    expensive, cheap = track("gpu", 1), track("cpu", 2)
+    jobs = TrackedJobs([cheap, expensive])
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=1)
+    submission.spending = Spending(prices={"cpu": 0.1, "gpu": 10.0}, currency="USD", max_cost=3.0)
+    cells = [tracked.repeat.planned.cell for tracked in (cheap, expensive)]
+    submission.spending.add_records(make_run(cells), dict.fromkeys([(cell.cell_id, 1) for cell in cells], 1000.0))
+    submission.submit_more()
+    jobs.move(cheap, "created")
+    jobs.move(cheap, "withdrawn")
+    submission.requeue(cheap)
+
+    submission.submit_more()
+    assert submission.is_held_by_budget
+    assert not submission.is_budget_spent
+
+    later[0]()
+    while cheap.state == "to-submit":
+        dispatcher.run_next()
+        submission.submit_more()
+    jobs.move(cheap, "created")
+    finish(jobs, cheap)
+    submission.submit_more()
+    assert submission.is_budget_spent
 
 
 def submit_once_more(dispatcher: Dispatcher, submission: Submission, tracked: TrackedJob) -> None:

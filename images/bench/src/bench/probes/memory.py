@@ -15,6 +15,11 @@ def read_peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
     return _read_kibibytes(status, "VmHWM")
 
 
+def read_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
+    """Return the process's present resident set (VmRSS)."""
+    return _read_kibibytes(status, "VmRSS")
+
+
 def reset_peak_rss(clear_refs: Path = Path("/proc/self/clear_refs")) -> None:
     """Start VmHWM anew from the present resident set (proc_pid_clear_refs(5)). Raise OSError where that is refused."""
     clear_refs.write_text("5")

@@ -9,6 +9,7 @@ Units are in the names: seconds, bytes. A reader of version 2 refuses other vers
 from typing import Any
 
 from bench.registry import Device, Framework, Mode, Phase
+from bench.schema.calibration import Calibration
 from bench.schema.cell import Cell, Precision
 from bench.schema.device_profile import DeviceProfile, GpuActivity
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
@@ -38,6 +39,7 @@ __all__ = [
     "MAX_AMOUNT",
     "SCHEMA_VERSION",
     "SMALLEST_POSITIVE",
+    "Calibration",
     "Cell",
     "Cluster",
     "CpuUse",

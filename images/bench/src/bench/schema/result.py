@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from bench.schema.calibration import Calibration
 from bench.schema.cell import Cell
 from bench.schema.device_profile import DeviceProfile
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
@@ -84,6 +85,8 @@ class Result(Document):
     roofline: Roofline | None = None
     host_peak: HostPeak | None = None
     """Of a CPU cell: what `roofline.peak_flops_per_second` is the largest of."""
+    calibration: Calibration | None = None
+    """None: not measured, or of a version without it."""
     validity: Validity | None = None
     probe_failures: tuple[str, ...] = ()
     """What could not be read of the machine around the timing, one line each; the timing stands without it."""

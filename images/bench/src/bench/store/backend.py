@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
 
 SCHEMES = ("file", "s3", "gs", "az")
+BUCKET_URLS = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+"""What help and messages name: all that a cluster's cells can write to."""
 DEFAULT_REGION = "us-east-1"
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 RETRY_SECONDS = 10  # reads and the check: somebody is waiting

@@ -1,0 +1,61 @@
+"""Hold the machines of one type against each other by their calibration, and name those that differ."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from collector.machine_effects import estimate_machine_effects
+from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+
+MIN_DIFFERENCE = 0.05
+"""By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in
+effect another device (collector.results.summary). That it is no noise is for the p-value to say."""
+CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
+    "product_factor": (
+        "product_flops_per_second",
+        ("framework", "precision", "environment_id"),
+        "multiplies matrices {}x as fast",
+    ),
+    "copy_factor": ("copy_bytes_per_second", ("hardware_id", "copy_bytes"), "copies memory {}x as fast"),
+}
+"""By the column of the factor: the rate, what has to be alike for two rates to be compared, which includes the type of
+the machine, and the words for a machine that differs."""
+
+
+def add_products(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with `product_flops_per_second`: of the GPU, or else of the CPUs."""
+    products = results["gpu_product_flops_per_second"].fillna(results["cpu_product_flops_per_second"])
+    return results.assign(product_flops_per_second=products)
+
+
+def compare_calibrations(sound: pd.DataFrame, name: str) -> dict[str, Estimate]:
+    """Return the factor `name` (of CALIBRATIONS) of each machine: its rate over that of the others of its type.
+
+    `sound`: repeats as `add_products` returns them; machines of which only one has measured a kind are left out.
+    """
+    column, kind, _ = CALIBRATIONS[name]
+    rows = sound[sound[column].notna()]
+    kinds = [json.dumps(values) for values in rows[list(kind)].astype("str").to_numpy().tolist()]
+    return estimate_machine_effects(rows[column].to_list(), kinds, rows["machine"].to_list())
+
+
+def describe_deviations(sound: pd.DataFrame) -> dict[str, str]:
+    """Return in words how each machine differs by its calibration from the others of its type, if it does.
+
+    A machine differs that is MIN_DIFFERENCE faster or slower, by more than the spread between repeats explains, which
+    allows for the number of machines. Without repeats to tell, none is said to.
+    """
+    rows = add_products(sound)
+    found: dict[str, list[str]] = {}
+    for name, (_, _, words) in CALIBRATIONS.items():
+        tested = {
+            machine: factor
+            for machine, factor in compare_calibrations(rows, name).items()
+            if factor.p_value is not None
+        }
+        adjusted = adjust_p_values([factor.p_value for factor in tested.values() if factor.p_value is not None])
+        for (machine, factor), p_value in zip(tested.items(), adjusted, strict=True):
+            if p_value < 1 - CONFIDENCE and not 1 / (1 + MIN_DIFFERENCE) < factor.center < 1 + MIN_DIFFERENCE:
+                found.setdefault(machine, []).append(words.format(f"{factor.center:.2f}"))
+    return {machine: f"{machine} {' and '.join(words)}" for machine, words in sorted(found.items())}
