@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
+from bench.raw_removals import read_raw_removals
 from bench.schema import Run
-from collector.facts import describe_node_faults
+from collector.facts import describe_node_faults, describe_raw_removals
 from runner.commands.options import CONSOLE, DEFAULT_STORE, NamespaceOption, StoredRunArgument, StoreOption
 from runner.kubernetes.syntax import check_dns_label, check_option
 from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
@@ -37,6 +38,8 @@ def status(
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     print_skipped(collection, CONSOLE)
+    for line in describe_raw_removals(read_raw_removals(opened, collection.run.run_id)):
+        CONSOLE.print(line, soft_wrap=True)
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
     if on is not None:

@@ -6,6 +6,8 @@ a result while the interpreter ends, and then abort the process.
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from datetime import datetime
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,3 +47,22 @@ def write_and_delete_object(store: "ObjectStore", key: str) -> None:
     """Write an object of `CHECK_BYTES` and delete it again."""
     write_object(store, key, bytes(CHECK_BYTES))
     store.delete(key)
+
+
+def write_and_date_object(store: "ObjectStore", key: str) -> datetime:
+    """Write a small object, return when it was written by the store's clock, and delete it."""
+    write_object(store, key, b" ")
+    try:
+        return store.head(key)["last_modified"]
+    finally:
+        store.delete(key)
+
+
+def delete_objects(store: "ObjectStore", keys: list[str]) -> None:
+    """Delete objects with as few requests as the store allows; those that are gone already are no error."""
+    try:
+        store.delete(keys)
+    except FileNotFoundError:  # a directory stops at the first that is gone
+        for key in keys:
+            with suppress(FileNotFoundError):
+                store.delete(key)

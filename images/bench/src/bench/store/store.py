@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from typing import Self
 from uuid import uuid4
@@ -14,7 +15,14 @@ from obstore.exceptions import BaseError
 
 from bench.store.backend import Backend, open_backend
 from bench.store.keys import NAME, check_key
-from bench.store.obstore_calls import read_object, submit, write_and_delete_object, write_object
+from bench.store.obstore_calls import (
+    delete_objects,
+    read_object,
+    submit,
+    write_and_date_object,
+    write_and_delete_object,
+    write_object,
+)
 from bench.store.store_errors import (
     KeyMissing,
     StoreError,
@@ -27,6 +35,19 @@ from bench.store.store_errors import (
 )
 
 LIST_CHUNK = 1000  # keys in one page of S3
+DELETE_CHUNK = 1000  # keys in one DeleteObjects of S3
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredObject:
+    """What a listing says of an object."""
+
+    key: str
+    num_bytes: int
+    version: str
+    """Differs between two objects of one key: the ETag of the server or of the directory."""
+    modified_at: datetime
+    """When it was written, by the clock of the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +105,10 @@ class Store:
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys below the folder `prefix` ('': all), in any order, without what a killed writer left."""
+        return (found.key for found in self.list_objects(prefix))
+
+    def list_objects(self, prefix: str) -> Iterator[StoredObject]:
+        """Yield the objects below the folder `prefix` ('': all), as `list_keys` does their keys."""
         folder = prefix.rstrip("/")
         if folder:
             check_key(folder)
@@ -94,7 +119,28 @@ class Store:
                 chunk = submit(lambda: next(stream, None)).result()
             if chunk is None:
                 return
-            yield from (meta["path"] for meta in chunk)
+            for meta in chunk:
+                yield StoredObject(
+                    key=meta["path"],
+                    num_bytes=meta["size"],
+                    version=meta["e_tag"] or "",
+                    modified_at=meta["last_modified"],
+                )
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        """Delete objects, those that are there: what another process deleted meanwhile is no error."""
+        left = iter(keys)
+        while chunk := list(islice(left, DELETE_CHUNK)):
+            for key in chunk:
+                check_key(key)
+            with self._translate_errors():
+                submit(functools.partial(delete_objects, self.backend.short_retries, chunk)).result()
+
+    def read_clock(self) -> datetime:
+        """Return the time by the clock of the store: of an object that is written, and deleted again."""
+        key = f"runs/write-check-{uuid4().hex}"
+        with self._translate_errors():
+            return submit(lambda: write_and_date_object(self.backend.short_retries, key)).result()
 
     def list_run_ids(self) -> list[str]:
         """Return the names of the folders in `runs/` that can be run ids, sorted, without listing the objects."""
