@@ -1,5 +1,6 @@
 """plan: which raw results a policy names, and which stay whatever it says."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -100,6 +101,39 @@ def test_nothing_is_planned_if_the_newest_report_cannot_be_read(store: Store, ol
     store.put(LATEST_RUN_KEY, old.to_json()[:100])
 
     with pytest.raises(UserError, match=r"latest/run\.json: which run the newest report is of cannot be read"):
+        plan_removal(store, CollectedResults.collect(store), POLICY, LATER)
+
+
+def test_runs_of_a_change_that_is_not_decided_stay(store: Store, old: Run) -> None:
+    other = put_run(store, "cd34")
+    folder = "nights/smoke/changes/0a1b2c3d"
+    named = {"night_run_id": old.run_id, "first_run_id": old.run_id, "confirmation_run_id": other.run_id}
+    store.put(f"{folder}/suspicion.json", json.dumps(named).encode())
+
+    plan = plan_removal(store, CollectedResults.collect(store), POLICY, LATER)
+
+    assert plan.runs == ()
+    assert plan.kept_runs[old.run_id] == plan.kept_runs[other.run_id] == "a change that is not decided is about it"
+
+    store.put(f"{folder}/decision.json", b"{}")
+    plan = plan_removal(store, CollectedResults.collect(store), POLICY, LATER)
+    assert {run.run_id for run in plan.runs} == {old.run_id, other.run_id}
+
+
+def test_a_change_that_needs_no_confirmation_keeps_no_run(store: Store, old: Run) -> None:
+    named = {"night_run_id": old.run_id, "confirmation_run_id": None}
+    store.put("nights/smoke/changes/0a1b2c3d/suspicion.json", json.dumps(named).encode())
+
+    (planned,) = plan_removal(store, CollectedResults.collect(store), POLICY, LATER).runs
+
+    assert planned.run_id == old.run_id
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]"])
+def test_nothing_is_planned_if_a_pending_change_cannot_be_read(store: Store, old: Run, data: bytes) -> None:
+    store.put("nights/smoke/changes/0a1b2c3d/suspicion.json", data)
+
+    with pytest.raises(UserError, match=r"suspicion\.json: which runs the suspected change is about cannot be read"):
         plan_removal(store, CollectedResults.collect(store), POLICY, LATER)
 
 
