@@ -86,7 +86,7 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py
 
-docs: .venv/dev ## write the tables of docs/models.md anew
+docs: .venv/dev ## write the tables of docs/models.md and docs/tables.md anew
 	@$(BIN)/python docs/make_tables.py
 
 results: .venv/dev ## write the pages of docs/results, their reports and README.md's example anew from the stored results; ARGS=--pages leaves the reports out

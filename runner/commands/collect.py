@@ -1,5 +1,9 @@
 """The command `collect`."""
 
+from typing import Annotated
+
+import typer
+
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -19,11 +23,17 @@ def collect(
     output: OutputOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
+    ] = False,
 ) -> None:
-    """Merge a run's results into Parquet and CSV tables."""
+    """Merge a run's results into Parquet and CSV tables.
+
+    The results that are new since the last time are read, and kept in the store's tables/ for every later command.
+    """
     from collector.export import write_collection
 
-    collection = load_collection(open_existing_store(store), run_id)
+    collection = load_collection(open_existing_store(store), run_id, writes_tables=True, rebuilds_tables=rebuild)
     for path in write_collection(
         collection, choose_output(output, collection.run), include_invalid=include_invalid, moderated=moderated
     ):

@@ -19,6 +19,7 @@ from bench.store.keys import (
     results_prefix,
     run_key,
 )
+from bench.store.listing import StoredObject
 from bench.store.store import Store
 from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable
 
@@ -30,6 +31,7 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreUnreachable",
+    "StoredObject",
     "cancelled_key",
     "cancelled_prefix",
     "interrupted_key",
