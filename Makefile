@@ -89,7 +89,7 @@ chart: .venv/dev ## write the chart's values.schema.json and the table of its RE
 chart-push: .venv/dev ## package the chart and push it to REGISTRY=HOST/PROJECT/REPOSITORY as an OCI artifact; ARGS=--plain-http for one without TLS
 	@$(if $(REGISTRY),$(BIN)/python charts/push_chart.py $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make chart-push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
 
-docs: .venv/dev ## write the tables of docs/models.md anew
+docs: .venv/dev ## write the tables of docs/models.md and docs/tables.md anew
 	@$(BIN)/python docs/make_tables.py
 
 results: .venv/dev ## write the pages of docs/results, their reports and README.md's example anew from the stored results; ARGS=--pages leaves the reports out

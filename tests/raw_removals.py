@@ -1,14 +1,17 @@
 """Make the documents that say which raw results of a run were removed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.schema import RawRemoval, RemovedResult, Result
+from bench.store import result_key
 from factories import START
 
 
-def make_raw_removal(results: Iterable[Result], **overrides: Any) -> RawRemoval:
-    """Return the record of a removal of these results of one run."""
+def make_raw_removal(
+    results: Iterable[Result], *, versions: Mapping[str, str] | None = None, **overrides: Any
+) -> RawRemoval:
+    """Return the record of a removal of these results of one run, whose objects had these `versions` by key."""
     results = list(results)
     removed = tuple(
         RemovedResult(
@@ -18,7 +21,7 @@ def make_raw_removal(results: Iterable[Result], **overrides: Any) -> RawRemoval:
             status=result.status,
             attempt_seconds=(result.finished_at - result.started_at).total_seconds(),
             num_bytes=len(result.to_json()),
-            version="1",
+            version=(versions or {}).get(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), "1"),
         )
         for result in results
     )

@@ -12,7 +12,7 @@ from bench.store import Store
 from runner.commands.exit_codes import EXIT_NOT_OK
 from runner.commands.options import CONSOLE
 from runner.reporting.stored_runs import open_existing_store
-from runner.retention.held_results import open_held_results
+from runner.retention.dataset_results import DatasetResults
 from runner.retention.plan import RemovalPlan, RunPlan, describe_kept, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
@@ -42,7 +42,7 @@ def clean_store(request: CleaningRequest) -> None:
         raise UserError("--yes: there is nothing to confirm without --delete")
     policy = parse_policy(request.older_than, include_unfinished=request.include_unfinished)
     store = open_existing_store(request.url)
-    held = open_held_results(store)
+    held = DatasetResults(store)
     now = _find_now(store) if request.is_deleted else read_now()
     plan = plan_removal(store, held, policy, now)
     for line in describe_plan(plan, request.older_than):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.schema import Status
-from bench.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +26,3 @@ class HeldResults(Protocol):
 
         It is read from the rows themselves, not from a list beside them. UserError if it cannot be read.
         """
-
-
-class NothingHeld:
-    """A store without a data set: no raw result of it may be removed."""
-
-    def read_held(self, run_id: str) -> Mapping[str, HeldResult]:
-        """Return nothing."""
-        return {}
-
-
-def open_held_results(store: Store) -> HeldResults:
-    """Return the data set of the store."""
-    return NothingHeld()

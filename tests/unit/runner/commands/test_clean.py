@@ -8,8 +8,8 @@ import pytest
 
 from bench.schema import Run
 from bench.store import Store, results_prefix
+from collector.results.load import load_run
 from factories import put_documents
-from held_results import CollectedResults
 from raw_removals import make_raw_removal
 from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
 from workspace import Workspace
@@ -26,8 +26,7 @@ def run(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Run:
     run = make_own_run()
     put_documents(store, newest, [])
     put_documents(store, run, [make_ok(run, CELL_A), make_failed(run, CELL_B)])
-    held = CollectedResults.collect(store)
-    monkeypatch.setattr("runner.commands.store_cleaning.open_held_results", lambda _: held)
+    load_run(store, run.run_id, writes_tables=True)
     monkeypatch.setattr("runner.commands.store_cleaning.read_now", lambda: datetime.now(UTC) + timedelta(days=200))
     monkeypatch.setattr(Store, "read_clock", lambda _: datetime.now(UTC) + timedelta(days=200))
     return run

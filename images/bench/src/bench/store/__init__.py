@@ -21,7 +21,8 @@ from bench.store.keys import (
     results_prefix,
     run_key,
 )
-from bench.store.store import Store, StoredObject
+from bench.store.listing import StoredObject
+from bench.store.store import Store
 from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable
 
 __all__ = [
