@@ -12,7 +12,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests test-fast e2e check types format lock audit chart docs results clean
+.PHONY: help install matrix images push test tests test-fast e2e check types format lock audit chart chart-push docs results clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -91,7 +91,10 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py
 
-docs: .venv/dev ## write the tables of docs/models.md anew
+chart-push: .venv/dev ## package the chart and push it to REGISTRY=HOST/PROJECT/REPOSITORY as an OCI artifact; ARGS=--plain-http for one without TLS
+	@$(if $(REGISTRY),$(BIN)/python charts/push_chart.py $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make chart-push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
+
+docs: .venv/dev ## write the tables of docs/models.md and docs/tables.md anew
 	@$(BIN)/python docs/make_tables.py
 
 results: .venv/dev ## write the pages of docs/results, their reports and README.md's example anew from the stored results; ARGS=--pages leaves the reports out

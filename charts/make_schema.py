@@ -194,7 +194,7 @@ def allow_null(schema: Schema) -> Schema:
     parts = [part for part in schema.get("anyOf", [{}]) if part != {"type": "null"}]
     if len(parts) != 1:
         raise AssertionError(f"several kinds of values: {parts}")
-    found = left | parts[0]
+    found: Schema = left | parts[0]
     if isinstance(found.get("additionalProperties"), dict):
         found["additionalProperties"] = allow_null(found["additionalProperties"])
     if "enum" in found:

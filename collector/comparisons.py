@@ -44,6 +44,11 @@ SIDE_COLUMNS: Columns = {
     "instance_types": "str",
     "center_step_seconds": "float64",
 }
+READ_COLUMNS = (
+    *("hardware_id", "num_planned", "num_ok", "num_sound", "faults", "note", "hostnames"),
+    *("log_standard_error", "degrees_of_freedom", "machine_step_seconds"),
+)
+"""What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
 
 
@@ -72,6 +77,11 @@ class Comparison:
         """The columns that are equal on both sides."""
         fields = [name for name in CELL_COLUMNS if name not in (self.field, *self.free, *PROTOCOL_FIELDS)]
         return [*fields, *self.derived]
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns of a summary that `compare_cells` reads, each once."""
+        return list(dict.fromkeys([*self.match, self.field, *self.free, *SIDE_COLUMNS, *READ_COLUMNS]))
 
     @property
     def columns(self) -> Columns:
@@ -144,9 +154,9 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     of a true ratio of 1, `p_adjusted` and `adjusted_verdict` allow for the number of pairs that have one; efficiencies,
     which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
     """
-    rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])
-    subjects = rows[rows[comparison.field].isin({subject for subject, _ in comparison.pairs})]
-    pairs = subjects.merge(rows, on=comparison.match, suffixes=("_subject", "_reference"))
+    rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
+    subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
+    pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]
     if comparison.same_hardware:

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from collector.comparisons import compare_all
 from collector.files import replace_file
 from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
+from collector.results.steps import StepTimes
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 
 
@@ -32,7 +35,7 @@ def write_collection(
     }
     return [
         _write_parquet(collection.results, directory / "results.parquet"),
-        _write_parquet(collection.samples, directory / "samples.parquet"),
+        _write_samples(collection.steps, directory / "samples.parquet"),
         *(_write_csv(table, directory / f"{name}.csv") for name, table in tables.items()),
     ]
 
@@ -40,6 +43,16 @@ def write_collection(
 def _write_parquet(frame: pd.DataFrame, path: Path) -> Path:
     with replace_file(path) as file:
         frame.to_parquet(file, index=False)
+    return path
+
+
+def _write_samples(steps: StepTimes, path: Path) -> Path:
+    """Write the rows of SAMPLE_COLUMNS piece by piece: all step times of a large run do not fit into memory."""
+    pieces = steps.tabulate()
+    first = pa.Table.from_pandas(next(pieces), preserve_index=False)
+    with replace_file(path) as file, pq.ParquetWriter(file, first.schema) as writer:
+        for piece in pieces:
+            writer.write_table(pa.Table.from_pandas(piece, schema=first.schema, preserve_index=False))
     return path
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from bench.schema import NodeFault
+from bench.schema import NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
 from collector.units import format_duration
@@ -62,6 +62,19 @@ def describe_node_faults(faults: Sequence[NodeFault]) -> list[str]:
         f"{node}: {count_things(len(found), 'attempt')} could not begin, the last at {_format_time(found[-1].at)}: "
         f"{found[-1].reason}{'; left out of later Jobs for an hour' if found[-1].is_left_out else ''}"
         for node, found in sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+
+
+def describe_raw_removals(removals: Sequence[RawRemoval]) -> list[str]:
+    """Return one line for each day and policy by which raw results of the run were removed, the oldest first."""
+    by_day: defaultdict[tuple[str, str], set[tuple[str, int, str]]] = defaultdict(set)
+    for removal in removals:
+        names = {(result.cell_id, result.repeat, result.attempt) for result in removal.results}
+        by_day[f"{removal.at:%Y-%m-%d}", removal.policy] |= names
+    return [
+        f"{count_things(len(names), 'raw result')} removed on {day} ({policy}): they are not measured again; "
+        "their rows are in the data set"
+        for (day, policy), names in by_day.items()
     ]
 
 

@@ -1,5 +1,7 @@
 """Name cells, pairs and hardware for people: what was done (workload) and with what (variant)."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from bench.registry import FRAMEWORKS, MODELS
@@ -41,7 +43,8 @@ def label_workloads(frame: pd.DataFrame) -> list[str]:
     present = [name for name in OPTIONAL_FIELDS if name in frame]
     counts = frame.groupby("model")[present].nunique(dropna=False)
     varying = {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
-    return [_describe_workload(row, varying[row["model"]]) for row in list_rows(frame)]
+    columns = ("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size", *OPTIONAL_FIELDS)
+    return [_describe_workload(row, varying[row["model"]]) for row in _list_rows(frame, columns)]
 
 
 def label_panels(frame: pd.DataFrame) -> list[str]:
@@ -53,7 +56,8 @@ def label_panels(frame: pd.DataFrame) -> list[str]:
 
 def label_variants(frame: pd.DataFrame) -> list[str]:
     """Return a name per row for what did it: framework and mode, and the environment where a cell ran in several."""
-    return [_describe_variant(row) for row in list_rows(frame)]
+    columns = ("framework", "mode", "num_environments", "environment_id")
+    return [_describe_variant(row) for row in _list_rows(frame, columns)]
 
 
 def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
@@ -67,6 +71,11 @@ def label_shared(pairs: pd.DataFrame) -> list[str]:
     """Return a name per row of a comparison for what both sides share."""
     rows = zip(label_workloads(pairs), list_rows(pairs), strict=True)
     return [", ".join([workload, *_name_variant(row)]) for workload, row in rows]
+
+
+def _list_rows(frame: pd.DataFrame, columns: Iterable[str]) -> list[Row]:
+    """Return the rows with those of the columns that `frame` has: a row of all of them is expensive to make."""
+    return list_rows(frame[[name for name in dict.fromkeys(columns) if name in frame]])
 
 
 def label_hardware(cpu_model: str | None, num_threads: int | None) -> str:

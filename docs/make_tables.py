@@ -1,16 +1,19 @@
-"""Write the tables of models and of frameworks in docs/models.md from `bench.registry`.
+"""Write the tables of docs/models.md from `bench.registry`, and those of docs/tables.md from the columns in the code.
 
 `python docs/make_tables.py` writes them; with `--check` it exits with 1 where they are stale.
 """
 
-import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bench.registry import FRAMEWORKS, MODELS
+from collector.results.column_meanings import describe_meaning, find_unit
+from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS
+from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
 
-PAGE = Path(__file__).parent / "models.md"
+FOLDER = Path(__file__).parent
+MODELS_PAGE, TABLES_PAGE = FOLDER / "models.md", FOLDER / "tables.md"
 END = "<!-- end -->"
 DATA = {"cifar10": "CIFAR-10's binary files", "image-folders": "the image folders of CycleGAN's data sets", None: ""}
 MODEL_COLUMNS = (
@@ -26,6 +29,17 @@ MODEL_COLUMNS = (
     "source",
 )
 FRAMEWORK_COLUMNS = ("framework", "name", "package", "modes", "devices", "definitions", "reference", "image")
+
+COLUMN_COLUMNS = ("column", "type", "unit", "meaning")
+TYPE_NAMES = {
+    "str": "text",
+    "int64": "integer",
+    "Int64": "integer or missing",
+    "float64": "float",
+    "boolean": "boolean or missing",
+    "datetime64[us, UTC]": "time",
+    "list[float64]": "list of floats",
+}
 
 
 def list_models() -> Iterator[tuple[str, ...]]:
@@ -70,27 +84,57 @@ def make_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def make_page(page: str) -> str:
-    """Return `page` with both tables between their markers."""
+def list_columns(columns: Columns) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each column's row."""
+    for name, dtype in columns.items():
+        yield f"`{name}`", TYPE_NAMES[dtype], find_unit(name, dtype), describe_meaning(name).replace("|", "\\|")
+
+
+def make_models_page(page: str) -> str:
+    """Return docs/models.md with both tables between their markers."""
     tables = {
         "models": make_table(MODEL_COLUMNS, list_models()),
         "frameworks": make_table(FRAMEWORK_COLUMNS, list_frameworks()),
     }
+    return fill_markers(page, tables, "bench.registry")
+
+
+def make_tables_page(page: str) -> str:
+    """Return docs/tables.md with a table for each table of the data set and of an export between their markers."""
+    found = {"results": RESULT_COLUMNS, "samples": SAMPLE_COLUMNS}
+    found |= {name: _drop_known(name, columns) for name, columns in TABLE_COLUMNS.items()}
+    tables = {name: make_table(COLUMN_COLUMNS, list_columns(columns)) for name, columns in found.items()}
+    return fill_markers(page, tables, "the code")
+
+
+def fill_markers(page: str, tables: Mapping[str, str], source: str) -> str:
+    """Return a page with each table between its markers."""
     for name, table in tables.items():
-        begin = f"<!-- {name}: made by `make docs` from bench.registry -->"
+        begin = f"<!-- {name}: made by `make docs` from {source} -->"
         if page.count(begin) != 1:
-            raise AssertionError(f"{PAGE.name}: expected the line {begin} once")
-        page = re.sub(f"{re.escape(begin)}.*?{END}", f"{begin}\n{table}\n{END}", page, flags=re.DOTALL)
+            raise AssertionError(f"expected the line {begin} once")
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{table}\n{END}{rest.partition(END)[2]}"
     return page
 
 
+def _drop_known(table: str, columns: Columns) -> Columns:
+    """Return the columns of a table of the data set that the results do not have under the same name."""
+    return {name: dtype for name, dtype in columns.items() if table != ATTEMPTS or name not in RESULT_COLUMNS}
+
+
+PAGES = {MODELS_PAGE: make_models_page, TABLES_PAGE: make_tables_page}
+
+
 def main() -> None:
-    """Write the page, or exit with 1 where `--check` finds it stale."""
-    found = PAGE.read_text(encoding="utf-8")
-    made = make_page(found)
-    if "--check" in sys.argv[1:]:
-        sys.exit(f"{PAGE.name}: not in step with bench.registry; run `make docs`" if found != made else 0)
-    PAGE.write_text(made, encoding="utf-8")
+    """Write the pages, or exit with 1 where `--check` finds one stale."""
+    for path, make_page in PAGES.items():
+        found = path.read_text(encoding="utf-8")
+        made = make_page(found)
+        if "--check" not in sys.argv[1:]:
+            path.write_text(made, encoding="utf-8")
+        elif found != made:
+            sys.exit(f"{path.name}: not in step with the code; run `make docs`")
 
 
 if __name__ == "__main__":

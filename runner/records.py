@@ -1,6 +1,7 @@
 """Reads which repeats of a run have a record in the store, and which of the records are ok, not ok or damaged.
 
 A damaged record (cut, empty, not of this version, or another's than its key says) counts as none, as in the report.
+One that `benchmatrix clean` removed counts as what it was.
 """
 
 from collections import Counter, defaultdict
@@ -8,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bench.schema import InvalidDocumentError, Run, read_result
+from bench.raw_removals import index_removed_results, read_raw_removals
+from bench.schema import InvalidDocumentError, RemovedResult, Run, read_result
 from bench.store import ResultKey, Store, parse_result_key, results_prefix
 
 RepeatKey = tuple[str, int]
@@ -49,6 +51,10 @@ class Records:
     def read_snapshot(self) -> RecordSnapshot:
         """List the store, read what is new there, many records at a time, and return what the store has now."""
         keys = self._list_keys()
+        for key, result in self._read_removed().items():  # whether or not it is deleted already
+            keys[key] = _require_parts(key)
+            self._conditions[key] = "ok" if result.status == "ok" else "not-ok"
+            self._seconds[key] = result.attempt_seconds
         # A damaged record is read again: it may have been replaced since.
         new = [key for key in keys if self._conditions.get(key, "damaged") == "damaged"]
         for key, data in self.store.get_many(new):
@@ -68,11 +74,22 @@ class Records:
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
-        return Counter((parts.cell_id, parts.repeat) for parts in self._list_keys().values())
+        keys = self._list_keys().keys() | self._read_removed().keys()
+        return Counter((parts.cell_id, parts.repeat) for parts in map(_require_parts, keys))
 
     def _list_keys(self) -> dict[str, ResultKey]:
         found = ((key, parse_result_key(key)) for key in self.store.list_keys(results_prefix(self.run_id)))
         return {key: parts for key, parts in found if parts is not None}
+
+    def _read_removed(self) -> dict[str, RemovedResult]:
+        return index_removed_results(read_raw_removals(self.store, self.run_id))
+
+
+def _require_parts(key: str) -> ResultKey:
+    """Return the parts of the key of a result."""
+    parts = parse_result_key(key)
+    assert parts is not None, f"{key} is no key of a result"
+    return parts
 
 
 def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:

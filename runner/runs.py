@@ -56,11 +56,28 @@ def read_run(store: Store, run_id: str) -> Run | None:
         ) from error
 
 
+def read_all_runs(store: Store) -> tuple[list[Run], dict[str, str]]:
+    """Return the runs of the store, and for each run.json that is missing or cannot be read the reason, by run id."""
+
+    def read(run_id: str) -> Run | str:
+        try:
+            run = read_stored_run(store.get(run_key(run_id)))
+        except KeyMissing:
+            return "there is none"
+        except InvalidDocumentError as error:
+            return str(error)
+        return run if run.run_id == run_id else f"it is of the run '{run.run_id}'"
+
+    run_ids = store.list_run_ids()
+    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
+        found = dict(zip(run_ids, pool.map(read, run_ids), strict=True))
+    runs = [run for run in found.values() if isinstance(run, Run)]
+    return runs, {run_id: reason for run_id, reason in found.items() if isinstance(reason, str)}
+
+
 def find_newest_run(store: Store) -> Run:
     """Return the run that was begun last; UserError if the store has none."""
-    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
-        found = pool.map(lambda run_id: _try_to_read_run(store, run_id), store.list_run_ids())
-        runs = [run for run in found if run is not None]
+    runs, _ = read_all_runs(store)
     if not runs:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"

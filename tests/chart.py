@@ -49,7 +49,10 @@ Manifest = dict[str, Any]
 
 
 def make_values(**changes: Any) -> dict[str, Any]:
-    """Return values that can be installed; `schedule__suspend=True` sets `schedule.suspend`."""
+    """Return values that can be installed; `schedule__suspend=True` sets `schedule.suspend`.
+
+    The store for trying gets a Secret, which it needs.
+    """
     values = copy.deepcopy(NEEDED)
     for path, value in changes.items():
         *keys, last = path.split("__")
@@ -57,6 +60,8 @@ def make_values(**changes: Any) -> dict[str, Any]:
         for key in keys:
             place = place.setdefault(key, {})
         place[last] = value
+    if values.get("trialStore", {}).get("enabled"):
+        values["store"]["secret"] = values["store"].get("secret") or "keys"
     return values
 
 

@@ -1,11 +1,16 @@
 """The collector's data: one run with its results in tidy, immutable tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from bench.schema import Environment, NodeFault, Run
-from collector.results.host_peaks import HostDrift
+
+if TYPE_CHECKING:
+    from collector.results.host_peaks import HostDrift
+    from collector.results.steps import StepTimes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +28,22 @@ class Collection:
     run: Run
     results: pd.DataFrame
     """One row per planned repeat, columns `collector.results.frames.RESULT_COLUMNS`; status `missing`: no result."""
-    samples: pd.DataFrame
-    """One row per step of the counted attempts, columns of `collector.results.frames.SAMPLE_COLUMNS`."""
+    steps: "StepTimes" = field(repr=False)
+    """The raw step times of the counted attempts, which are read when they are asked for."""
     environments: dict[str, Environment]
     """`environment_id` to the first environment seen that has it."""
     skipped: tuple[SkippedDocument, ...]
-    host_drifts: tuple[HostDrift, ...] = ()
+    host_drifts: "tuple[HostDrift, ...]" = ()
     """The hosts whose matrix products differ between the results: the shares of CPU cells refer to the highest."""
     node_faults: tuple[NodeFault, ...] = ()
     """The attempts that nodes of a cluster could not measure, the oldest first; their repeats were tried again."""
+    notices: tuple[str, ...] = ()
+    """What the user should know of the collection itself, one line each: that the store cannot be written."""
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """One row per step of the counted attempts, columns of `collector.results.frames.SAMPLE_COLUMNS`.
+
+        All of them are in memory then: `steps` has them group by group.
+        """
+        return pd.concat(self.steps.tabulate(), ignore_index=True)

@@ -1,27 +1,16 @@
-"""Tabulate documents as tidy data frames: one row per planned repeat, one row per step. Base units only."""
+"""The columns of the tidy tables, and what of them follows from one result. Base units only."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.registry import FRAMEWORKS
-from bench.schema import (
-    Cell,
-    Environment,
-    Failure,
-    Framework,
-    Memory,
-    Phases,
-    Placement,
-    PlannedCell,
-    Result,
-    Samples,
-)
+from bench.schema import Environment, Failure, Framework, Memory, Phases, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
 from collector.results.identity import identify_environment, identify_hardware, name_machine
-from collector.results.placements import PLACEMENT_COLUMNS, AttemptKey, describe_placement
+from collector.results.placements import PLACEMENT_COLUMNS
 
 Row = dict[str, Any]
 Columns = Mapping[str, str]
@@ -118,32 +107,6 @@ FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, fr
 MISSING_REASON = "no result was found"
 
 
-def tabulate_results(
-    run_id: str,
-    planned: Iterable[PlannedCell],
-    attempts: Mapping[str, list[list[Result]]],
-    placements: Mapping[AttemptKey, Placement],
-) -> pd.DataFrame:
-    """Return one row per planned repeat with the columns RESULT_COLUMNS.
-
-    `attempts`: cell_id to one list per repeat (repeat 1 first) of its attempts, the one that counts first.
-    """
-    rows = [
-        _describe_repeat(run_id, plan.cell, repeat, found, placements)
-        for plan in planned
-        for repeat, found in enumerate(attempts[plan.cell.cell_id], start=1)
-    ]
-    return make_frame(rows, RESULT_COLUMNS)
-
-
-def tabulate_samples(results: Iterable[Result]) -> pd.DataFrame:
-    """Return one row per step with the columns SAMPLE_COLUMNS; `index` counts from 0 in each kind."""
-    parts = [part for result in results for part in _tabulate_steps(result)]
-    if not parts:
-        return make_frame([], SAMPLE_COLUMNS)
-    return pd.concat(parts, ignore_index=True)
-
-
 def make_frame(rows: list[Row], columns: Columns) -> pd.DataFrame:
     """Return `rows` as a DataFrame with exactly `columns` (name to dtype); a field that a row lacks is missing."""
     return pd.DataFrame(
@@ -156,18 +119,8 @@ def list_rows(frame: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _describe_repeat(
-    run_id: str, cell: Cell, repeat: int, found: list[Result], placements: Mapping[AttemptKey, Placement]
-) -> Row:
-    row = {"run_id": run_id, "cell_id": cell.cell_id, "repeat": repeat, "num_attempts": len(found)}
-    row |= cell.model_dump(include=set(CELL_COLUMNS))
-    if not found:
-        return row | {"status": "missing", "error_message": MISSING_REASON}
-    placement = placements.get((cell.cell_id, repeat, found[0].attempt))
-    return row | _describe_result(found[0]) | describe_placement(placement, found[0].environment)
-
-
-def _describe_result(result: Result) -> Row:
+def describe_result(result: Result) -> Row:
+    """Return the columns of RESULT_COLUMNS that follow from one result alone, less those of its environment."""
     row = result.model_dump(include={"attempt", "status", "started_at", "finished_at", "written_by"})
     row |= result.phases.model_dump() | describe_conditions(result)
     row["throughput_samples_per_s"] = result.throughput_samples_per_s
@@ -183,8 +136,6 @@ def _describe_result(result: Result) -> Row:
         row |= _describe_pace(result, result.samples)
     if result.memory is not None:
         row |= result.memory.model_dump()
-    if result.environment is not None:
-        row |= _describe_environment(result.environment, result.cell.framework)
     if result.error is not None:
         row |= _describe_error(result.error)
     return row
@@ -208,7 +159,8 @@ def _describe_pace(result: Result, samples: Samples) -> Row:
     return row
 
 
-def _describe_environment(environment: Environment, framework: Framework) -> Row:
+def describe_environment(environment: Environment, framework: Framework) -> Row:
+    """Return the columns of RESULT_COLUMNS that an environment says, for a result of this framework."""
     gpu = environment.gpu
     return {
         "environment_id": identify_environment(environment),
@@ -230,25 +182,3 @@ def _describe_error(error: Failure) -> Row:
     return {"error_kind": error.kind, "error_message": error.message} | error.model_dump(
         include={"exit_code", "signal", "stderr_tail"}
     )
-
-
-def _tabulate_steps(result: Result) -> list[pd.DataFrame]:
-    if result.samples is None:
-        return []
-    series = {
-        "warmup": (result.samples.warmup_step_seconds, None),
-        "timed": (result.samples.step_seconds, result.samples.device_step_seconds),
-    }
-    return [
-        pd.DataFrame(
-            {
-                "cell_id": result.cell_id,
-                "repeat": result.repeat,
-                "kind": kind,
-                "index": np.arange(len(seconds)),
-                "seconds": np.array(seconds),
-                "device_seconds": np.nan if device is None else np.array(device),
-            }
-        ).astype(dict(SAMPLE_COLUMNS))
-        for kind, (seconds, device) in series.items()
-    ]

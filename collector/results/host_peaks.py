@@ -5,18 +5,39 @@ figures of a host, in a precision and with a number of threads, is the host's pe
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from bench.schema import Precision, Result, Roofline
+import pandas as pd
+import pyarrow as pa
+
+from bench.schema import Precision
+from collector.results.attempts import IntArray
+from collector.results.frames import RESULT_COLUMNS, Row
 
 # As bench.validity.work.MAX_HOST_DRIFT: what identical runs differ by anyway.
 MAX_DRIFT = 0.10
 # The framework of figures in results that do not hold a HostPeak: those were the highest so far, of all frameworks.
 ALL_FRAMEWORKS = "all frameworks"
 
-Attempts = Mapping[str, Sequence[Sequence[Result]]]
-"""cell_id to one list per repeat of its attempts."""
+RELATED_COLUMNS = (
+    "peak_flops_per_second",
+    "peak_source",
+    "share_of_peak",
+    "min_step_seconds",
+    "bound",
+    "share_of_roofline",
+    "notes",
+)
+"""The columns of the results that depend on the run's other results."""
+_FIGURES = (
+    "flops_per_step",
+    "least_flops_per_step",
+    "achieved_flops_per_second",
+    "center_step_seconds",
+    "verdict",
+    "fault_verdicts",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,22 +70,23 @@ class HostFigures:
     products: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """By framework: the fastest matrix product of each result."""
 
-    def add(self, result: Result) -> None:
-        """Add the figures of a result; those made before results held a HostPeak hold the peak of their time."""
-        host, roofline = result.host_peak, result.roofline
-        if host is not None:
-            products = [rate for rate in (host.before_flops_per_second, host.after_flops_per_second) if rate]
-            if products:
-                self.products[host.framework].append(max(products))
-            if host.theoretical_flops_per_second:
-                self.theoretical.append(host.theoretical_flops_per_second)
-        elif roofline is not None and roofline.peak_flops_per_second:
-            self.products[ALL_FRAMEWORKS].append(roofline.peak_flops_per_second)
+    def add(self, framework: str | None, theoretical: float | None, product: float | None, peak: float | None) -> None:
+        """Add the figures of a result; those made before results held a HostPeak hold the peak of their time.
+
+        `framework`: None where the result holds no HostPeak; `peak`: that of its roofline.
+        """
+        if framework is not None:
+            if product:
+                self.products[framework].append(product)
+            if theoretical:
+                self.theoretical.append(theoretical)
+        elif peak:
+            self.products[ALL_FRAMEWORKS].append(peak)
         self.num_results += 1
 
     @property
     def peak_flops_per_second(self) -> float | None:
-        """The highest of all; None without any."""
+        """The highest of all, in operations per second; None without any."""
         return max((*self.theoretical, *(rate for rates in self.products.values() for rate in rates)), default=None)
 
     @property
@@ -81,18 +103,40 @@ class HostFigures:
 class HostPeaks:
     """The peaks of all hosts of a run."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: pa.Table, order: IntArray) -> None:
+        """Read the figures of the attempts (rows of the table of attempts) in this order."""
+        self._attempts = attempts
         self._figures: dict[Host, HostFigures] = {}
-        for result in _list_results(attempts):
-            if (host := _identify(result)) is not None:
-                self._figures.setdefault(host, HostFigures()).add(result)
+        self._hosts = _identify_hosts(attempts)
+        names = ("host_framework", "host_theoretical_flops_per_second", "cpu_product_flops_per_second")
+        columns = [attempts[name].to_pylist() for name in (*names, "peak_flops_per_second")]
+        for index in order:
+            if (host := self._hosts[index]) is not None:
+                figures = self._figures.setdefault(host, HostFigures())
+                figures.add(*(column[index] for column in columns))
 
-    def relate(self, attempts: Attempts) -> dict[str, list[list[Result]]]:
-        """Return the attempts with each CPU result's share of its host's peak computed anew, as its roofline."""
-        return {
-            cell_id: [[self._relate_result(result) for result in found] for found in repeats]
-            for cell_id, repeats in attempts.items()
-        }
+    def relate(self, counted: IntArray) -> dict[str, "pd.Series[Any]"]:
+        """Return the columns of each repeat's roofline with shares of its host's peak, and the notes that go with them.
+
+        `counted`: of each repeat the row of the attempt that counts, -1 without one. A CPU's roofline is that of
+        arithmetic alone. Results of GPUs, and of hosts without a peak, stay as they are.
+        """
+        chosen = self._attempts.take(pa.array(counted, mask=counted < 0))
+        columns: dict[str, list[Any]] = {name: chosen[name].to_pylist() for name in (*RELATED_COLUMNS, *_FIGURES)}
+        for place, index in enumerate(counted):
+            host = self._hosts[index] if index >= 0 else None
+            if (
+                host is None
+                or columns["flops_per_step"][place] is None
+                or columns["center_step_seconds"][place] is None
+            ):
+                continue
+            figures = self._figures[host]
+            if (peak := figures.peak_flops_per_second) is not None:
+                row = {name: values[place] for name, values in columns.items()}
+                for name, value in _relate(row, peak, figures.source).items():
+                    columns[name][place] = value
+        return {name: pd.Series(columns[name], dtype=RESULT_COLUMNS[name]) for name in RELATED_COLUMNS}
 
     def list_drifts(self) -> tuple[HostDrift, ...]:
         """Return each host and framework whose matrix products differ by more than MAX_DRIFT between results."""
@@ -109,60 +153,50 @@ class HostPeaks:
             if max(rates) / min(rates) - 1 > MAX_DRIFT
         )
 
-    def _relate_result(self, result: Result) -> Result:
-        host = _identify(result)
-        if host is None or result.roofline is None or result.samples is None:
-            return result
-        figures = self._figures[host]
-        peak = figures.peak_flops_per_second
-        if peak is None:
-            return result
-        roofline = _compute_roofline(result.roofline, peak, figures.source, result.samples.center_step_seconds)
-        return _add_note(result.model_copy(update={"roofline": roofline}))
+
+def _identify_hosts(attempts: pa.Table) -> list[Host | None]:
+    """Return the host that each CPU cell ran on; None for a GPU cell, and where it is not known."""
+    names = ("device", "hostname", "cpu_model", "precision", "num_threads")
+    columns = [attempts[name].to_pylist() for name in names]
+    known: dict[tuple[Any, ...], Host] = {}
+    hosts: list[Host | None] = []
+    for device, hostname, cpu_model, precision, num_threads in zip(*columns, strict=True):
+        if device != "cpu" or hostname is None:
+            hosts.append(None)
+            continue
+        key = (hostname, cpu_model, precision, num_threads)
+        if key not in known:
+            known[key] = Host(hostname=hostname, cpu_model=cpu_model, precision=precision, num_threads=num_threads)
+        hosts.append(known[key])
+    return hosts
 
 
-def _list_results(attempts: Attempts) -> Iterator[Result]:
-    return (result for repeats in attempts.values() for found in repeats for result in found)
-
-
-def _identify(result: Result) -> Host | None:
-    """Return the host that a CPU cell ran on; None for a GPU cell, and where it is not known."""
-    environment = result.environment
-    if result.cell.device != "cpu" or environment is None:
-        return None
-    return Host(
-        hostname=environment.hostname,
-        cpu_model=environment.cpu_model,
-        precision=result.cell.precision,
-        num_threads=environment.num_threads,
-    )
-
-
-def _compute_roofline(roofline: Roofline, peak: float, source: str, step_seconds: float) -> Roofline:
-    """Return the roofline by this peak; a CPU's is that of arithmetic alone."""
-    min_step_seconds = roofline.flops_per_step / peak
-    update = {
+def _relate(row: Row, peak: float, source: str) -> Row:
+    """Return the columns of one result by this peak."""
+    min_step_seconds = row["flops_per_step"] / peak
+    share = row["achieved_flops_per_second"] / peak
+    related = {
         "peak_flops_per_second": peak,
         "peak_source": source,
-        "share_of_peak": roofline.achieved_flops_per_second / peak,
+        "share_of_peak": share,
         "min_step_seconds": min_step_seconds,
         "bound": "arithmetic",
-        "share_of_roofline": min_step_seconds / step_seconds,
+        "share_of_roofline": min_step_seconds / row["center_step_seconds"],
     }
-    return roofline.model_copy(update=update)
+    if row["verdict"] is not None and row["flops_per_step"]:
+        related["notes"] = _add_note(row, share)
+    return related
 
 
-def _add_note(result: Result) -> Result:
-    """Return the result with a note where its process, or the run's peak, says that it was faster than the host.
+def _add_note(row: Row, share_of_peak: float) -> str | None:
+    """Return the notes, with one more where the process, or the run's peak, says that it was faster than the host.
 
     The verdict stays: it was passed on what its process knew, and the run's peak is at least as high.
     """
-    roofline, validity = result.roofline, result.validity
-    if roofline is None or roofline.share_of_peak is None or validity is None or not roofline.flops_per_step:
-        return result
-    least = roofline.least_flops_per_step
-    share = roofline.share_of_peak * (1.0 if least is None else least / roofline.flops_per_step)
-    if share <= 1 and all(reason.verdict != "over-peak" for reason in validity.reasons):
-        return result
+    notes: str | None = row["notes"]
+    least = row["least_flops_per_step"]
+    share = share_of_peak * (1.0 if least is None else least / row["flops_per_step"])
+    if share <= 1 and "over-peak" not in row["fault_verdicts"].split():
+        return notes
     note = f"{share:.0%} of the host's peak of this run, by the fewest operations that known algorithms need"
-    return result.model_copy(update={"validity": validity.model_copy(update={"notes": (*validity.notes, note)})})
+    return note if notes is None else f"{notes}; {note}"

@@ -1,6 +1,7 @@
 """Put a cell's centre and its interval into the columns of a summary, and read them back."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -38,17 +39,18 @@ MODERATED_WARNING = (
 NO_INTERVAL = "one repeat says nothing about the spread between repeats"
 
 
-def describe_center(repeats: pd.DataFrame) -> Row:
-    """Return INTERVAL_COLUMNS of the repeats (rows of the results) that a cell's figures come from."""
-    values, machines = repeats["center_step_seconds"].to_list(), repeats["machine"].to_list()
+def describe_center(
+    values: Sequence[float], machines: Sequence[str], hostnames: Sequence[str], instance_types: Sequence[str | None]
+) -> Row:
+    """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
     means = average_by_machine(values, machines)
     unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
     row = _describe_estimate(estimate_cell(values, machines), f"Student's t, {unit}")
     return row | {
         "num_machines": len(means),
         "machines": "; ".join(sorted(means)),
-        "hostnames": "; ".join(sorted(repeats["hostname"].unique())),
-        "instance_types": _list_types(repeats["instance_type"]),
+        "hostnames": "; ".join(sorted(set(hostnames))),
+        "instance_types": _list_types(instance_types),
         "machine_step_seconds": json.dumps(means),
     }
 
@@ -89,9 +91,10 @@ def read_machine_means(row: Row, suffix: str = "") -> dict[str, float]:
     return means
 
 
-def _list_types(types: "pd.Series[str]") -> str | None:
+def _list_types(types: Sequence[str | None]) -> str | None:
     """Return the machine types, `unknown` for repeats that do not say theirs; None where none does."""
-    return "; ".join(sorted(types.fillna("unknown").unique())) if types.notna().any() else None
+    known = set(types) - {None}
+    return "; ".join(sorted(kind or "unknown" for kind in set(types))) if known else None
 
 
 def _describe_estimate(estimate: Estimate, method: str) -> Row:

@@ -1,51 +1,51 @@
-"""Load a run from a store. What cannot count is named and skipped, never fatal."""
+"""Load a run from a store, by its data set. What cannot count is named and skipped, never fatal."""
 
 import difflib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from bench.errors import UserError
-from bench.schema import Environment, InvalidDocumentError, PlannedCell, Result, Run, read_result, read_run
-from bench.store import KeyMissing, ResultKey, Store, parse_result_key, results_prefix, run_key
-from collector.results.collection import Collection, SkippedDocument
-from collector.results.frames import tabulate_results, tabulate_samples
-from collector.results.host_peaks import HostPeaks
-from collector.results.identity import identify_environment
-from collector.results.node_faults import read_node_faults
-from collector.results.placements import read_placements
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["Collection", "SkippedDocument", "load_run", "load_runs"]
+from bench.errors import UserError
+from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_node_fault, read_run
+from bench.store import KeyMissing, Store, run_key
+from collector.results.attempts import IntArray, order_attempts
+from collector.results.collection import Collection, SkippedDocument
+from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
+from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
+from collector.results.dataset.places import Places
+from collector.results.dataset.selection import SelectedRows, select_rows
+from collector.results.dataset.update import RunTable, list_quarantined, update_table
+from collector.results.host_peaks import HostPeaks
+from collector.results.repeats import select_counted, tabulate_repeats
+from collector.results.steps import StepTimes, name_documents
+
+__all__ = ["Collection", "SkippedDocument", "load_results", "load_run", "load_runs"]
 
 NUM_NEWEST_RUNS = 5
 NUM_PARALLEL_READS = 32
+# A part may be merged into another and deleted between its listing and its reading; hardly twice in a row.
+MAX_LOADS = 3
 
 
-def load_run(store: Store, run_id: str) -> Collection:
-    """Return the run with all its results. Raises UserError where the run is not there or cannot be read."""
+def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds_tables: bool = False) -> Collection:
+    """Return the run with all its results, after the data set was brought up to date.
+
+    `writes_tables`: write few new results into the data set too, see `update_table`. `rebuilds_tables`: read all
+    results anew. Raises UserError where the run is not there or cannot be read.
+    """
     run = _read_run(store, run_id)
-    results, skipped = _read_results(store, run)
-    placements, skipped_placements = read_placements(store, run)
-    node_faults, skipped_faults = read_node_faults(store, run)
-    attempts = {
-        planned.cell.cell_id: [
-            order_attempts(results[planned.cell.cell_id, repeat]) for repeat in range(1, planned.repeats + 1)
-        ]
-        for planned in run.cells
-    }
-    host_peaks = HostPeaks(attempts)
-    attempts = host_peaks.relate(attempts)
-    counted = [found[0] for repeats in attempts.values() for found in repeats if found]
-    return Collection(
-        run=run,
-        results=tabulate_results(run.run_id, run.cells, attempts, placements),
-        samples=tabulate_samples(counted),
-        environments=_collect_environments(counted),
-        skipped=(*skipped, *skipped_placements, *skipped_faults),
-        host_drifts=host_peaks.list_drifts(),
-        node_faults=node_faults,
-    )
+    for attempt in range(MAX_LOADS):
+        try:
+            return _Loader(store, run, writes_all=writes_tables, rebuilds=rebuilds_tables).load()
+        except KeyMissing:
+            if attempt == MAX_LOADS - 1:
+                raise
+    raise AssertionError("the loop returns or raises")
 
 
 def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
@@ -53,12 +53,88 @@ def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
     return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
-def order_attempts(attempts: list[Result]) -> list[Result]:
-    """Return the attempts of one repeat, the one that counts first: the earliest ok one, else the latest of all."""
-    by_start = sorted(attempts, key=lambda result: (result.started_at, result.attempt))
-    ok = [result for result in by_start if result.status == "ok"]
-    counted = ok[0] if ok else by_start[-1] if by_start else None
-    return [result for result in by_start if result is counted] + [r for r in by_start if r is not counted]
+def load_results(store: Store, run_ids: Sequence[str]) -> pd.DataFrame:
+    """Return the results of several runs, one after the other, columns RESULT_COLUMNS; no step times are read."""
+    frames = [load_run(store, run_id).results for run_id in dict.fromkeys(run_ids)]
+    return pd.concat(frames, ignore_index=True)
+
+
+class _Loader:
+    """Loads one run once."""
+
+    def __init__(self, store: Store, run: Run, *, writes_all: bool, rebuilds: bool) -> None:
+        self._store = store
+        self._run = run
+        self._places = Places(store)
+        self._options = {"writes_all": writes_all, "rebuilds": rebuilds}
+
+    def load(self) -> Collection:
+        run, kind = self._run, make_result_kind()
+        results = update_table(self._places, self._store, kind, run.run_id, **self._options)
+        attempts = select_rows(self._store, run.run_id, results)
+        ordered, unplanned = order_attempts(attempts.rows, run.cells)
+        placements, skipped_placements = self._load_placements()
+        node_faults, skipped_faults = self._load_node_faults()
+        host_peaks = HostPeaks(attempts.rows, ordered.order)
+        related = host_peaks.relate(ordered.counted)
+        counted = select_counted(ordered)
+        skipped = sorted([*results.skipped, *list_quarantined(results), *unplanned], key=lambda found: found.key)
+        return Collection(
+            run=run,
+            results=tabulate_repeats(run.run_id, run.cells, attempts.rows, ordered, related, placements),
+            steps=_find_steps(attempts, counted),
+            environments=_read_environments(results, attempts, counted),
+            skipped=(*skipped, *skipped_placements, *skipped_faults),
+            host_drifts=host_peaks.list_drifts(),
+            node_faults=node_faults,
+            notices=tuple(self._places.notices),
+        )
+
+    def _load_placements(self) -> tuple[pa.Table, list[SkippedDocument]]:
+        """Return the rows of a run's placements; a local run has none."""
+        if self._run.executor != "kubernetes":
+            return make_schema(PLACEMENTS).empty_table(), []
+        table = update_table(self._places, self._store, PLACEMENT_KIND, self._run.run_id, **self._options)
+        rows = select_rows(self._store, self._run.run_id, table).rows
+        return rows, [*table.skipped, *list_quarantined(table)]
+
+    def _load_node_faults(self) -> tuple[tuple[NodeFault, ...], list[SkippedDocument]]:
+        """Return the node faults of a run, the oldest first; a local run has none."""
+        if self._run.executor != "kubernetes":
+            return (), []
+        table = update_table(self._places, self._store, NODE_FAULT_KIND, self._run.run_id, **self._options)
+        documents = select_rows(self._store, self._run.run_id, table).rows["document"].to_pylist()
+        faults = sorted((read_node_fault(text.encode()) for text in documents), key=lambda fault: fault.at)
+        return tuple(faults), [*table.skipped, *list_quarantined(table)]
+
+
+def _find_steps(attempts: SelectedRows, counted: IntArray) -> StepTimes:
+    names = ["key", "object_version", "cell_id", "repeat", "num_warmup_steps_taken", "num_steps_taken"]
+    rows = attempts.rows.select(names).take(counted)
+    numbers = [pc.fill_null(rows[name], 0).to_numpy() for name in ("num_warmup_steps_taken", "num_steps_taken")]
+    return StepTimes(
+        documents=name_documents(rows).to_pylist(),
+        cell_ids=rows["cell_id"].to_pylist(),
+        repeats=rows["repeat"].to_pylist(),
+        num_steps=np.add(*numbers),
+        part_numbers=attempts.part_numbers[counted],
+        parts=attempts.parts,
+    )
+
+
+def _read_environments(results: RunTable, attempts: SelectedRows, counted: IntArray) -> dict[str, Environment]:
+    """Return the first environment that has each id, in the order of the plan."""
+    names = attempts.rows.select(["environment_id", "environment_document"]).take(counted)
+    first: dict[str, str] = {}
+    for environment_id, document in zip(*(column.to_pylist() for column in names.columns), strict=True):
+        if environment_id is not None:
+            first.setdefault(environment_id, document)
+    texts: dict[str, str] = {}
+    for content in results.contents:
+        if set(first.values()) - set(texts) and ENVIRONMENTS in content.other_tables:
+            rows = content.part.read(ENVIRONMENTS)
+            texts |= zip(rows["environment_document"].to_pylist(), rows["document"].to_pylist(), strict=True)
+    return {name: Environment.model_validate_json(texts[document]) for name, document in first.items()}
 
 
 def _read_run(store: Store, run_id: str) -> Run:
@@ -93,47 +169,3 @@ def _read_start(store: Store, run_id: str) -> datetime:
         return read_run(store.get(run_key(run_id))).created_at
     except (KeyMissing, InvalidDocumentError):
         return datetime.min.replace(tzinfo=UTC)
-
-
-def _read_results(store: Store, run: Run) -> tuple[Mapping[tuple[str, int], list[Result]], list[SkippedDocument]]:
-    planned = {plan.cell.cell_id: plan for plan in run.cells}
-    results: defaultdict[tuple[str, int], list[Result]] = defaultdict(list)
-    skipped = []
-    keys: dict[str, ResultKey] = {}
-    for key in store.list_keys(results_prefix(run.run_id)):
-        parsed = parse_result_key(key)
-        if parsed is None:
-            skipped.append(SkippedDocument(key=key, reason="the key is not one of a result"))
-        else:
-            keys[key] = parsed
-    for key, data in store.get_many(keys):
-        try:
-            result = read_planned_result(data, keys[key], planned)
-        except InvalidDocumentError as error:
-            skipped.append(SkippedDocument(key=key, reason=str(error)))
-        else:
-            results[result.cell_id, result.repeat].append(result)
-    return results, sorted(skipped, key=lambda document: document.key)
-
-
-def read_planned_result(data: bytes, key: ResultKey, planned: Mapping[str, PlannedCell]) -> Result:
-    """Return the Result in `data`. Raise InvalidDocumentError if it is none, is not its key's, or was not planned."""
-    result = read_result(data)
-    for name in ("run_id", "cell_id", "repeat", "attempt"):
-        held, expected = getattr(result, name), getattr(key, name)
-        if held != expected:
-            raise InvalidDocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
-    plan = planned.get(result.cell_id)
-    if plan is None:
-        raise InvalidDocumentError(f"cell '{result.cell_id}' is not in the run's plan")
-    if result.repeat > plan.repeats:
-        raise InvalidDocumentError(f"repeat {result.repeat} of a cell that was planned with {plan.repeats}")
-    return result
-
-
-def _collect_environments(results: list[Result]) -> dict[str, Environment]:
-    environments: dict[str, Environment] = {}
-    for result in results:
-        if result.environment is not None:
-            environments.setdefault(identify_environment(result.environment), result.environment)
-    return environments

@@ -5,13 +5,13 @@ noisy and not steady ones are not, since that would choose repeats by their outc
 environment: a cell that ran in two environments has two rows, never one.
 """
 
-import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from collector.results.calibrations import describe_deviations
+from collector.results.cell_repeats import SOUND_VERDICTS, Repeats, choose_counted
 from collector.results.collection import Collection
 from collector.results.conditions import CONDITION_COLUMNS
 from collector.results.frames import (
@@ -22,32 +22,11 @@ from collector.results.frames import (
     PACE_COLUMNS,
     Columns,
     Row,
-    list_rows,
     make_frame,
 )
-from collector.results.intervals import INTERVAL_COLUMNS, describe_center, moderate_rows
-from collector.results.notes import merge_notes
-from collector.statistics import (
-    FloatArray,
-    average_by_machine,
-    compute_geometric_mean,
-    compute_percentile,
-    compute_quartiles,
-)
+from collector.results.intervals import INTERVAL_COLUMNS, moderate_rows
+from collector.statistics import FloatArray, compute_quantiles
 
-# Of the repeats that count, the largest; of the other numbers, the median.
-LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
-MEDIANS = (
-    *DURATION_COLUMNS,
-    *PACE_COLUMNS,
-    *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in LARGEST),
-)
-# Inversely proportional to a step time, so they are summarised as it is: beside a cell's step time stands what that
-# time achieves, and of two cells of the same work the slower one has the lower share.
-RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
-# Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
-# Leaving such repeats out would keep those in which the same cell happened to come out evenly.
-OUTCOME_VERDICTS = ("not-steady", "noisy")
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
 # what is worth reporting (bench.validity.clocks).
 MAX_CLOCK_SPREAD = 0.05
@@ -115,23 +94,32 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     timed steps pooled, memory and temperature the largest. A cell without any ok repeat has one row without figures.
     `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
-    timed = _group_timed_steps(collection.samples)
     deviations = describe_deviations(select_sound(collection.results))
-    rows = []
-    for cell_id, repeats in collection.results.groupby("cell_id", sort=False):
-        ok = repeats[repeats["status"] == "ok"]
-        counts = {"num_planned": len(repeats), "num_environments": ok["environment_id"].nunique()}
-        cell = list_rows(repeats[["run_id", "cell_id", *CELL_COLUMNS]].head(1))[0] | counts
-        if ok.empty:
-            rows.append(cell | dict.fromkeys(COUNTS, 0) | {"note": ""})
-        for _, group in ok.groupby("environment_id", sort=False):
-            counted = _choose_counted(group)
-            steps = [timed[str(cell_id), int(repeat)] for repeat in counted["repeat"]]
-            row = cell | _count_verdicts(group) | _summarize_repeats(counted, steps)
-            found = [deviations[machine] for machine in row["machines"].split("; ") if machine in deviations]
-            row["machine_deviations"] = "; ".join(found)
+    repeats = Repeats(collection.results)
+    cells = repeats.group_by_cell()
+    groups = [choose_counted(repeats, ok) for cell in cells for ok in cell.ok]
+    steps = collection.steps.read_timed([repeats.find_places(counted) for counted in groups])
+    figures = zip(groups, repeats.describe_groups(groups), steps, strict=True)
+    rows: list[Row] = []
+    firsts: list[int] = []
+    for cell in cells:
+        counts = {"num_planned": cell.num_planned, "num_environments": len(cell.ok)}
+        if not cell.ok:
+            rows.append(counts | dict.fromkeys(COUNTS, 0) | {"note": ""})
+            firsts.append(-1)
+        for ok in cell.ok:
+            counted, described, series = next(figures)
+            row: Row = counts | _count_verdicts(repeats, ok) | described | _describe_steps(series)
+            row["environment_id"] = repeats.values("environment_id")[counted[0]]
+            row["machine_deviations"] = _join_deviations(deviations, row["machines"])
             rows.append(row | {"note": _note(row)})
-    return make_frame(moderate_rows(rows) if moderated else rows, SUMMARY_COLUMNS)
+            firsts.append(counted[0])
+    described_cells = [cell.first for cell in cells for _ in cell.ok or (None,)]
+    computed = set().union(*rows) if rows else set()
+    taken = repeats.take_columns(described_cells, firsts, computed)
+    own = {name: dtype for name, dtype in SUMMARY_COLUMNS.items() if name not in taken}
+    frame = make_frame(moderate_rows(rows) if moderated else rows, own)
+    return frame.assign(**taken)[list(SUMMARY_COLUMNS)]
 
 
 def summarize_collections(collections: Sequence[Collection], *, moderated: bool = False) -> pd.DataFrame:
@@ -158,85 +146,37 @@ def list_skipped(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 
-def _group_timed_steps(samples: pd.DataFrame) -> dict[tuple[str, int], FloatArray]:
-    timed = samples[samples["kind"] == "timed"]
-    return {
-        (steps["cell_id"].iloc[0], int(steps["repeat"].iloc[0])): steps["seconds"].to_numpy(dtype=np.float64)
-        for _, steps in timed.groupby(["cell_id", "repeat"], sort=False)
-    }
-
-
 def select_sound(results: pd.DataFrame) -> pd.DataFrame:
     """Return the repeats (rows of RESULT_COLUMNS) that ended ok under conditions that were not at fault."""
     ok = results[results["status"] == "ok"]
-    return ok[_find_sound(ok)]
+    return ok[ok["verdict"].isin(SOUND_VERDICTS)]
 
 
-def _choose_counted(ok: pd.DataFrame) -> pd.DataFrame:
-    sound = ok[_find_sound(ok)]
-    return ok if sound.empty else sound
-
-
-def _find_sound(ok: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which repeats were measured under conditions that were not at fault."""
-    return ok["verdict"].isin(("valid", *OUTCOME_VERDICTS))
-
-
-def _count_verdicts(ok: pd.DataFrame) -> Row:
-    verdicts = ok["verdict"]
-    others = verdicts[verdicts != "valid"].value_counts(sort=False)
+def _count_verdicts(repeats: Repeats, ok: Sequence[int]) -> Row:
+    verdicts = [repeats.values("verdict")[index] for index in ok]
+    others = Counter(verdict for verdict in verdicts if verdict != "valid")
     return {
         "num_ok": len(ok),
-        "num_valid": int((verdicts == "valid").sum()),
-        "num_sound": int(_find_sound(ok).sum()),
+        "num_valid": verdicts.count("valid"),
+        "num_sound": sum(verdict in SOUND_VERDICTS for verdict in verdicts),
         "faults": ", ".join(f"{count} {verdict}" for verdict, count in others.items()),
     }
 
 
-def _summarize_repeats(group: pd.DataFrame, steps: list[FloatArray]) -> Row:
-    first = group.iloc[0]
-    quartiles = compute_quartiles(steps)
+def _join_deviations(deviations: Mapping[str, str], machines: str) -> str:
+    """Return how those of a cell's machines differ from others of their type that are known to."""
+    return "; ".join(deviations[machine] for machine in machines.split("; ") if machine in deviations)
+
+
+def _describe_steps(series: Sequence[FloatArray]) -> Row:
+    """Return the quantiles of the timed steps of a cell's repeats, pooled."""
+    low, high, *percentiles = compute_quantiles(series)
     return {
-        **first[[*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS]],
-        "num_counted": len(group),
-        **{name: merge_notes(group[name].dropna()) for name in ("unchecked", "notes")},
-        "gpu_sm_clock_spread": _measure_clock_spread(group),
-        "num_steady": int(group["reached_steady"].sum()),
-        "num_steps_taken": int(group["num_steps_taken"].sum()),
-        **describe_center(group),
-        "q1_step_seconds": quartiles[0],
-        "q3_step_seconds": quartiles[1],
-        "p95_step_seconds": compute_percentile(steps, 95),
-        "p99_step_seconds": compute_percentile(steps, 99),
-        "throughput_samples_per_s": group["throughput_samples_per_s"].median(),
-        **{name: group[name].max() for name in LARGEST},
-        **group[list(MEDIANS)].median(),
-        **{name: _average_rate(group[["machine", name]].dropna(), name) for name in RATES},
-        "flat_after_seconds": _find_median_settling(group),
+        "q1_step_seconds": low,
+        "q3_step_seconds": high,
+        "p95_step_seconds": percentiles[0],
+        "p99_step_seconds": percentiles[1],
     }
-
-
-def _average_rate(known: pd.DataFrame, name: str) -> float | None:
-    """Return the geometric mean of a rate, of the machines' where there are several, as a step time's centre is."""
-    if known.empty:
-        return None
-    if (known[name] <= 0).any():  # a model without counted operations
-        return float(known[name].median())
-    means = average_by_machine(known[name].to_list(), known["machine"].to_list())
-    return compute_geometric_mean(list(means.values()))
-
-
-def _find_median_settling(group: pd.DataFrame) -> float | None:
-    """Return the median time until the speed was flat; None where half of the repeats or more were never flat."""
-    sustained = group[group["sustained_seconds"].notna()]
-    middle = float(sustained["flat_after_seconds"].fillna(math.inf).median())
-    return middle if math.isfinite(middle) else None
-
-
-def _measure_clock_spread(group: pd.DataFrame) -> float | None:
-    """Return by how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it."""
-    clocks = group["gpu_sm_clock_mhz"].dropna()
-    return None if clocks.empty else float(1 - clocks.min() / clocks.max())
 
 
 def _note(row: Row) -> str:

@@ -1,29 +1,97 @@
-"""The command `clean`."""
+"""The command `clean`: the Jobs of a run on a cluster, or raw results in a store."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
+from bench.errors import UserError
 from runner.commands.cluster_runs import open_job_cleaner
-from runner.commands.options import (
-    CONSOLE,
-    CancellationStoreOption,
-    ContextOption,
-    NamespaceOption,
-    ProfileOption,
-    RunArgument,
+from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption
+from runner.commands.store_cleaning import CleaningRequest, clean_store
+
+USE = (
+    "give RUN_ID and --on to delete the Jobs of a run, or --store with --raw-older-than to remove raw results from a "
+    "store"
 )
 
 
+JobsRunArgument = Annotated[str, typer.Argument(metavar="[RUN_ID]", help="Id of the run whose Jobs are deleted.")]
+JobsContextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on", metavar="CONTEXT", help="The Jobs' cluster: a context of your kubeconfig, `current`, or `in-cluster`."
+    ),
+]
+CleanedStoreOption = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="The run's store, or the store that is cleaned.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Cancel the run first if it is unfinished.")]
+OlderThanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--raw-older-than",
+        metavar="AGE",
+        help="Show the raw results of runs in which nothing was written for so long: 90d, 12w. Rows stay.",
+    ),
+]
+UnfinishedOption = Annotated[
+    bool, typer.Option("--include-unfinished", help="Take runs that lack repeats and have no report as over.")
+]
+DeleteOption = Annotated[bool, typer.Option("--delete", help="Delete what was shown, after a question.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="With --delete: ask nothing.")]
+
+
 def clean(
-    run_id: RunArgument,
-    on: ContextOption,
+    run_id: JobsRunArgument = "",
+    on: JobsContextOption = None,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
-    store: CancellationStoreOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Cancel the run first if it is unfinished.")] = False,
+    store: CleanedStoreOption = None,
+    force: ForceOption = False,
+    raw_older_than: OlderThanOption = None,
+    include_unfinished: UnfinishedOption = False,
+    delete: DeleteOption = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete all Jobs of a finished run; its results stay in the store."""
+    """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
+    of_store = {
+        "--raw-older-than": raw_older_than,
+        "--include-unfinished": include_unfinished,
+        "--delete": delete,
+        "--yes": yes,
+    }
+    if run_id or on:
+        _check_absent(of_store, "is for stores; leave RUN_ID and --on out")
+        _clean_jobs(run_id, on, profile, namespace, store, force=force)
+        return
+    _check_absent(
+        {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
+    )
+    if store is None:
+        raise UserError(f"clean: {USE}")
+    clean_store(
+        CleaningRequest(
+            url=store,
+            older_than=raw_older_than,
+            include_unfinished=include_unfinished,
+            is_deleted=delete,
+            is_confirmed=yes,
+        )
+    )
+
+
+def _check_absent(options: Mapping[str, object], reason: str) -> None:
+    for name, value in options.items():
+        if value:
+            raise UserError(f"{name}: {reason}")
+
+
+def _clean_jobs(
+    run_id: str, on: str | None, profile: str | None, namespace: str | None, store: str | None, *, force: bool
+) -> None:
+    if not run_id or on is None:
+        raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     counts = cleaner.clean(force=force)
     CONSOLE.print(

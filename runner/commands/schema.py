@@ -8,5 +8,5 @@ from bench.schema import export_json_schema
 
 
 def schema() -> None:
-    """Print the JSON Schema of Cell, Result, Run and Placement."""
+    """Print the JSON Schema of all documents in the store."""
     typer.echo(json.dumps(export_json_schema(), indent=2))

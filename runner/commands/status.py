@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
+from bench.raw_removals import read_raw_removals
 from bench.schema import Run
 from runner.commands.options import CONSOLE, DEFAULT_STORE, NamespaceOption, StoredRunArgument, StoreOption
 from runner.kubernetes.syntax import check_dns_label, check_option
@@ -30,7 +31,7 @@ def status(
     namespace: NamespaceOption = None,
 ) -> None:
     """Print the progress of a run: how many repeats have which status."""
-    from collector.facts import describe_node_faults
+    from collector.facts import describe_node_faults, describe_raw_removals
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
@@ -38,6 +39,8 @@ def status(
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     print_skipped(collection, CONSOLE)
+    for line in describe_raw_removals(read_raw_removals(opened, collection.run.run_id)):
+        CONSOLE.print(line, soft_wrap=True)
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
     if on is not None:

@@ -12,6 +12,8 @@ from runner.runs import find_newest_run
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection
 
+MAX_NAMED = 10
+
 
 def open_existing_store(url: str) -> Store:
     """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none."""
@@ -22,16 +24,24 @@ def open_existing_store(url: str) -> Store:
     return Store.open(url)
 
 
-def load_collection(store: Store, run_id: str) -> "Collection":
-    """Return the results of a run; those of the newest run in the store if `run_id` is empty."""
+def load_collection(
+    store: Store, run_id: str, *, writes_tables: bool = False, rebuilds_tables: bool = False
+) -> "Collection":
+    """Return the results of a run; those of the newest run in the store if `run_id` is empty. See `load_run`."""
     from collector.results.load import load_run
 
-    return load_run(store, run_id or find_newest_run(store).run_id)
+    chosen = run_id or find_newest_run(store).run_id
+    return load_run(store, chosen, writes_tables=writes_tables, rebuilds_tables=rebuilds_tables)
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:
-    """Name the documents in the store that could not be read, and why; they are not part of the results."""
-    if collection.skipped:
-        console.print(f"{len(collection.skipped)} documents in the store did not count:", style="yellow")
-    for document in collection.skipped:
-        console.print(f"  {document.key}: {document.reason}", soft_wrap=True)
+    """Name the documents in the store that did not count, and why; of many of them the first MAX_NAMED."""
+    for notice in collection.notices:
+        console.print(notice, style="yellow", soft_wrap=True)
+    num_skipped = len(collection.skipped)
+    if num_skipped:
+        console.print(f"{num_skipped:,} documents in the store did not count:", style="yellow")
+    for document in collection.skipped[:MAX_NAMED]:
+        console.print(f"  {document.key}: {document.reason}", soft_wrap=True, markup=False)
+    if num_skipped > MAX_NAMED:
+        console.print(f"  and {num_skipped - MAX_NAMED:,} more; skipped.csv of `benchmatrix collect` has all")

@@ -1,9 +1,7 @@
 """`benchmatrix images push` to a real registry: what it prints leads back to the image."""
 
 import re
-import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,34 +10,14 @@ import yaml
 from real_cluster import PROGRAM, ROOT
 
 from chart import NEEDED, find_pod, render
-from s3_server import find_free_port
-
-START_DEADLINE_SECONDS = 20.0
+from container_registry import serve_registry
 
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
     """A real registry on the loopback device, to which Docker talks without TLS."""
-    program = shutil.which("docker-registry")
-    if program is None:
-        pytest.skip("no registry to push to: install Debian's docker-registry")
-    address = f"127.0.0.1:{find_free_port()}"
-    config = {
-        "version": 0.1,
-        "storage": {"filesystem": {"rootdirectory": str(tmp_path / "registry")}},
-        "http": {"addr": address},
-    }
-    (tmp_path / "config.yml").write_text(yaml.safe_dump(config))
-    with (tmp_path / "registry.log").open("wb") as log:
-        process = subprocess.Popen([program, "serve", tmp_path / "config.yml"], stdout=log, stderr=log)
-        deadline = time.monotonic() + START_DEADLINE_SECONDS
-        while b"listening on" not in (tmp_path / "registry.log").read_bytes():
-            assert process.poll() is None, (tmp_path / "registry.log").read_text()
-            assert time.monotonic() < deadline, "the registry does not listen"
-            time.sleep(0.05)
+    with serve_registry(tmp_path) as address:
         yield address
-        process.kill()
-        process.wait()
 
 
 def test_the_lines_that_push_prints_lead_back_to_the_images(

@@ -46,7 +46,10 @@
 
 {{/* Secret with the store's keys, empty where identities are used. */}}
 {{- define "benchmatrix.store.secret" -}}
-{{- if .Values.trialStore.enabled -}}{{ include "benchmatrix.store.name" . }}{{- else -}}{{ .Values.store.secret }}{{- end -}}
+{{- if and .Values.trialStore.enabled (not .Values.store.secret) -}}
+{{- fail "store.secret: is empty; trialStore takes its keys from that Secret, and makes none: kubectl create secret generic trial-keys --from-literal=AWS_ACCESS_KEY_ID=trial --from-literal=AWS_SECRET_ACCESS_KEY=$(openssl rand -hex 20)" -}}
+{{- end -}}
+{{ .Values.store.secret }}
 {{- end -}}
 
 {{/* What pods of a component are found by. Argument: list of the root and the component. Not app.kubernetes.io/instance: Argo CD takes what carries it for its

@@ -157,7 +157,8 @@ def test_what_the_cluster_lacks_is_skipped_with_a_note() -> None:
 
 def test_the_store_for_trying_is_the_one_that_setup_makes() -> None:
     """tests/cluster/test_setup.py has rclone serve as that one is started."""
-    chart = find(render(make_values(trialStore__enabled=True)), "Deployment")["spec"]["template"]["spec"]
+    values = make_values(trialStore__enabled=True, store__secret="sweeps-benchmatrix-store")
+    chart = find(render(values), "Deployment")["spec"]["template"]["spec"]
     setup = SetupTemplate(profile=load_profile("kind"), has_store=True).render()["s3"][0]["spec"]["template"]["spec"]
     chart_text, setup_text = (json.dumps(spec, sort_keys=True) for spec in (chart, setup))
     assert chart_text == setup_text.replace("benchmatrix-store", "sweeps-benchmatrix-store")

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from bench.schema import Node, export_json_schema
 from factories import make_cell, make_failed_result, make_placement, make_result, make_run
 from node_faults import make_node_fault
+from raw_removals import make_raw_removal
 from schema_cases import change_document
 
 
@@ -30,6 +31,7 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
         ("Placement", make_placement(make_result())),
         ("NodeFault", make_node_fault(make_run())),
         ("NodeFault", make_node_fault(make_run(), node_name=None, hostname=None)),
+        ("RawRemoval", make_raw_removal([make_result()])),
         ("Placement", make_placement(make_result(), Node(zone="a", is_spot=True, num_cpus=8))),
     ],
 )

@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,26 @@ def test_awkward_keys_of_others_can_be_read(store: Store) -> None:
         store.put(key, key.encode())
     assert dict(store.get_many(store.list_keys("notes"))) == {key: key.encode() for key in store.list_keys("notes")}
     assert set(store.list_keys("notes")) == {"notes/.hidden", "notes/50% + é & more.txt", "notes/a#b"}
+
+
+def test_objects_are_deleted_and_others_stay(store: Store) -> None:
+    keys = [f"runs/r1/results/c/{number}-a.json" for number in range(1, 6)]
+    for key in (*keys, "runs/r1/run.json"):
+        store.put(key, b"{}")
+
+    store.delete_many([keys[0], "runs/r1/results/c/9-gone.json", *keys[1:4]])
+
+    assert set(store.list_keys("")) == {keys[4], "runs/r1/run.json"}
+
+
+def test_nothing_is_deleted_outside_the_store(store: Store) -> None:
+    store.put("runs/r1/run.json", b"{}")
+    with pytest.raises(ValueError, match="not allowed"):
+        store.delete_many(["runs/r1/run.json", "../runs/r1/run.json"])
+    assert list(store.list_keys("")) == ["runs/r1/run.json"]
+
+
+def test_the_store_has_a_clock_and_keeps_nothing_of_the_question(store: Store) -> None:
+    before = datetime.now(UTC)
+    assert abs(store.read_clock() - before) < timedelta(minutes=15)
+    assert list(store.list_keys("")) == []

@@ -13,7 +13,7 @@ from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policy
 from collector.tables.environments import make_environments_table
-from factories import make_environment, make_placement, make_result, make_run, put_documents
+from factories import make_placement, make_result, make_run, put_documents
 
 T4 = Node(
     instance_type="n1-standard-8", region="europe-west4", zone="europe-west4-a", is_spot=True, kubelet_version="v1.36.2"
@@ -99,9 +99,8 @@ def test_a_local_run_has_no_placements(store: Store) -> None:
 def test_the_cores_that_a_pod_sees_give_the_policy_away(
     visible: int, request_cores: float | None, qos: str, num_cpus: int | None, policy: str | None
 ) -> None:
-    placement = make_placement(make_result(), Node(num_cpus=num_cpus), qos_class=qos, cpu_request_cores=request_cores)
-    assert find_cpu_manager_policy(placement, make_environment(num_visible_cores=visible)) == policy
-    assert find_cpu_manager_policy(placement, None) is None
+    assert find_cpu_manager_policy(request_cores, num_cpus, qos, visible) == policy
+    assert find_cpu_manager_policy(request_cores, num_cpus, qos, None) is None
 
 
 def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:

@@ -1,6 +1,7 @@
 """The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
 
-On a cluster a Placement says where an attempt ran, and a NodeFault that its node could not measure it.
+On a cluster a Placement says where an attempt ran, and a NodeFault that its node could not measure it. A RawRemoval
+says which results were removed from the store on purpose.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
@@ -31,7 +32,15 @@ from bench.schema.measurement import (
 )
 from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Node, Placement
-from bench.schema.reading import InvalidDocumentError, read_node_fault, read_placement, read_result, read_run
+from bench.schema.raw_removal import RawRemoval, RemovedResult
+from bench.schema.reading import (
+    InvalidDocumentError,
+    read_node_fault,
+    read_placement,
+    read_raw_removal,
+    read_result,
+    read_run,
+)
 from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
@@ -72,7 +81,9 @@ __all__ = [
     "Placement",
     "PlannedCell",
     "Precision",
+    "RawRemoval",
     "Reason",
+    "RemovedResult",
     "Result",
     "Roofline",
     "Run",
@@ -85,17 +96,18 @@ __all__ = [
     "hash_text",
     "read_node_fault",
     "read_placement",
+    "read_raw_removal",
     "read_result",
     "read_run",
 ]
 
 
 def export_json_schema() -> dict[str, Any]:
-    """Return one JSON Schema document with Cell, Result, Run, Placement and NodeFault under `$defs`."""
+    """Return one JSON Schema document with Cell, Result, Run, Placement, NodeFault and RawRemoval under `$defs`."""
     from pydantic.json_schema import models_json_schema
 
     _, schema = models_json_schema(
-        [(kind, "validation") for kind in (Cell, Result, Run, Placement, NodeFault)],
+        [(kind, "validation") for kind in (Cell, Result, Run, Placement, NodeFault, RawRemoval)],
         title="benchmatrix documents",
         ref_template="#/$defs/{model}",
     )

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from bench.schema.document import SCHEMA_VERSION, Document
 from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Placement
+from bench.schema.raw_removal import RawRemoval
 from bench.schema.result import Result
 from bench.schema.run import Run
 
@@ -40,6 +41,11 @@ def read_placement(data: bytes) -> Placement:
 def read_node_fault(data: bytes) -> NodeFault:
     """Return the NodeFault in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
     return _read(NodeFault, data)
+
+
+def read_raw_removal(data: bytes) -> RawRemoval:
+    """Return the RawRemoval in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(RawRemoval, data)
 
 
 def _read(kind: type[DocumentT], data: bytes) -> DocumentT:

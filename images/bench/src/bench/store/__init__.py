@@ -15,11 +15,14 @@ from bench.store.keys import (
     parse_result_key,
     placement_key,
     placements_prefix,
+    raw_removal_key,
+    raw_removals_prefix,
     report_key,
     result_key,
     results_prefix,
     run_key,
 )
+from bench.store.listing import StoredObject
 from bench.store.store import Store
 from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable
 
@@ -32,6 +35,7 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreUnreachable",
+    "StoredObject",
     "cancelled_key",
     "cancelled_prefix",
     "interrupted_key",
@@ -42,6 +46,8 @@ __all__ = [
     "parse_result_key",
     "placement_key",
     "placements_prefix",
+    "raw_removal_key",
+    "raw_removals_prefix",
     "report_key",
     "result_key",
     "results_prefix",

@@ -49,6 +49,9 @@ class Backend:
     """How to make a bucket that does not exist."""
     settings: str = "the URL"
     """Where to fix what the store library cannot use."""
+    directory: Path | None = None
+    """The directory of a `file://` store, which is listed without the store library: that one fails at a link to a
+    folder above it, and does not name what is no file."""
 
 
 def open_backend(url: str) -> Backend:
@@ -81,7 +84,7 @@ def _open_directory(url: str, path: str) -> Backend:
     except OSError as error:
         raise StoreError(f"store {url}: {explain_os_error(error.errno, str(directory)) or error}") from error
     store = obstore.store.LocalStore(directory, automatic_cleanup=True)
-    return Backend(place=str(directory), long_retries=store, short_retries=store)
+    return Backend(place=str(directory), long_retries=store, short_retries=store, directory=directory)
 
 
 def _open_s3(url: str, bucket: str, prefix: str) -> Backend:

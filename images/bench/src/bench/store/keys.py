@@ -94,6 +94,16 @@ def cancelled_key(run_id: str, cancellation: str) -> str:
     return f"{cancelled_prefix(run_id)}{_check_name(cancellation)}.json"
 
 
+def raw_removals_prefix(run_id: str) -> str:
+    """Return the folder of what says which raw results of the run were removed; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/raw-removals/"
+
+
+def raw_removal_key(run_id: str, removal: str) -> str:
+    """Return the key of what says which raw results one removal took; ValueError where a part is no name."""
+    return f"{raw_removals_prefix(run_id)}{_check_name(removal)}.json"
+
+
 def parse_result_key(key: str) -> ResultKey | None:
     """Return the parts of a result's key; None for any other key."""
     return _parse(RESULT_KEY, key)

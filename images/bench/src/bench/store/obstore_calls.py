@@ -4,15 +4,19 @@ A call into obstore itself cannot be interrupted. Its asynchronous calls are not
 a result while the interpreter ends, and then abort the process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from threading import Thread
+from contextlib import suppress
+from datetime import datetime
+from queue import SimpleQueue
+from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 CHECK_BYTES = 65_536  # about a result
+NUM_READ_AHEAD = 4  # objects for each thread that were read and not yet taken: enough that it seldom waits
 
 T = TypeVar("T")
 
@@ -36,6 +40,63 @@ def read_object(store: "ObjectStore", key: str) -> bytes:
     return bytes(store.get(key).bytes())
 
 
+def read_objects(
+    store: "ObjectStore", keys: Iterable[str], num_parallel: int
+) -> Iterator[tuple[str, bytes | BaseException]]:
+    """Yield each key with its object's bytes, or with the error of reading it, in any order.
+
+    `num_parallel` threads read for as long as the iterator is asked: a thread for every object would cost as much as
+    the request itself. An error of `keys` is raised.
+    """
+    reading = _Reading(store, keys, num_parallel)
+    for _ in range(num_parallel):
+        Thread(target=reading.run, name="store", daemon=True).start()
+    num_running = num_parallel
+    try:
+        while num_running:
+            item = reading.found.get()
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                num_running -= 1
+            else:
+                yield item
+            reading.room.release()
+    finally:
+        reading.is_over = True
+        reading.room.release(num_parallel)
+
+
+class _Reading:
+    """What the threads of one call of `read_objects` share."""
+
+    def __init__(self, store: "ObjectStore", keys: Iterable[str], num_parallel: int) -> None:
+        self.found: SimpleQueue[tuple[str, bytes | BaseException] | BaseException | None] = SimpleQueue()
+        """Objects, an error of the keys, and a None from each thread that ended."""
+        self.room = Semaphore(num_parallel * NUM_READ_AHEAD)
+        self.is_over = False
+        self._store = store
+        self._left, self._taking = iter(keys), Lock()
+
+    def run(self) -> None:
+        """Read until no key is left, or nobody takes the objects any more."""
+        while True:
+            self.room.acquire()
+            try:
+                with self._taking:
+                    key = None if self.is_over else next(self._left, None)
+            except BaseException as error:  # raised where the objects are taken
+                self.found.put(error)
+                return
+            if key is None:
+                self.found.put(None)
+                return
+            try:
+                self.found.put((key, read_object(self._store, key)))
+            except BaseException as error:
+                self.found.put((key, error))
+
+
 def write_object(store: "ObjectStore", key: str, data: bytes) -> None:
     """Write an object in one request: object_store retries it as a whole, and an aborted one leaves no parts behind."""
     store.put(key, data, use_multipart=False)
@@ -45,3 +106,22 @@ def write_and_delete_object(store: "ObjectStore", key: str) -> None:
     """Write an object of `CHECK_BYTES` and delete it again."""
     write_object(store, key, bytes(CHECK_BYTES))
     store.delete(key)
+
+
+def write_and_date_object(store: "ObjectStore", key: str) -> datetime:
+    """Write a small object, return when it was written by the store's clock, and delete it."""
+    write_object(store, key, b" ")
+    try:
+        return store.head(key)["last_modified"]
+    finally:
+        store.delete(key)
+
+
+def delete_objects(store: "ObjectStore", keys: list[str]) -> None:
+    """Delete objects with as few requests as the store allows; those that are gone already are no error."""
+    try:
+        store.delete(keys)
+    except FileNotFoundError:  # a directory stops at the first that is gone
+        for key in keys:
+            with suppress(FileNotFoundError):
+                store.delete(key)

@@ -1,0 +1,58 @@
+"""Order the attempts of a run's repeats, and choose the one of each that counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bench.schema import PlannedCell
+from collector.results.collection import SkippedDocument
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedAttempts:
+    """The attempts at planned repeats, as indices of rows: repeats in the order of the plan, the counted attempt first.
+
+    The counted one is the earliest that ended ok, else the latest of all; the others follow by their start.
+    """
+
+    order: IntArray
+    counted: IntArray
+    """Of each planned repeat the row of the attempt that counts; -1 without one."""
+    num_attempts: IntArray
+    """Of each planned repeat."""
+
+
+def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:
+    """Return the order of the attempts, and those at cells or repeats that were not planned."""
+    starts = np.cumsum([0, *(plan.repeats for plan in planned)])
+    plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
+    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "attempt", "key")]
+    started = rows["started_at"].cast(pa.int64()).to_pylist()
+    sortable, skipped = [], []
+    for index, (cell_id, repeat, status, attempt, key) in enumerate(zip(*columns, strict=True)):
+        start, repeats = plans.get(cell_id, (0, 0))
+        if repeat > repeats:
+            skipped.append(SkippedDocument(key=key, reason=_explain_unplanned(cell_id, repeat, repeats)))
+        else:
+            sortable.append((start + repeat - 1, started[index], attempt, status == "ok", index))
+    order: list[int] = []
+    counted = np.full(int(starts[-1]), -1, dtype=np.int64)
+    num_attempts = np.zeros(int(starts[-1]), dtype=np.int64)
+    for place, group in groupby(sorted(sortable), key=lambda item: item[0]):
+        found = list(group)
+        first = next((item for item in found if item[3]), found[-1])
+        order += [first[4], *(item[4] for item in found if item is not first)]
+        counted[place], num_attempts[place] = first[4], len(found)
+    return OrderedAttempts(order=np.array(order, dtype=np.int64), counted=counted, num_attempts=num_attempts), skipped
+
+
+def _explain_unplanned(cell_id: str, repeat: int, repeats: int) -> str:
+    if not repeats:
+        return f"cell '{cell_id}' is not in the run's plan"
+    return f"repeat {repeat} of a cell that was planned with {repeats}"

@@ -1,0 +1,200 @@
+"""Group the repeats of a run by cell and environment, and compute the figures of each group that its repeats give.
+
+A run has up to 100,000 repeats in 20,000 cells, so columns are taken out of the data frame once, and medians and
+maxima are computed for all groups at once.
+"""
+
+import math
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from collector.results.conditions import CONDITION_COLUMNS
+from collector.results.frames import (
+    CELL_COLUMNS,
+    DURATION_COLUMNS,
+    ENVIRONMENT_COLUMNS,
+    MEMORY_COLUMNS,
+    PACE_COLUMNS,
+    RESULT_COLUMNS,
+    Row,
+)
+from collector.results.intervals import describe_center
+from collector.results.notes import merge_notes
+from collector.statistics import average_by_machine, compute_geometric_mean
+
+FloatArray = npt.NDArray[np.float64]
+
+# Of the repeats that count, the largest; of the other numbers, the median.
+LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
+# Inversely proportional to a step time, so they are summarised as it is: beside a cell's step time stands what that
+# time achieves, and of two cells of the same work the slower one has the lower share.
+RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
+MEDIANS = (
+    "throughput_samples_per_s",
+    *DURATION_COLUMNS,
+    *(name for name in PACE_COLUMNS if name != "flat_after_seconds"),
+    *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in (*LARGEST, *RATES)),
+)
+# Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
+# Leaving such repeats out would keep those in which the same cell happened to come out evenly.
+OUTCOME_VERDICTS = ("not-steady", "noisy")
+SOUND_VERDICTS = ("valid", *OUTCOME_VERDICTS)
+
+
+@dataclass(kw_only=True)
+class CellRepeats:
+    """The rows of one cell."""
+
+    first: int
+    num_planned: int = 0
+    by_environment: dict[str, list[int]] = field(default_factory=dict)
+    """The rows that ended ok, by environment in the order in which they first occur."""
+
+    @property
+    def ok(self) -> list[list[int]]:
+        """The rows that ended ok, a list for each environment."""
+        return list(self.by_environment.values())
+
+
+class Repeats:
+    """The repeats of a run, by column: rows of RESULT_COLUMNS, numbered from 0."""
+
+    def __init__(self, results: pd.DataFrame) -> None:
+        self._results = results
+        self.values = cache(self._list_values)
+        """The values of a column; None where one is missing."""
+
+    def group_by_cell(self) -> list[CellRepeats]:
+        """Return the cells in the order of the rows."""
+        cells: dict[str, CellRepeats] = {}
+        columns = (self.values(name) for name in ("cell_id", "status", "environment_id"))
+        for index, (cell_id, status, environment_id) in enumerate(zip(*columns, strict=True)):
+            cell = cells.setdefault(cell_id, CellRepeats(first=index))
+            cell.num_planned += 1
+            if status == "ok":
+                cell.by_environment.setdefault(environment_id, []).append(index)
+        return list(cells.values())
+
+    def find_places(self, rows: Iterable[int]) -> list[int]:
+        """Return which of the repeats that have a result each of the rows is, counted from 0."""
+        return [self._places[row] for row in rows]
+
+    def describe_groups(self, groups: Sequence[Sequence[int]]) -> Iterator[Row]:
+        """Yield the figures of each group of rows that count."""
+        medians: dict[str, Sequence[float | None]] = {
+            name: self._find_medians(self._read_floats(name), groups) for name in MEDIANS
+        }
+        medians["flat_after_seconds"] = self._find_settling(groups)
+        largest = {name: self._find_largest(name, groups) for name in LARGEST}
+        for place, group in enumerate(groups):
+            yield (
+                self._describe_group(group)
+                | {name: values[place] for name, values in medians.items()}
+                | {name: values[place] for name, values in largest.items()}
+            )
+
+    def take_columns(self, cells: Sequence[int], firsts: Sequence[int], computed: Container[str]) -> dict[str, Any]:
+        """Return the columns of a summary that single repeats say, one value for each of its rows.
+
+        `cells`: of each row a repeat of its cell. `firsts`: of each row the first repeat that counts, -1 without one;
+        it says every column of environment and conditions that is not `computed` from all repeats.
+        """
+        taken = {name: self._results[name].take(cells).array for name in ("run_id", "cell_id", *CELL_COLUMNS)}
+        chosen = [first if first >= 0 else len(self._results) for first in firsts]
+        for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS):
+            if name not in computed:
+                taken[name] = pd.Series(self._results[name].reindex(chosen), dtype=RESULT_COLUMNS[name]).array
+        return taken
+
+    def _describe_group(self, group: Sequence[int]) -> Row:
+        names = ("center_step_seconds", "machine", "hostname", "instance_type")
+        clocks = self._select_known("gpu_sm_clock_mhz", group)
+        return {
+            "num_counted": len(group),
+            **{name: merge_notes(self._select_known(name, group)) for name in ("unchecked", "notes")},
+            # By how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it.
+            "gpu_sm_clock_spread": float(1 - min(clocks) / max(clocks)) if clocks else None,
+            "num_steady": sum(self._select_known("reached_steady", group)),
+            "num_steps_taken": sum(self._select_known("num_steps_taken", group)),
+            **describe_center(*([self.values(name)[index] for index in group] for name in names)),
+            **{name: self._average_rate(name, group) for name in RATES},
+        }
+
+    def _average_rate(self, name: str, group: Sequence[int]) -> float | None:
+        """Return the geometric mean of a rate, of the machines' where there are several, as a step time's centre is."""
+        values, machines = self.values(name), self.values("machine")
+        known = [index for index in group if values[index] is not None]
+        rates = [values[index] for index in known]
+        if not rates:
+            return None
+        if min(rates) <= 0:  # a model without counted operations
+            return float(np.median(rates))
+        means = average_by_machine(rates, [machines[index] for index in known])
+        return compute_geometric_mean(list(means.values()))
+
+    def _find_settling(self, groups: Sequence[Sequence[int]]) -> list[float | None]:
+        """Return the median time until the speed was flat; None where half of the repeats or more were never flat."""
+        flat = self._read_floats("flat_after_seconds")
+        is_sustained = ~np.isnan(self._read_floats("sustained_seconds"))
+        values = np.where(is_sustained & np.isnan(flat), math.inf, flat)
+        values[~is_sustained] = math.nan
+        return [median if math.isfinite(median) else None for median in self._find_medians(values, groups)]
+
+    def _find_medians(self, values: FloatArray, groups: Sequence[Sequence[int]]) -> list[float]:
+        """Return the median of each group's known values; NaN without any."""
+        if not groups or np.isnan(values).all():
+            return [math.nan] * len(groups)
+        owners, rows, starts = _flatten(groups)
+        own = values[rows]
+        own = own[np.lexsort((own, owners))]  # missing values are the last of each group
+        counts = np.bincount(owners, weights=~np.isnan(values[rows]), minlength=len(groups)).astype(np.int64)
+        last = np.maximum(counts - 1, 0)
+        middles = (own[starts + last // 2] + own[starts + np.where(counts > 0, counts // 2, 0)]) / 2
+        found: list[float] = middles.tolist()
+        return found
+
+    def _find_largest(self, name: str, groups: Sequence[Sequence[int]]) -> list[Any]:
+        """Return the largest of each group's known values; None without any."""
+        values = self.values(name)
+        if all(value is None for value in values):
+            return [None] * len(groups)
+        return [max((values[row] for row in group if values[row] is not None), default=None) for group in groups]
+
+    def _select_known(self, name: str, group: Sequence[int]) -> list[Any]:
+        values = self.values(name)
+        return [values[index] for index in group if values[index] is not None]
+
+    def _read_floats(self, name: str) -> FloatArray:
+        return self._results[name].to_numpy(dtype=np.float64)
+
+    def _list_values(self, name: str) -> list[Any]:
+        column = self._results[name]
+        return [value if known else None for value, known in zip(column.to_list(), column.notna(), strict=True)]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        has_result = [status != "missing" for status in self.values("status")]
+        places: list[int] = (np.cumsum(has_result) - 1).tolist()
+        return places
+
+
+def choose_counted(repeats: Repeats, ok: Sequence[int]) -> Sequence[int]:
+    """Return the rows that figures come from: those with sound conditions, or all where there are none such."""
+    verdicts = repeats.values("verdict")
+    sound = [index for index in ok if verdicts[index] in SOUND_VERDICTS]
+    return sound or ok
+
+
+def _flatten(
+    groups: Sequence[Sequence[int]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the group of each row, the rows of all groups, and where each group begins among them."""
+    sizes = np.array([len(group) for group in groups])
+    rows = np.fromiter((row for group in groups for row in group), dtype=np.int64, count=int(sizes.sum()))
+    return np.repeat(np.arange(len(groups)), sizes), rows, np.cumsum(sizes) - sizes

@@ -1,0 +1,140 @@
+"""Write and read parts: immutable Parquet files of one batch of documents, each table of it in a file of its own.
+
+`tables/TABLE/RUN_ID/VERSION.ID.parquet`. The part of the table that names the documents (`attempts`, ...) is written
+last: it makes the batch count, so whatever a killed collector left before it is seen by nobody.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.store import Store
+from collector.results.dataset.columns import align_table, compute_version
+
+TABLES_PREFIX = "tables"
+PART_NAME = re.compile(r"(?P<version>[0-9]+-[0-9a-f]{8})\.(?P<part_id>[0-9a-f]{32})\.parquet")
+ROW_GROUP_ROWS = 8192
+METADATA_KEY = b"benchmatrix"
+
+
+class DamagedPartError(Exception):
+    """A file of the data set cannot be read: it is no whole Parquet file, or its other tables are gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One batch of rows of a table that names documents, and where the batch's other tables are."""
+
+    store: Store | None
+    """None: the batch could not be written, and `tables` holds it."""
+    table: str
+    run_id: str
+    version: str
+    part_id: str
+    modified_at: datetime | None = None
+    tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this version of the tool wrote it, or one that reads results in the same way."""
+        return self.version == compute_version()
+
+    def key_of(self, table: str) -> str:
+        """Return the key of one of the batch's tables."""
+        return f"{TABLES_PREFIX}/{table}/{self.run_id}/{self.version}.{self.part_id}.parquet"
+
+    def read(self, table: str) -> pa.Table:
+        """Return one of the batch's tables; DamagedPartError where it cannot be read, KeyMissing where it is gone."""
+        if self.store is None:
+            return self.tables[table]
+        return parse_rows(self.store.get(self.key_of(table)), self.key_of(table), table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartContent:
+    """The rows of a part, and what its file says about the batch."""
+
+    part: Part
+    rows: pa.Table
+    other_tables: tuple[str, ...] = ()
+    """The batch's tables that have rows."""
+    replaces: tuple[str, ...] = ()
+    """The ids of the parts whose rows are in this batch: they do not count beside it."""
+
+
+def list_parts(store: Store, table: str, run_id: str) -> list[Part]:
+    """Return the parts of a run's table that are in a store, those of the present version first, else by name."""
+    parts = []
+    for found in store.list_objects(f"{TABLES_PREFIX}/{table}/{run_id}"):
+        match = PART_NAME.fullmatch(found.key.rpartition("/")[2])
+        if match is not None and not found.problem:
+            named: dict[str, Any] = match.groupdict()
+            parts.append(Part(store=store, table=table, run_id=run_id, modified_at=found.modified_at, **named))
+    return sorted(parts, key=lambda part: (not part.is_current, part.version, part.part_id))
+
+
+def read_contents(parts: Sequence[Part]) -> Iterator[PartContent | DamagedPartError]:
+    """Yield the rows of the parts of one table in their order, or why one cannot be read; raise KeyMissing, StoreError.
+
+    The parts are of one store.
+    """
+    if not parts or parts[0].store is None:
+        return
+    keys = [part.key_of(part.table) for part in parts]
+    found = dict(parts[0].store.get_many(keys))
+    for part, key in zip(parts, keys, strict=True):
+        try:
+            data = found.pop(key)
+            rows = parse_rows(data, key, part.table)
+            said = json.loads((pq.read_schema(io.BytesIO(data)).metadata or {})[METADATA_KEY])
+            yield PartContent(
+                part=part, rows=rows, other_tables=tuple(said["other_tables"]), replaces=tuple(said["replaces"])
+            )
+        except DamagedPartError as error:
+            yield error
+        except (KeyError, ValueError) as error:
+            yield DamagedPartError(f"{key}: its metadata cannot be read: {error}")
+
+
+def parse_rows(data: bytes, key: str, table: str) -> pa.Table:
+    """Return the rows in a Parquet file of a table, with the present columns; DamagedPartError where it holds none."""
+    try:
+        return align_table(pq.ParquetFile(io.BytesIO(data)).read(), table)
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedPartError(f"{key}: no whole Parquet file: {' '.join(str(error).split())[:200]}") from error
+
+
+def write_part(
+    store: Store, table: str, run_id: str, tables: Mapping[str, pa.Table], replaces: Iterable[str] = ()
+) -> PartContent:
+    """Write a batch under a name that nobody else can take, and return it; StoreError where it cannot be written.
+
+    `tables`: the rows of `table`, which names the documents, and of the batch's other tables. `replaces`: the ids of
+    the parts whose rows are in this one.
+    """
+    part = Part(store=store, table=table, run_id=run_id, version=compute_version(), part_id=uuid4().hex)
+    others = tuple(name for name, rows in tables.items() if name != table and rows.num_rows)
+    said = {"other_tables": others, "replaces": sorted(replaces)}
+    for name in (*others, table):
+        rows = tables[name].replace_schema_metadata({METADATA_KEY: json.dumps(said).encode()})
+        file = io.BytesIO()
+        pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+        store.put_with_short_retries(part.key_of(name), file.getvalue())
+    return PartContent(part=part, rows=tables[table], other_tables=others, replaces=tuple(said["replaces"]))
+
+
+def hold_part(table: str, run_id: str, tables: Mapping[str, pa.Table]) -> PartContent:
+    """Return a batch that is in memory only."""
+    part = Part(
+        store=None, table=table, run_id=run_id, version=compute_version(), part_id=uuid4().hex, tables=dict(tables)
+    )
+    others = tuple(name for name, rows in tables.items() if name != table and rows.num_rows)
+    return PartContent(part=part, rows=tables[table], other_tables=others)

@@ -1,0 +1,44 @@
+"""Where parts are written: into the store; where that cannot be, into this user's cache folder; else nowhere."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from bench.schema import hash_text
+from bench.store import Store, StoreError
+from collector.results.dataset.parts import PartContent, hold_part, write_part
+
+
+class Places:
+    """The stores that hold parts of one store's data set; those that could not be written are not tried again."""
+
+    def __init__(self, store: Store) -> None:
+        folder = _find_cache_folder(store)
+        self.stores = [store, *([Store.open(f"file://{folder}")] if folder.is_dir() else [])]
+        """Where parts are looked for."""
+        self.notices: list[str] = []
+        """What to tell the user, one line each."""
+        self._writable: list[Callable[[], Store]] = [lambda: store, lambda: Store.open(f"file://{folder}")]
+        self._explanations = [
+            f"the tables cannot be written there and are kept in {folder}",
+            "nor can they be written there: the next command reads the results anew",
+        ]
+
+    def write(
+        self, table: str, run_id: str, tables: Mapping[str, pa.Table], replaces: Iterable[str] = ()
+    ) -> PartContent:
+        """Write a batch to the first place that takes it; one that no place takes is held in memory."""
+        while self._writable:
+            try:
+                return write_part(self._writable[0](), table, run_id, tables, replaces)
+            except StoreError as error:
+                self._writable.pop(0)
+                self.notices.append(f"{error}; {self._explanations.pop(0)}")
+        return hold_part(table, run_id, tables)
+
+
+def _find_cache_folder(store: Store) -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    return base / "benchmatrix" / "tables" / hash_text(f"{store.backend.place} {store.url}")

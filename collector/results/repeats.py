@@ -1,0 +1,96 @@
+"""Make the results of a run, one row per planned repeat, from the rows of the attempts that count."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.schema import PlannedCell
+from collector.results.attempts import IntArray, OrderedAttempts
+from collector.results.frames import CELL_COLUMNS, MISSING_REASON, RESULT_COLUMNS
+from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policies
+
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+# Told by the plan, whether or not there is an attempt.
+PLANNED_COLUMNS = ("run_id", "cell_id", "repeat", "num_attempts", *CELL_COLUMNS)
+
+
+def tabulate_repeats(
+    run_id: str,
+    planned: Sequence[PlannedCell],
+    attempts: pa.Table,
+    ordered: OrderedAttempts,
+    related: "Mapping[str, pd.Series[Any]]",
+    placements: pa.Table,
+) -> pd.DataFrame:
+    """Return one row per planned repeat with the columns RESULT_COLUMNS.
+
+    `attempts`: rows of the table of attempts, which `ordered` refers to. `related`: columns that follow from all
+    attempts of the run, by repeat. `placements`: rows of the table of placements, as many as attempts count.
+    """
+    columns = _tabulate_plan(run_id, planned) | {"num_attempts": pd.Series(ordered.num_attempts, dtype="int64")}
+    chosen = pa.array(ordered.counted, mask=ordered.counted < 0)
+    placed = _place(attempts, chosen, placements)
+    for name, dtype in RESULT_COLUMNS.items():
+        if name in columns:
+            continue
+        if name in related:
+            columns[name] = related[name]
+        elif name in PLACEMENT_COLUMNS:
+            columns[name] = placed[name]
+        else:
+            columns[name] = convert_column(attempts[name].take(chosen), dtype)
+    is_missing = ordered.counted < 0
+    if is_missing.any():
+        columns["status"] = columns["status"].mask(is_missing, "missing")
+        columns["error_message"] = columns["error_message"].mask(is_missing, MISSING_REASON)
+    return pd.DataFrame({name: columns[name] for name in RESULT_COLUMNS})
+
+
+def convert_column(column: pa.ChunkedArray, dtype: str) -> "pd.Series[Any]":
+    """Return an Arrow column as a Series of this dtype, as `make_frame` makes it of the same values."""
+    types_mapper = NULLABLE.get if dtype in ("Int64", "boolean") else None
+    return pd.Series(column.to_pandas(types_mapper=types_mapper), dtype=dtype)
+
+
+def _tabulate_plan(run_id: str, planned: Sequence[PlannedCell]) -> dict[str, "pd.Series[Any]"]:
+    repeats = [plan.repeats for plan in planned]
+    cells = [plan.cell.model_dump(include=set(CELL_COLUMNS)) for plan in planned]
+    columns = {
+        name: pd.Series([cell[name] for cell in cells], dtype=dtype).repeat(repeats).reset_index(drop=True)
+        for name, dtype in CELL_COLUMNS.items()
+    }
+    columns["cell_id"] = pd.Series([plan.cell.cell_id for plan in planned], dtype="str").repeat(repeats)
+    numbers = [number for count in repeats for number in range(1, count + 1)]
+    return columns | {
+        "run_id": pd.Series([run_id], dtype="str").repeat(len(numbers)).reset_index(drop=True),
+        "cell_id": columns["cell_id"].reset_index(drop=True),
+        "repeat": pd.Series(numbers, dtype="int64"),
+    }
+
+
+def _place(attempts: pa.Table, chosen: pa.Array, placements: pa.Table) -> dict[str, "pd.Series[Any]"]:
+    """Return PLACEMENT_COLUMNS of the chosen attempts, each missing where the attempt has no placement."""
+    if not placements.num_rows:
+        return {name: pd.Series([None] * len(chosen), dtype=dtype) for name, dtype in PLACEMENT_COLUMNS.items()}
+    names = pc.replace_substring(attempts["key"].take(chosen), "/results/", "/placements/", max_replacements=1)
+    places = pc.index_in(names, value_set=placements["key"].combine_chunks())
+    placed = {
+        name: convert_column(placements[name].take(places), dtype)
+        for name, dtype in PLACEMENT_COLUMNS.items()
+        if name != "cpu_manager_policy"
+    }
+    policies = find_cpu_manager_policies(
+        placements["cpu_request_cores"].take(places).to_pylist(),
+        placements["num_cpus"].take(places).to_pylist(),
+        placements["qos_class"].take(places).to_pylist(),
+        attempts["num_visible_cores"].take(chosen).to_pylist(),
+    )
+    return placed | {"cpu_manager_policy": pd.Series(policies, dtype="str")}
+
+
+def select_counted(ordered: OrderedAttempts) -> IntArray:
+    """Return the rows of the attempts that count, in the order of the plan."""
+    return ordered.counted[ordered.counted >= 0]

@@ -1,0 +1,143 @@
+"""The step times of a run's counted attempts: read from the data set when they are asked for, in bounded memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.errors import UserError
+from bench.store import KeyMissing
+from collector.results.attempts import IntArray
+from collector.results.dataset.columns import STEPS, make_schema
+from collector.results.dataset.parts import DamagedPartError, Part
+from collector.results.frames import SAMPLE_COLUMNS, make_frame
+
+FloatArray = npt.NDArray[np.float64]
+
+# Step times that are in memory at once, 8 bytes each: 32 MB, less than the table of the results that they belong to.
+MAX_STEPS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """The raw step times of the attempts that count, one series or two for each; in seconds."""
+
+    documents: Sequence[str]
+    """Of the counted results, in the order of the plan: key and version of the object, as `name_documents` has them."""
+    cell_ids: Sequence[str]
+    repeats: Sequence[int]
+    num_steps: IntArray
+    """Of each, warm-up included; 0 where nothing was timed."""
+    part_numbers: IntArray
+    """Of each, which of `parts` holds it."""
+    parts: Sequence[Part] = field(repr=False)
+
+    def read_timed(self, groups: Sequence[Sequence[int]]) -> Iterator[list[FloatArray]]:
+        """Yield the timed steps of each group of results (places in `documents`), a series for each result."""
+        for first, last in self._split([int(self.num_steps[list(group)].sum()) for group in groups]):
+            places = [place for group in groups[first:last] for place in group]
+            series = dict(zip(places, self._read(places, ["step_seconds"]), strict=True))
+            for group in groups[first:last]:
+                yield [series[place][0] for place in group]
+
+    def tabulate(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
+        yield make_frame([], SAMPLE_COLUMNS)
+        for first, last in self._split(self.num_steps.tolist()):
+            places = [place for place in range(first, last) if self.num_steps[place]]
+            if places:
+                yield self._tabulate(places)
+
+    def _split(self, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield ranges whose sizes add up to at most MAX_STEPS_AT_ONCE, or that have one element."""
+        first, total = 0, 0
+        for index, size in enumerate(sizes):
+            if total + size > MAX_STEPS_AT_ONCE and index > first:
+                yield first, index
+                first, total = index, 0
+            total += size
+        if first < len(sizes):
+            yield first, len(sizes)
+
+    @cached_property
+    def _all_rows(self) -> pa.Table:
+        """All rows, where they fit into memory: they are asked for several times."""
+        return self._load(range(len(self.documents)))
+
+    def _load(self, places: Sequence[int]) -> pa.Table:
+        """Return the rows of these results, in this order."""
+        wanted = pa.array([self.documents[place] for place in places], pa.string())
+        numbers = self.part_numbers[list(places)]
+        tables, names = [make_schema(STEPS).empty_table()], [pa.array([], pa.string())]
+        for number in np.unique(numbers):
+            rows = _read_part(self.parts[int(number)])
+            found = name_documents(rows)
+            # An object that was replaced has rows in other parts too.
+            is_wanted = pc.is_in(found, value_set=wanted.filter(pa.array(numbers == number)))
+            tables.append(rows.filter(is_wanted))
+            names += found.filter(is_wanted).chunks
+        return pa.concat_tables(tables).take(pc.index_in(wanted, value_set=pa.concat_arrays(names)))
+
+    def _select(self, places: Sequence[int]) -> pa.Table:
+        if int(self.num_steps.sum()) <= MAX_STEPS_AT_ONCE:
+            return self._all_rows.take(pa.array(places, pa.int64()))
+        return self._load(places)
+
+    def _read(self, places: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield the series of these columns of each of the results."""
+        rows = self._select(places)
+        yield from zip(*(_split_lists(rows[name]) for name in columns), strict=True)
+
+    def _tabulate(self, places: Sequence[int]) -> pd.DataFrame:
+        series = list(self._read(places, ["warmup_step_seconds", "step_seconds", "device_step_seconds"]))
+        flat = [
+            (place, kind, steps)
+            for place, (warmup, timed, _) in zip(places, series, strict=True)
+            for kind, steps in (("warmup", warmup), ("timed", timed))
+        ]
+        lengths = [len(steps) for *_, steps in flat]
+        device = [
+            found
+            for warmup, timed, events in series
+            for found in (np.full(len(warmup), np.nan), events if len(events) else np.full(len(timed), np.nan))
+        ]
+        owners = [place for place, *_ in flat]
+        columns: dict[str, pd.Series[Any]] = {
+            "cell_id": pd.Series([self.cell_ids[place] for place in owners], dtype="str").repeat(lengths),
+            "repeat": pd.Series([self.repeats[place] for place in owners], dtype="int64").repeat(lengths),
+            "kind": pd.Series([kind for _, kind, _ in flat], dtype="str").repeat(lengths),
+            "index": pd.Series(np.concatenate([np.arange(length) for length in lengths]), dtype="int64"),
+            "seconds": pd.Series(np.concatenate([steps for *_, steps in flat]), dtype="float64"),
+            "device_seconds": pd.Series(np.concatenate(device), dtype="float64"),
+        }
+        return pd.DataFrame({name: columns[name].reset_index(drop=True) for name in SAMPLE_COLUMNS})
+
+
+def name_documents(rows: pa.Table) -> pa.ChunkedArray:
+    """Return what tells apart the objects that rows were made from: key and version."""
+    return pc.binary_join_element_wise(rows["key"], rows["object_version"], "\n")
+
+
+def _read_part(part: Part) -> pa.Table:
+    try:
+        return part.read(STEPS)
+    except (DamagedPartError, KeyMissing) as error:
+        raise UserError(
+            f"the step times cannot be read: {error}; `benchmatrix collect {part.run_id} --rebuild` makes them anew"
+        ) from error
+
+
+def _split_lists(column: pa.ChunkedArray) -> list[FloatArray]:
+    """Return one array per row; an empty one where it is missing."""
+    arrays: list[FloatArray] = []
+    for chunk in column.chunks:
+        values = chunk.values.to_numpy(zero_copy_only=False)
+        offsets = chunk.offsets.to_numpy()
+        arrays += [values[first:last] for first, last in zip(offsets[:-1], offsets[1:], strict=True)]
+    return arrays

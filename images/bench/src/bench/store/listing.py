@@ -1,0 +1,73 @@
+"""What a listing says of each object; the listing of a directory, which may hold things that are no objects."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.store.keys import HOSTILE_PART
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredObject:
+    """One entry of a listing."""
+
+    key: str
+    num_bytes: int
+    version: str
+    """Differs between two objects of one key: the server's ETag; in a directory the time of the last change, in
+    nanoseconds since 1970, and the size."""
+    modified_at: datetime
+    problem: str = ""
+    """Why it cannot be read, in words: of a directory's pipes and links that lead nowhere. Empty: it can be."""
+
+
+def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
+    """Yield what lies below `folder` of the directory `root` ('': all of it), the names of each folder sorted.
+
+    Links to files are followed; links to directories are not, for they may lead back. A directory whose name ends in
+    .json stands in a document's place, and is yielded with its problem. What a killed writer left is not yielded.
+    """
+    place = root / folder
+    try:
+        entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if place == root:
+            raise
+        yield _describe_problem(folder, f"cannot be opened ({error.strerror})")
+        return
+    for entry in entries:
+        key = f"{folder}/{entry.name}" if folder else entry.name
+        if HOSTILE_PART.fullmatch(entry.name):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name.endswith(".json"):
+                yield _describe_problem(key, "is a directory, not a file")
+            else:
+                yield from list_directory(root, key)
+        else:
+            yield _describe_entry(key, entry)
+
+
+def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
+    try:
+        status = entry.stat()
+    except OSError as error:  # a link that leads nowhere or to itself, or a file that is gone by now
+        return _describe_problem(key, f"cannot be read ({error.strerror})")
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a link to a directory" if stat.S_ISDIR(status.st_mode) else "a pipe, a socket or a device"
+        return _describe_problem(key, f"is {kind}, not a file")
+    return StoredObject(
+        key=key,
+        num_bytes=status.st_size,
+        version=f"{status.st_mtime_ns}-{status.st_size}",
+        modified_at=datetime.fromtimestamp(status.st_mtime, UTC),
+    )
+
+
+def _describe_problem(key: str, problem: str) -> StoredObject:
+    return StoredObject(key=key, num_bytes=0, version="", modified_at=datetime.fromtimestamp(0, UTC), problem=problem)

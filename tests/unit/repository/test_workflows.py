@@ -1,0 +1,152 @@
+"""The workflows of GitHub Actions: pinned, without rights that they do not need, with commands that there are."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from runner.cli import app
+
+ROOT = Path(__file__).parents[3]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
+LATER = {"compare"}
+"""Commands that a workflow may use before the checkout has them."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    # `on` is a boolean of YAML 1.1.
+    return {("on" if key is True else key): value for key, value in yaml.safe_load(path.read_text()).items()}
+
+
+def list_steps(workflow: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job["steps"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_and_the_version_stands_beside(path: Path) -> None:
+    uses = re.findall(r"uses: (.*)", path.read_text())
+    assert uses
+    for action in uses:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v[0-9]+\.[0-9]+\.[0-9]+", action), action
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_rights_are_given_job_by_job_and_every_job_ends(path: Path) -> None:
+    workflow = read(path)
+
+    assert workflow["permissions"] == {}
+    assert "concurrency" in workflow
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 90
+        assert "write" not in job["permissions"].values() or set(workflow["on"]) == {"workflow_run"}
+
+
+def test_code_of_a_pull_request_runs_without_secrets_and_is_not_checked_out_where_rights_are() -> None:
+    for path in WORKFLOWS:
+        text = path.read_text()
+        assert "pull_request_target" not in text
+        assert "secrets." not in text
+        if "workflow_run" in read(path)["on"]:
+            assert "checkout" not in text
+        for step in list_steps(read(path)):
+            if "checkout" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_scripts_get_what_others_wrote_as_variables_only(path: Path) -> None:
+    """The name of a branch that stands in a script is a part of the script."""
+    for step in list_steps(read(path)):
+        assert "${{" not in step.get("run", "")
+
+
+def test_the_commands_and_options_of_the_scripts_are_there() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for step in list_steps(read(ROOT / ".github" / "workflows" / "compare.yaml")):
+        script = step.get("run", "").replace("\\\n", " ")
+        for words in re.findall(r"bin/benchmatrix ([^\n)|;]*)", script):
+            name, *rest = words.split()
+            if name in LATER - commands.keys():
+                continue
+            command = commands[name]
+            if name == "images":
+                command = command.commands[rest[0]]
+            known = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
+            assert {word for word in rest if word.startswith("--")} <= known, words
+
+
+def test_actionlint_has_no_complaint() -> None:
+    program = shutil.which("actionlint")
+    if program is None:
+        pytest.skip("actionlint is not installed: https://github.com/rhysd/actionlint")
+    done = subprocess.run([program, *WORKFLOWS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+FAKE_GH = """#!/usr/bin/env python3
+import os, sys
+words = " ".join(sys.argv[1:])
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(words + "\\0")
+if "/pulls" in words:
+    print(os.environ["PULLS"])
+elif "/comments" in words and "--method" not in words:
+    print(os.environ["COMMENTS"])
+"""
+SHA = "a" * 40
+BOT, MARKER = '{"login": "github-actions[bot]"}', "<!-- benchmatrix compare -->"
+
+
+@pytest.mark.parametrize(
+    ("pulls", "comments", "expected"),
+    [
+        (f'[{{"number": 7, "head": {{"sha": "{SHA}"}}}}]', "[]", "--method POST repos/o/r/issues/7/comments"),
+        (
+            f'[{{"number": 7, "head": {{"sha": "{SHA}"}}}}]',
+            f'[{{"id": 1, "user": {{"login": "mallory"}}, "body": "{MARKER}"}}]\n'
+            f'[{{"id": 2, "user": {BOT}, "body": "hello"}}, {{"id": 3, "user": {BOT}, "body": "{MARKER} old"}}]',
+            "--method PATCH repos/o/r/issues/comments/3",
+        ),
+        ('[{"number": 7, "head": {"sha": "' + "b" * 40 + '"}}]', "[]", None),
+        ("[]", "[]", None),
+    ],
+    ids=["first", "replaces its own", "pushed again meanwhile", "closed"],
+)
+def test_the_comment_goes_to_the_pull_request_that_was_measured(
+    pulls: str, comments: str, expected: str | None, tmp_path: Path
+) -> None:
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    (*_, step) = list_steps(read(ROOT / ".github" / "workflows" / "compare-comment.yaml"))
+    (tmp_path / "gh").write_text(FAKE_GH)
+    (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found" / "compare.md").write_text("# ok\n@everybody `$(touch injected)`\n")
+    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CALLS": str(tmp_path / "calls"), "PULLS": pulls}
+    variables |= {"COMMENTS": comments, "REPOSITORY": "o/r", "HEAD_OWNER": "them", "HEAD_BRANCH": "$(touch injected)"}
+    variables |= {"HEAD_SHA": SHA, "RUN_URL": "https://github.com/o/r/actions/runs/1"}
+
+    subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=tmp_path,
+        env=variables,
+        check=True,
+        capture_output=True,
+    )
+
+    calls = (tmp_path / "calls").read_text().split("\0")
+    written = [call for call in calls if "--silent" in call]
+    assert not (tmp_path / "injected").exists()
+    if expected is None:
+        assert written == []
+        return
+    (call,) = written
+    assert expected in call
+    assert f"body={MARKER}\n# ok\n@&#8203;everybody" in call

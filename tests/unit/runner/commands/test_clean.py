@@ -1,0 +1,116 @@
+"""The command `clean` on a store: it shows first, deletes only what it is asked to, and says so."""
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bench.schema import Run
+from bench.store import Store, results_prefix
+from collector.results.load import load_run
+from factories import put_documents
+from raw_removals import make_raw_removal
+from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+OPTIONS = ("--store", "file://results", "--raw-older-than", "90d")
+
+
+@pytest.fixture
+def run(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run that is over, a newer one, and a clock that is 200 days ahead of both."""
+    store = Store.open(f"file://{workspace.folder}/results")
+    newest = make_own_run(begun=datetime(2026, 3, 2, tzinfo=UTC), number="0000")
+    run = make_own_run()
+    put_documents(store, newest, [])
+    put_documents(store, run, [make_ok(run, CELL_A), make_failed(run, CELL_B)])
+    load_run(store, run.run_id, writes_tables=True)
+    monkeypatch.setattr("runner.commands.store_cleaning.read_now", lambda: datetime.now(UTC) + timedelta(days=200))
+    monkeypatch.setattr(Store, "read_clock", lambda _: datetime.now(UTC) + timedelta(days=200))
+    return run
+
+
+def list_raw(workspace: Workspace, run: Run) -> list[str]:
+    return list(Store.open(f"file://{workspace.folder}/results").list_keys(results_prefix(run.run_id)))
+
+
+def test_by_default_it_only_shows(call_main: CallMain, workspace: Workspace, run: Run) -> None:
+    code, out, err = call_main("clean", *OPTIONS)
+
+    assert (code, err) == (0, "")
+    first, second, *_, last = out.splitlines()
+    assert first.startswith(f"to delete: {run.run_id}: 2 raw results, ")
+    assert second == "kept: smoke-20260302-000000-0000: the newest run"
+    assert last == "nothing was deleted; --delete deletes what is shown"
+    assert len(list_raw(workspace, run)) == 2
+
+
+def test_it_deletes_after_a_yes_and_status_says_so(call_main: CallMain, workspace: Workspace, run: Run) -> None:
+    code, out, err = call_main("clean", *OPTIONS, "--delete", "--yes")
+
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith(f"deleted: {run.run_id}: 2 raw results, ")
+    assert list_raw(workspace, run) == []
+    code, out, _ = call_main("status", run.run_id)
+    assert "2 raw results removed on " in out
+    assert "their rows are in the data set" in out
+    code, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes")
+    assert (code, "without raw results: 1 runs" in out) == (0, True)
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_deleted(
+    call_main: CallMain, workspace: Workspace, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    code, _, err = call_main("clean", *OPTIONS, "--delete")
+
+    assert (code, err) == (2, "error: --delete: nobody can be asked here; add --yes to delete what is shown\n")
+    assert len(list_raw(workspace, run)) == 2
+
+
+def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
+    call_main: CallMain, workspace: Workspace, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "read_clock", lambda _: datetime.now(UTC))
+
+    code, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes")
+
+    assert code == 0
+    assert "this machine's clock is ahead of the store's" in out
+    assert len(list_raw(workspace, run)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "clean: give RUN_ID and --on"),
+        (("--raw-older-than", "90d"), "clean: give RUN_ID and --on"),
+        (("mine",), "clean: --on is missing"),
+        (("--on", "gke"), "clean: RUN_ID is missing"),
+        (("--store", "file://."), "--store: say which raw results are meant with --raw-older-than AGE"),
+        (("--store", "file://.", "--raw-older-than", "3"), "--raw-older-than 3: it takes a whole number of days"),
+        (("--store", "file://.", "--raw-older-than", "3d", "--yes"), "--yes: there is nothing to confirm"),
+        (("--store", "file://.", "--raw-older-than", "3d", "--force"), "--force: is for Jobs"),
+        (("mine", "--on", "gke", "--delete"), "--delete: is for stores"),
+        (("--store", "file://none", "--raw-older-than", "3d"), "store file://none: there is no directory"),
+    ],
+)
+def test_options_that_lead_nowhere_are_one_message(call_main: CallMain, words: tuple[str, ...], message: str) -> None:
+    code, out, err = call_main("clean", *words)
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {message}")
+
+
+def test_status_counts_each_removed_result_once(call_main: CallMain, workspace: Workspace, run: Run) -> None:
+    store = Store.open(f"file://{workspace.folder}/results")
+    for name in ("a", "b"):
+        removal = make_raw_removal([make_ok(run, CELL_A)])
+        store.put(f"runs/{run.run_id}/raw-removals/{name}.json", removal.to_json())
+
+    _, out, _ = call_main("status", run.run_id)
+
+    assert "1 raw result removed on 2026-03-01 (--raw-older-than 90d): they are not measured again" in out
