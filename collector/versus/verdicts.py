@@ -21,6 +21,10 @@ Decision = Literal["worse", "better", "same", "undecided"]
 MAX_REPEATS = 50
 """More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
 
+MAX_FLOOR = 0.30
+"""Within a wider floor nothing is called the same: a bound of 30 % is what a benchmark suite had to accept to stop
+false alarms (https://github.com/pytorch/benchmark/pull/1681), and no reader takes more for "the same"."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RatioTest:
@@ -78,12 +82,16 @@ def _decide(test: RatioTest, p_adjusted: float) -> Decision:
     distance, floor = math.log(test.ratio.center), test.log_floor
     if p_adjusted < 1 - CONFIDENCE and abs(distance) > floor:
         return "worse" if distance > 0 else "better"
+    if floor > math.log1p(max(MAX_FLOOR, test.least_floor)):
+        return "undecided"
     low, high = (math.log(limit) for limit in test.ratio.interval or (SMALLEST_POSITIVE, math.inf))
     return "same" if -floor <= low and high <= floor else "undecided"
 
 
 def advise(test: RatioTest, num_tests: int) -> str:
     """Return what would decide a ratio, if it and its spread stay: so many repeats a side, or more runs."""
+    if test.log_floor > math.log1p(max(MAX_FLOOR, test.least_floor)):
+        return "identical runs differ too much for any answer: a machine that is left alone would"
     if test.runs_share < 1 or test.ratio.degrees_of_freedom is None:
         return "more runs of each side would"
     number = count_repeats(test, num_tests)

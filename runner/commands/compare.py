@@ -1,5 +1,6 @@
 """The command `compare`."""
 
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,15 +133,15 @@ def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, outp
     from collector.versus.markdown import write_markdown
 
     if as_json or as_markdown:
-        text = document.to_json().decode() + "\n" if as_json else write_markdown(document)
+        page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
         if output is None:
-            typer.echo(text, nl=False)
+            typer.echo(page, nl=False)
             return
-        replace_text(output, text)
+        replace_text(output, page)
     elif output is not None:
-        with Console(file=None, record=True, quiet=True, markup=False, emoji=False, highlight=False) as console:
-            _print_document(document, console)
-        replace_text(output, console.export_text())
+        text = StringIO()
+        _print_document(document, Console(file=text, markup=False, emoji=False, highlight=False))
+        replace_text(output, text.getvalue())
     else:
         _print_document(document, CONSOLE)
         return

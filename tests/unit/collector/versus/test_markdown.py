@@ -1,4 +1,4 @@
-"""The page for a pull request: what counts on top, the rest folded, and nothing that hosts or settings say is markup."""
+"""The page for a pull request: what counts on top, the rest folded, and no text of a host or setting is markup."""
 
 from pathlib import Path
 

@@ -83,3 +83,11 @@ def test_runs_decide_where_sides_have_several() -> None:
     nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
     assert judge([make_test(1.08, 0.01, noise=nights, floor=0.0, share=0.0)])[0].p_value < 0.01
     assert math.isclose(make_test(1.08, 0.01, noise=nights, share=0.0).excess, 0.0)
+
+
+def test_nothing_is_the_same_where_identical_runs_differ_by_half() -> None:
+    wild = Component(log_variance=0.25**2, degrees_of_freedom=None)
+    test = make_test(1.0, 0.001, noise=wild)
+    assert judge([test])[0].decision == "undecided"
+    assert advise(test, 1).startswith("identical runs differ too much")
+    assert judge([make_test(1.0, 0.001, noise=wild, floor=0.7)])[0].decision == "same"
