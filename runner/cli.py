@@ -11,6 +11,7 @@ from runner.commands.cancel import cancel
 from runner.commands.claims import claims
 from runner.commands.clean import clean
 from runner.commands.collect import collect
+from runner.commands.compare import compare
 from runner.commands.doctor import doctor
 from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
 from runner.commands.forecast import forecast
@@ -31,7 +32,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, claims, audit, forecast, schema, version,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, claims, audit, forecast, schema,
+    version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")

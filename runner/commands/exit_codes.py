@@ -1,7 +1,7 @@
 """The exit codes of the command line; 0 says that all is well."""
 
 EXIT_NOT_OK = 1
-"""A repeat did not end well or is missing, the run was cancelled, or a check of `doctor` failed."""
+"""A repeat did not end well or is missing, the run was cancelled, a check of `doctor` failed, or B is worse than A."""
 EXIT_USER_ERROR = 2
 EXIT_INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error in the tool."""

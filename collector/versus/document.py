@@ -1,0 +1,154 @@
+"""The document that `benchmatrix compare --json` prints. All of its figures are in base units; `benchmatrix schema
+compare` prints its JSON Schema.
+"""
+
+from typing import Any, Literal
+
+from bench.schema import Document
+from collector.versus.metrics import MetricName
+from collector.versus.noise import Source
+
+CellVerdict = Literal["worse", "better", "same", "undecided", "fails", "not comparable"]
+ExitCode = Literal[0, 1, 2]
+
+
+class MetricDescription(Document):
+    """What is compared."""
+
+    name: MetricName
+    title: str
+    base_unit: str
+    reading: str
+    """What the ratio is, and which direction is worse."""
+    worse: str
+    """What B is called where it is worse: `slower`, `larger`, `higher`."""
+    better: str
+
+
+class Side(Document):
+    """One side of the comparison."""
+
+    label: str
+    """The run, or the conditions."""
+    conditions: tuple[str, ...]
+    run_ids: tuple[str, ...]
+    num_planned: int
+    num_ok: int
+    num_missing: int
+    """Planned repeats without a result: the run is still going on, or was cut off."""
+
+
+class EnvironmentDifference(Document):
+    """A fact of the environments that is not the same on both sides."""
+
+    fact: str
+    a: tuple[str, ...]
+    """The values of the repeats of A that ended ok; empty: not recorded."""
+    b: tuple[str, ...]
+    is_hardware: bool
+
+
+class NoiseDescription(Document):
+    """By how much identical runs differ, and how that is known."""
+
+    device: str
+    is_same_machine: bool
+    is_same_run: bool
+    source: Source
+    floor: float
+    """The relative difference that 95 % of pairs of identical runs stay below: 0.03 is 3 %."""
+    run_ids: tuple[str, ...]
+    """The identical runs that it was measured from."""
+    num_cells: int
+
+
+class CellComparison(Document):
+    """What is said of one pair of cells."""
+
+    label: str
+    cell_id_a: str
+    cell_id_b: str
+    verdict: CellVerdict
+    reason: str
+    """Why it is not comparable or fails, or what would decide it."""
+    ratio: float | None = None
+    """B over A; None where it is not comparable."""
+    ratio_low: float | None = None
+    """The 95 % interval of the ratio by its repeats; None where repeats have none, as with memory."""
+    ratio_high: float | None = None
+    p_value: float | None = None
+    """Two-sided, of a true ratio of 1; repeats and runs are both taken to vary."""
+    p_adjusted: float | None = None
+    """After Holm's adjustment over all ratios of the comparison."""
+    floor: float | None = None
+    """The floor of this pair, as a relative difference."""
+    value_a: float | None = None
+    value_b: float | None = None
+    num_repeats_a: int = 0
+    """Repeats that count."""
+    num_repeats_b: int = 0
+    scope: str = ""
+    """On which machines the ratio rests."""
+    notes: tuple[str, ...] = ()
+
+
+class GroupComparison(Document):
+    """The geometric mean of the ratios of many cells."""
+
+    label: str
+    num_cells: int
+    verdict: CellVerdict
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    p_value: float
+    p_adjusted: float
+    floor: float
+
+
+class UnpairedCell(Document):
+    """A cell that the other side has not."""
+
+    label: str
+    cell_id: str
+    nearest: str
+    """In which fields the most similar cell of the other side differs; empty if none is similar."""
+
+
+class AmbiguousCells(Document):
+    """Cells of a side that fit the same cell of the other: none of them is compared."""
+
+    side: Literal["A", "B"]
+    label: str
+    cell_ids: tuple[str, ...]
+    differ_in: dict[str, tuple[str, ...]]
+
+
+class CompareDocument(Document):
+    """A comparison of two sides, cell by cell."""
+
+    compare_version: Literal[1] = 1
+    metric: MetricDescription
+    a: Side
+    b: Side
+    is_between_machines: bool
+    """The hardware differs: the ratios are of machines."""
+    differences: tuple[EnvironmentDifference, ...]
+    noise: tuple[NoiseDescription, ...]
+    cells: tuple[CellComparison, ...]
+    together: tuple[GroupComparison, ...]
+    only_in_a: tuple[UnpairedCell, ...]
+    only_in_b: tuple[UnpairedCell, ...]
+    ambiguous: tuple[AmbiguousCells, ...]
+    warnings: tuple[str, ...]
+    counts: dict[str, int]
+    """Cells by verdict."""
+    exit_code: ExitCode
+    conclusion: str
+    """The exit code in a sentence."""
+
+
+def export_compare_schema() -> dict[str, Any]:
+    """Return the JSON Schema of CompareDocument."""
+    schema = CompareDocument.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,277 @@
+"""Compare the paired cells of two sides: their ratios, the noise that they are held against, and the verdicts."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from collector.labels import DEVICE_NAMES
+from collector.machines import ACROSS, describe_scope
+from collector.versus.document import CellComparison, CellVerdict, GroupComparison, NoiseDescription
+from collector.versus.groups import estimate_group_ratio
+from collector.versus.metrics import Metric
+from collector.versus.noise import Noise, PoolKey, assume_noise, take_noise
+from collector.versus.ranges import compare_most, measure_range
+from collector.versus.sides import CellSide, estimate_ratio_of_sides, share_runs
+from collector.versus.verdicts import RatioTest, Verdict, advise, judge
+
+Row = dict[str, Any]
+GroupKey = tuple[PoolKey, tuple[str, ...], tuple[str, ...]]
+"""Pool of the noise, and the runs of both sides."""
+
+NOISE_UNKNOWN = (
+    "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellPair:
+    """Two cells that belong together."""
+
+    label: str
+    a: CellSide
+    b: CellSide
+
+    @property
+    def problem(self) -> str | None:
+        """Why the two have no ratio; None where they have one."""
+        return "; ".join(side.problem for side in (self.a, self.b) if side.problem) or None
+
+    @property
+    def is_same_run(self) -> bool:
+        """Whether both sides rest on the same runs, so that what a run does to all cells cancels."""
+        return self.a.run_ids == self.b.run_ids
+
+    @property
+    def is_same_machine(self) -> bool:
+        """Whether both ran on the same machines; of a GPU and a CPU cell, whether on the same hosts."""
+        if self.a.cell["device"] != self.b.cell["device"]:
+            return _list_values(self.a, "hostname") == _list_values(self.b, "hostname")
+        return self.a.machines == self.b.machines
+
+    @property
+    def pool(self) -> PoolKey:
+        """Which noise the pair is held against."""
+        return self.a.cell["device"], self.is_same_machine
+
+
+class NoisePools:
+    """What identical runs differ by, by device and by whether they used the same machines."""
+
+    def __init__(self, measured: Mapping[PoolKey, Noise], metric: Metric, floor: float | None) -> None:
+        self._measured, self._metric, self._floor = measured, metric, floor
+
+    def find(self, pool: PoolKey) -> Noise | None:
+        """Return the noise that is measured, given or assumed; None where nothing is known of it."""
+        if pool in self._measured:
+            return self._measured[pool]
+        if self._floor is not None:
+            return take_noise(self._floor)
+        return assume_noise(is_same_machine=pool[1]) if self._metric.has_default_noise else None
+
+
+def compare_pairs(
+    pairs: Sequence[CellPair], pools: NoisePools, floor: float | None
+) -> tuple[list[CellComparison], list[GroupComparison], list[NoiseDescription]]:
+    """Return the verdicts on pairs of a metric with intervals, on groups of them, and the noise they rest on.
+
+    Holm's adjustment is over all ratios, those of the groups included.
+    """
+    tests = {index: test for index, pair in enumerate(pairs) if (test := _make_test(pair, pools, floor))}
+    groups = _group_tests(pairs, tests, pools)
+    verdicts = judge([*tests.values(), *(test for _, _, test in groups)])
+    cells = [_describe_untested(pair) for pair in pairs]
+    for (index, test), verdict in zip(tests.items(), verdicts, strict=False):
+        cells[index] = _describe_cell(pairs[index], test, verdict, len(verdicts))
+    together = [
+        _describe_group(label, number, test, verdict)
+        for (label, number, test), verdict in zip(groups, verdicts[len(tests) :], strict=True)
+    ]
+    return cells, together, _describe_noise([pairs[index] for index in tests], pools)
+
+
+def compare_pairs_by_range(
+    pairs: Sequence[CellPair], identical: Mapping[str, float], floor: float | None
+) -> list[CellComparison]:
+    """Return the verdicts on pairs of a metric whose repeats do not scatter; `identical`: by device, a log."""
+    cells = []
+    for pair in pairs:
+        described = _describe_untested(pair)
+        if pair.problem is None:
+            log_floor = measure_range(pair.a, pair.b, identical.get(pair.a.cell["device"], 0.0))
+            log_floor = max(log_floor, math.log1p(floor or 0.0))
+            ratio, decision = compare_most(pair.a, pair.b, log_floor)
+            update = {
+                "verdict": decision,
+                "reason": "",
+                "ratio": ratio,
+                "floor": math.expm1(log_floor),
+                "value_a": max(pair.a.values),
+                "value_b": max(pair.b.values),
+            }
+            described = described.model_copy(update=update)
+        cells.append(described)
+    return cells
+
+
+def _make_test(pair: CellPair, pools: NoisePools, floor: float | None) -> RatioTest | None:
+    noise = pools.find(pair.pool)
+    if pair.problem or noise is None:
+        return None
+    own = [noise.own_excess.get(side.cell_id, 0.0) for side in (pair.a, pair.b)]
+    return RatioTest(
+        ratio=estimate_ratio_of_sides(pair.a, pair.b),
+        noise=noise.within_run if pair.is_same_run else noise.between_runs,
+        runs_share=share_runs(pair.a, pair.b),
+        own_excess=0.0 if pair.is_same_run else max(own),
+        least_floor=floor or 0.0,
+    )
+
+
+def _group_tests(
+    pairs: Sequence[CellPair], tests: Mapping[int, RatioTest], pools: NoisePools
+) -> list[tuple[str, int, RatioTest]]:
+    """Return (label, number of cells, test of their mean) for the cells of one device from the same runs.
+
+    Cells of a run that used several machines are left out: each machine shifts all of its cells, and the cells need
+    not have used the same ones.
+    """
+    groups: defaultdict[GroupKey, list[int]] = defaultdict(list)
+    for index in tests:
+        pair = pairs[index]
+        if all(len(side.machines) == 1 or len(side.run_ids) > 1 for side in (pair.a, pair.b)):
+            groups[pair.pool, pair.a.run_ids, pair.b.run_ids].append(index)
+    return [
+        (
+            _name_group(key, len(found)),
+            len(found),
+            _test_group([pairs[index] for index in found], tests[found[0]], pools),
+        )
+        for key, found in groups.items()
+        if len(found) > 1
+    ]
+
+
+def _test_group(pairs: Sequence[CellPair], first: RatioTest, pools: NoisePools) -> RatioTest:
+    """Return the test of the mean of the ratios of `pairs`, of which `first` is that of the first one."""
+    noise = pools.find(pairs[0].pool)
+    assert noise is not None, "tests have a noise"
+    cancels = pairs[0].is_same_run and noise.source == "measured"
+    return replace(
+        first,
+        ratio=estimate_group_ratio([pair.a for pair in pairs], [pair.b for pair in pairs]),
+        noise=noise.within_run.divide(len(pairs)) if cancels else noise.shared,
+        own_excess=0.0,
+    )
+
+
+def _name_group(key: GroupKey, number: int) -> str:
+    (device, is_same_machine), *_ = key
+    return f"all {number} {DEVICE_NAMES[device]} cells{'' if is_same_machine else f', {ACROSS}'}"
+
+
+def _describe_untested(pair: CellPair) -> CellComparison:
+    verdict: CellVerdict = "not comparable" if pair.problem else "undecided"
+    reason = pair.problem or NOISE_UNKNOWN
+    if pair.b.is_broken and pair.a.counted:
+        verdict = "fails"
+    return CellComparison(
+        label=pair.label,
+        cell_id_a=pair.a.cell_id,
+        cell_id_b=pair.b.cell_id,
+        verdict=verdict,
+        reason=reason,
+        num_repeats_a=len(pair.a.counted),
+        num_repeats_b=len(pair.b.counted),
+        scope="" if pair.problem else describe_scope(_make_scope_row(pair), _find_field(pair)),
+        notes=tuple(_list_notes(pair)),
+    )
+
+
+def _describe_cell(pair: CellPair, test: RatioTest, verdict: Verdict, num_tests: int) -> CellComparison:
+    low, high = test.ratio.interval or (None, None)
+    update = {
+        "verdict": verdict.decision,
+        "reason": advise(test, num_tests) if verdict.decision == "undecided" else "",
+        "ratio": test.ratio.center,
+        "ratio_low": low,
+        "ratio_high": high,
+        "p_value": verdict.p_value,
+        "p_adjusted": verdict.p_adjusted,
+        "floor": math.expm1(test.log_floor),
+        "value_a": pair.a.estimate().center,
+        "value_b": pair.b.estimate().center,
+    }
+    return _describe_untested(pair).model_copy(update=update)
+
+
+def _describe_group(label: str, number: int, test: RatioTest, verdict: Verdict) -> GroupComparison:
+    low, high = test.ratio.interval or (0.0, math.inf)
+    return GroupComparison(
+        label=label,
+        num_cells=number,
+        verdict=verdict.decision,
+        ratio=test.ratio.center,
+        ratio_low=low,
+        ratio_high=high,
+        p_value=verdict.p_value,
+        p_adjusted=verdict.p_adjusted,
+        floor=math.expm1(test.log_floor),
+    )
+
+
+def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[NoiseDescription]:
+    described = []
+    for pool, is_same_run in dict.fromkeys((pair.pool, pair.is_same_run) for pair in tested):
+        noise = pools.find(pool)
+        assert noise is not None, "tests have a noise"
+        component = noise.within_run if is_same_run else noise.between_runs
+        described.append(
+            NoiseDescription(
+                device=pool[0],
+                is_same_machine=pool[1],
+                is_same_run=is_same_run,
+                source=noise.source,
+                floor=math.expm1(component.log_floor),
+                run_ids=noise.run_ids,
+                num_cells=noise.num_cells,
+            )
+        )
+    return described
+
+
+def _list_notes(pair: CellPair) -> list[str]:
+    notes = []
+    for side in (pair.a, pair.b):
+        verdicts = [row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid"]
+        if verdicts and len(side.counted) < len(side.rows):
+            notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({', '.join(verdicts)})")
+        elif verdicts:
+            notes.append(f"{side.name}: {', '.join(verdicts)}")
+    return notes
+
+
+def _find_field(pair: CellPair) -> str:
+    """Return the field in which the sides differ by nature, for the words on their machines."""
+    return "device" if pair.a.cell["device"] != pair.b.cell["device"] else ""
+
+
+def _make_scope_row(pair: CellPair) -> Row:
+    """Return the pair as `collector.machines` reads it; A is its reference."""
+    row: Row = {}
+    for suffix, side in (("subject", pair.b), ("reference", pair.a)):
+        types = _list_values(side, "instance_type")
+        row |= {
+            f"machines_{suffix}": "; ".join(side.machines),
+            f"num_machines_{suffix}": len(side.machines),
+            f"hostnames_{suffix}": "; ".join(_list_values(side, "hostname")),
+            f"instance_types_{suffix}": "; ".join(types) or None,
+        }
+        names = ("device", "num_gpus")
+        row |= {f"{name}_{suffix}" if _find_field(pair) else name: side.cell[name] for name in names}
+    return row
+
+
+def _list_values(side: CellSide, column: str) -> list[str]:
+    return sorted({row[column] for row in side.counted if row[column] is not None})

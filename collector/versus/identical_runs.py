@@ -1,0 +1,95 @@
+"""Find the other runs of a store that measured the same cells: what identical runs differ by is read from them."""
+
+from collections.abc import Collection as Group
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from bench.errors import TransientError, UserError
+from bench.schema import InvalidDocumentError, Run, read_run
+from bench.store import KeyMissing, Store, run_key
+from collector.results.collection import Collection
+from collector.results.load import load_run
+from collector.versus.metrics import Metric
+from collector.versus.noise import RunEstimate
+from collector.versus.sides import make_side
+
+Row = dict[str, Any]
+RunKind = tuple[str, str, str | None]
+"""cell_id, environment_id, revision: what is equal for identical runs."""
+
+MAX_RUNS = 10
+"""So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
+degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
+NUM_PARALLEL_READS = 32
+
+
+def load_related_runs(store: Store, compared: Sequence[Collection]) -> list[Collection]:
+    """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`; skip unreadable ones."""
+    own = {collection.run.run_id for collection in compared}
+    cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
+    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
+        runs = list(pool.map(lambda run_id: _try_to_read(store, run_id), set(store.list_run_ids()) - own))
+    related = [run for run in runs if run and any(planned.cell.cell_id in cell_ids for planned in run.cells)]
+    newest = sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]
+    return list(_load(store, newest))
+
+
+def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
+    """Return the centre of each cell in each environment of each run that has two repeats of it or more."""
+    return [
+        RunEstimate(
+            kind=identify_kind(first),
+            cell_id=first["cell_id"],
+            device=first["device"],
+            run_id=first["run_id"],
+            started_at=first["run_started"],
+            machines="; ".join(side.machines),
+            estimate=side.estimate(),
+        )
+        for group in _group_runs(rows)
+        if (side := make_side("", group, metric, include_invalid=include_invalid)).problem is None
+        for first in side.counted[:1]
+    ]
+
+
+def drop_compared(
+    estimates: Iterable[RunEstimate], a: Group[tuple[str, RunKind]], b: Group[tuple[str, RunKind]]
+) -> list[RunEstimate]:
+    """Return the estimates without those of B's runs that are identical to runs of A: whether they are is the question.
+
+    `a`, `b`: the runs of each side with the kinds that they measured.
+    """
+    kinds_of_a = {kind for _, kind in a}
+    dropped = {(run_id, kind) for run_id, kind in b if kind in kinds_of_a and (run_id, kind) not in a}
+    return [estimate for estimate in estimates if (estimate.run_id, estimate.kind) not in dropped]
+
+
+def identify_kind(row: Row) -> RunKind:
+    """Return what must be equal for the run of another row to be identical."""
+    return row["cell_id"], row["environment_id"], row["revision"]
+
+
+def _group_runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    groups: dict[tuple[str, RunKind], list[Row]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
+    return iter(groups.values())
+
+
+def _load(store: Store, runs: Iterable[Run]) -> Iterator[Collection]:
+    for run in runs:
+        try:
+            yield load_run(store, run.run_id)
+        except TransientError:
+            raise
+        except UserError:
+            continue  # it was deleted or replaced since its plan was read
+
+
+def _try_to_read(store: Store, run_id: str) -> Run | None:
+    try:
+        return read_run(store.get(run_key(run_id)))
+    except (KeyMissing, InvalidDocumentError):
+        return None

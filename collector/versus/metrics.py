@@ -1,0 +1,76 @@
+"""The quantities that two sides can be compared in, with the words for better and worse. Smaller is better in all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from collector.units import JOULE, MIB, MILLISECOND, Unit
+
+MetricName = Literal["step-time", "pipelined-step-time", "peak-memory", "energy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What is compared of each repeat."""
+
+    name: MetricName
+    title: str
+    columns: Mapping[str, str]
+    """Device to the column of the results; a device that is not in it has no such figure."""
+    unit: Unit
+    base_unit: str
+    worse: str
+    better: str
+    has_intervals: bool = True
+    """Whether repeats scatter as independent measurements do, so that Student's t applies. Memory does not: its
+    repeats are mostly equal, and else differ by a whole workspace."""
+    has_default_noise: bool = False
+    """Whether the default noise between runs is that of this metric."""
+
+    @property
+    def reading(self) -> str:
+        """What the ratio is, in a sentence."""
+        return f"Ratio: {self.title} of B over that of A; above 1, B is {self.worse}."
+
+
+METRICS: dict[MetricName, Metric] = {
+    "step-time": Metric(
+        name="step-time",
+        title="step time",
+        columns={"cpu": "center_step_seconds", "gpu": "center_step_seconds"},
+        unit=MILLISECOND,
+        base_unit="seconds",
+        worse="slower",
+        better="faster",
+        has_default_noise=True,
+    ),
+    "pipelined-step-time": Metric(
+        name="pipelined-step-time",
+        title="pipelined step time",
+        columns={"gpu": "pipelined_step_seconds"},
+        unit=MILLISECOND,
+        base_unit="seconds",
+        worse="slower",
+        better="faster",
+        has_default_noise=True,
+    ),
+    "peak-memory": Metric(
+        name="peak-memory",
+        title="peak memory",
+        columns={"cpu": "peak_rss_bytes", "gpu": "peak_memory_allocated_bytes"},
+        unit=MIB,
+        base_unit="bytes",
+        worse="larger",
+        better="smaller",
+        has_intervals=False,
+    ),
+    "energy": Metric(
+        name="energy",
+        title="energy per sample",
+        columns={"cpu": "cpu_energy_per_sample_joules", "gpu": "gpu_energy_per_sample_joules"},
+        unit=JOULE,
+        base_unit="joules",
+        worse="higher",
+        better="lower",
+    ),
+}

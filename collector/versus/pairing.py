@@ -1,0 +1,103 @@
+"""Pair the cells of two sides, and name those that have no partner, or more than one."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from collector.comparisons import PROTOCOL_FIELDS
+from collector.results.frames import CELL_COLUMNS
+from collector.versus.selections import describe_value
+
+Row = dict[str, Any]
+Rows = Sequence[Row]
+Key = tuple[Any, ...]
+# Cells without a partner are near each other if they differ in so few fields: those are named beside them.
+MAX_NEAR_FIELDS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ambiguity:
+    """Cells of which one side has several that fit the same cells of the other."""
+
+    side: str
+    cell_ids: tuple[str, ...]
+    fields: dict[str, tuple[str, ...]]
+    """What they differ in, with its values."""
+
+
+@dataclass(kw_only=True)
+class Pairing:
+    """Which cells of A and B belong together; each as the rows of its planned repeats."""
+
+    pairs: list[tuple[Rows, Rows]] = field(default_factory=list)
+    only_in_a: Sequence[Rows] = ()
+    only_in_b: Sequence[Rows] = ()
+    ambiguities: list[Ambiguity] = field(default_factory=list)
+
+
+def pair_cells(rows_a: Rows, rows_b: Rows, free: set[str]) -> Pairing:
+    """Pair cells that are equal in every field but those that are `free`, in which the sides are said to differ.
+
+    Cells whose protocol (how long was measured) is equal are paired first; of the others it may differ.
+    """
+    pairing = Pairing()
+    left = [_group_cells(rows) for rows in (rows_a, rows_b)]
+    fields = [name for name in CELL_COLUMNS if name not in free]
+    for names in (fields, [name for name in fields if name not in PROTOCOL_FIELDS]):
+        left = _match(left, lambda row, names=names: tuple(row[name] for name in names), pairing)  # type: ignore[misc]
+    pairing.only_in_a, pairing.only_in_b = (list(cells.values()) for cells in left)
+    return pairing
+
+
+def describe_nearest(cell: Rows, others: Sequence[Rows], other: str) -> str:
+    """Return in which fields the most similar cell of the `other` side differs; empty if none is similar."""
+    differences = [_list_differing(cell[0], found[0]) for found in others]
+    nearest = min(differences, key=len, default=[])
+    if not nearest or len(nearest) > MAX_NEAR_FIELDS:
+        return ""
+    found = others[differences.index(nearest)][0]
+    return ", ".join(f"{name} is {describe_value(found[name])} in {other}" for name in nearest)
+
+
+def _group_cells(rows: Rows) -> dict[str, list[Row]]:
+    cells: dict[str, list[Row]] = {}
+    for row in rows:
+        cells.setdefault(row["cell_id"], []).append(row)
+    return cells
+
+
+def _match(
+    sides: list[dict[str, list[Row]]], make_key: Callable[[Row], Key], pairing: Pairing
+) -> list[dict[str, list[Row]]]:
+    """Add the pairs and ambiguities of one key to `pairing`, and return the cells that are left."""
+    keyed: list[defaultdict[Key, list[str]]] = [defaultdict(list), defaultdict(list)]
+    for found, cells in zip(keyed, sides, strict=True):
+        for cell_id, rows in cells.items():
+            found[make_key(rows[0])].append(cell_id)
+    left = [dict(cells) for cells in sides]
+    for key, ids_a in keyed[0].items():
+        ids_b = keyed[1].get(key, [])
+        if not ids_b:
+            continue
+        taken = [[cells.pop(cell_id) for cell_id in ids] for cells, ids in zip(left, (ids_a, ids_b), strict=True)]
+        if len(ids_a) == len(ids_b) == 1:
+            pairing.pairs.append((taken[0][0], taken[1][0]))
+            continue
+        for name, several in zip("AB", taken, strict=True):
+            if len(several) > 1:
+                pairing.ambiguities.append(_describe_ambiguity(name, [rows[0] for rows in several]))
+    return left
+
+
+def _describe_ambiguity(side: str, cells: Rows) -> Ambiguity:
+    names = [name for name in CELL_COLUMNS if len({cell[name] for cell in cells}) > 1]
+    return Ambiguity(
+        side=side,
+        cell_ids=tuple(cell["cell_id"] for cell in cells),
+        fields={name: tuple(dict.fromkeys(describe_value(cell[name]) for cell in cells)) for name in names},
+    )
+
+
+def _list_differing(one: Row, other: Row) -> list[str]:
+    return [name for name in CELL_COLUMNS if one[name] != other[name]]

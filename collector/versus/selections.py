@@ -1,0 +1,123 @@
+"""Select the rows of one side by conditions such as `framework=pytorch` or `driver=580.*`."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from bench.errors import UserError
+from collector.results.frames import CELL_COLUMNS
+
+Row = dict[str, Any]
+
+MAX_LISTED = 8
+KEYS: dict[str, str] = {name: name for name in CELL_COLUMNS} | {
+    "run": "run_id",
+    "gpu": "gpu_name",
+    "cpu": "cpu_model",
+    "driver": "driver_version",
+    "version": "framework_version",
+    "python": "python_version",
+    "threads": "num_threads",
+    "node-type": "instance_type",
+    "region": "region",
+    "zone": "zone",
+    "spot": "is_spot",
+    "host": "hostname",
+    "kernel": "kernel",
+    "revision": "revision",
+    "image": "image",
+}
+"""What a condition can name, to the column it is held against: the fields of a cell, and where and how it ran."""
+UNKNOWN = "unknown"
+"""How a condition names a value that was not recorded, or a field that the cell leaves open (`data_dir`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A value that rows must have."""
+
+    key: str
+    pattern: str
+    """With `*`, `?` and `[...]` as in a shell; else the value itself."""
+
+    @property
+    def column(self) -> str:
+        """The column that the value is in."""
+        return KEYS[self.key]
+
+    @property
+    def text(self) -> str:
+        """The condition as a user writes it."""
+        return f"{self.key}={self.pattern}"
+
+    def holds(self, row: Row) -> bool:
+        """Return whether the row has the value."""
+        value = describe_value(row[self.column])
+        return value == self.pattern or fnmatchcase(value, self.pattern)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """One side: the rows for which all of the conditions hold."""
+
+    name: str
+    """`A` or `B`."""
+    conditions: tuple[Condition, ...]
+
+    @property
+    def label(self) -> str:
+        """The side for people: its run, or its conditions."""
+        if [condition.key for condition in self.conditions] == ["run"]:
+            return self.conditions[0].pattern
+        return ", ".join(condition.text for condition in self.conditions)
+
+    @property
+    def cell_fields(self) -> set[str]:
+        """The fields of a cell that the conditions name; in these the two cells of a pair may differ."""
+        return {condition.column for condition in self.conditions} & set(CELL_COLUMNS)
+
+    def select(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows of this side."""
+        return [row for row in rows if all(condition.holds(row) for condition in self.conditions)]
+
+
+def parse_condition(text: str, option: str) -> Condition:
+    """Return the condition that `text` (`KEY=VALUE`) holds; UserError, naming `option`, where it is none."""
+    key, equals, pattern = text.partition("=")
+    if not equals or not key or not pattern:
+        raise UserError(f"{option} {text}: expected KEY=VALUE, such as `framework=pytorch` or `driver=580.*`")
+    if key not in KEYS:
+        nearest = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.0)[0]
+        raise UserError(f"{option} {text}: '{key}' is no key; did you mean '{nearest}'? There are {', '.join(KEYS)}")
+    return Condition(key=key, pattern=pattern)
+
+
+def check_not_empty(selection: Selection, rows: Sequence[Row], selected: Sequence[Row]) -> None:
+    """Raise UserError, naming the values that there are, if a side has no row."""
+    if selected:
+        return
+    for condition in selection.conditions:
+        if not any(condition.holds(row) for row in rows):
+            values = list_values(rows, condition.column)
+            raise UserError(
+                f"--{selection.name.lower()} {condition.text}: no repeat has it; {condition.key} is "
+                f"{' or '.join(values) or 'not recorded'} in these runs"
+            )
+    raise UserError(f"side {selection.name} ({selection.label}): no repeat fits all of its conditions together")
+
+
+def list_values(rows: Iterable[Row], column: str) -> list[str]:
+    """Return the values of a column, sorted, MAX_LISTED at most."""
+    values = sorted({describe_value(row[column]) for row in rows})
+    return values if len(values) <= MAX_LISTED else [*values[:MAX_LISTED], f"{len(values) - MAX_LISTED} more"]
+
+
+def describe_value(value: object) -> str:
+    """Return a value as a condition names it: `64`, `2.5`, `true`, `unknown`."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

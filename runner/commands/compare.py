@@ -1,0 +1,174 @@
+"""The command `compare`."""
+
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from bench.errors import UserError
+from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, StoreOption
+from runner.reporting.compared_runs import RunChoice, load_compared
+from runner.terminal_text import join_printable
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.versus.comparison import Question
+    from collector.versus.document import CompareDocument
+
+RunAArgument = Annotated[str, typer.Argument(metavar="RUN_A", help="The run that B is held against.")]
+RunBArgument = Annotated[str, typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.")]
+SideAOption = Annotated[
+    list[str] | None,
+    typer.Option("--a", metavar="KEY=VALUE", help="Instead of runs: what side A is; repeatable, all must hold."),
+]
+SideBOption = Annotated[list[str] | None, typer.Option("--b", metavar="KEY=VALUE", help="What side B is.")]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option("--run", metavar="RUN_ID", help="With --a and --b: the runs to select from, or a pattern of them."),
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="Restrict both sides, such as device=gpu."),
+]
+MetricOption = Annotated[str, typer.Option(metavar="NAME", help="step-time, pipelined-step-time, peak-memory, energy.")]
+FloorOption = Annotated[
+    float | None, typer.Option(metavar="PERCENT", help="Take smaller differences for none, at the least.")
+]
+StoreBOption = Annotated[
+    str | None, typer.Option("--store-b", metavar="URL", help="Where RUN_B is, if in another store.")
+]
+SameHardwareOption = Annotated[
+    bool, typer.Option("--same-hardware", help="End with exit code 2 if the hardware of A and B differs.")
+]
+FailUndecidedOption = Annotated[
+    bool, typer.Option("--fail-undecided", help="End with exit code 2 if nothing is worse and a cell is undecided.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
+FileOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file, and print the conclusion.")
+]
+STYLES = {0: "green", 1: "red", 2: "yellow"}
+
+
+def compare(
+    run_a: RunAArgument = "",
+    run_b: RunBArgument = "",
+    a: SideAOption = None,
+    b: SideBOption = None,
+    run_ids: RunsOption = None,
+    where: WhereOption = None,
+    metric: MetricOption = "step-time",
+    floor: FloorOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    store_b: StoreBOption = None,
+    include_invalid: IncludeInvalidOption = False,
+    same_hardware: SameHardwareOption = False,
+    fail_undecided: FailUndecidedOption = False,
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
+    output: FileOption = None,
+) -> None:
+    """Say whether B is slower than A, cell by cell: two runs, or two selections of what was measured.
+
+    Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared. For example:
+
+    benchmatrix compare RUN_A RUN_B
+
+    benchmatrix compare --a framework=pytorch --b framework=jax --where mode=compiled
+    """
+    if as_json and as_markdown:
+        raise UserError("--json and --markdown: give one of them")
+    choice = RunChoice(run_a, run_b, tuple(a or ()), tuple(b or ()), tuple(run_ids or ()), store, store_b)
+    question, document = _compare(choice, where or [], metric, floor, include_invalid, fail_undecided)
+    if same_hardware and document.is_between_machines:
+        raise UserError(_explain_hardware(question, document))
+    _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
+    raise typer.Exit(document.exit_code)
+
+
+def _compare(
+    choice: RunChoice,
+    where: list[str],
+    metric: str,
+    floor: float | None,
+    include_invalid: bool,
+    fails_undecided: bool,
+) -> "tuple[Question, CompareDocument]":
+    from collector.versus.comparison import Question, compare_sides
+    from collector.versus.metrics import METRICS
+    from collector.versus.selections import parse_condition
+
+    known = {str(name): found for name, found in METRICS.items()}
+    if metric not in known:
+        raise UserError(f"--metric {metric}: expected {', '.join(known)}")
+    if floor is not None and not 0 < floor <= 100:
+        raise UserError(f"--floor {floor:g}: expected percents above 0, 100 at the most, such as 5")
+    conditions = tuple(parse_condition(text, "--where") for text in where)
+    compared = load_compared(choice)
+    question = Question(
+        a=compared.a,
+        b=compared.b,
+        where=conditions,
+        metric=known[metric],
+        floor=None if floor is None else floor / 100,
+        include_invalid=include_invalid,
+        fails_undecided=fails_undecided,
+    )
+    return question, compare_sides(question, compared.collections, compared.related)
+
+
+def _explain_hardware(question: "Question", document: "CompareDocument") -> str:
+    from collector.versus.texts import describe_hardware
+
+    return (
+        f"--same-hardware: A ({question.a.label}) and B ({question.b.label}) ran on different hardware: "
+        f"{join_printable(describe_hardware(document.differences))}; leave the option out to compare the machines"
+    )
+
+
+def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
+    from collector.files import replace_text
+    from collector.versus.markdown import write_markdown
+
+    if as_json or as_markdown:
+        page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
+        if output is None:
+            typer.echo(page, nl=False)
+            return
+        replace_text(output, page)
+    elif output is not None:
+        text = StringIO()
+        _print_document(document, Console(file=text, markup=False, emoji=False, highlight=False))
+        replace_text(output, text.getvalue())
+    else:
+        _print_document(document, CONSOLE)
+        return
+    CONSOLE.print(str(output), soft_wrap=True)
+    CONSOLE.print(document.conclusion, style=STYLES[document.exit_code], soft_wrap=True)
+
+
+def _print_document(document: "CompareDocument", console: Console) -> None:
+    from collector.report.terminal import print_table
+    from collector.versus import texts
+
+    def print_lines(*lines: str) -> None:
+        for line in lines:
+            console.print(join_printable(line), soft_wrap=True)
+
+    print_lines(f"A: {document.a.label}", f"B: {document.b.label}", "")
+    if document.is_between_machines:
+        console.print(texts.MACHINES_DIFFER, style="yellow", soft_wrap=True)
+    if document.differences:
+        table = texts.make_difference_table(document)
+        print_table(console, table)
+        print_lines(*filter(None, [table.remark]))
+    else:
+        print_lines(texts.NO_DIFFERENCE)
+    print_lines(*document.warnings, "")
+    table = texts.make_cell_table(document, texts.sort_cells(document))
+    print_table(console, table)
+    print_lines(*filter(None, [table.remark]), "", *texts.list_group_lines(document))
+    print_lines(*texts.list_unpaired_lines(document), *texts.list_method_lines(document), "")
+    console.print(document.conclusion, style=STYLES[document.exit_code], soft_wrap=True)

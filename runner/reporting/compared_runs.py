@@ -1,0 +1,108 @@
+"""Choose and load the runs that `benchmatrix compare` needs: those of both sides, and others that show the noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from bench.errors import UserError
+from bench.store import Store
+from runner.reporting.stored_runs import open_existing_store
+from runner.runs import find_newest_run
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.results.collection import Collection
+    from collector.versus.selections import Condition, Selection
+
+HOW = "give two runs (`compare RUN_A RUN_B`), or conditions for both sides (`--a KEY=VALUE --b KEY=VALUE`)"
+
+
+@dataclass(frozen=True)
+class RunChoice:
+    """What the user named: two runs, or conditions on runs."""
+
+    run_a: str
+    run_b: str
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    run_patterns: tuple[str, ...]
+    store: str
+    store_b: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRuns:
+    """Both sides, the runs that they select from, and further runs of the same cells."""
+
+    a: "Selection"
+    b: "Selection"
+    collections: "tuple[Collection, ...]"
+    related: "tuple[Collection, ...]"
+
+
+def load_compared(choice: RunChoice) -> ComparedRuns:
+    """Return the runs of a comparison. Raise UserError if the choice is incomplete or a run is not there."""
+    if choice.a or choice.b:
+        return _load_selected(choice)
+    if not choice.run_a:
+        raise UserError(f"nothing to compare: {HOW}")
+    if choice.run_patterns:
+        raise UserError("--run: goes with --a and --b; two runs are named by themselves")
+    return _load_two(choice)
+
+
+def _load_two(choice: RunChoice) -> ComparedRuns:
+    from collector.results.load import load_run
+    from collector.versus.identical_runs import load_related_runs
+    from collector.versus.selections import Condition, Selection
+
+    store_a = open_existing_store(choice.store)
+    store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b)
+    run_b = choice.run_b or find_newest_run(store_b).run_id
+    if run_b == choice.run_a:
+        newest = "" if choice.run_b else ", which is the newest of the store"
+        raise UserError(f"A and B are both the run {run_b}{newest}; name two runs")
+    collections = load_run(store_a, choice.run_a), load_run(store_b, run_b)
+    a, b = (
+        Selection(name=name, conditions=(Condition(key="run", pattern=run_id),))
+        for name, run_id in (("A", choice.run_a), ("B", run_b))
+    )
+    related = load_related_runs(store_a, collections)
+    if store_b is not store_a:
+        own = {collection.run.run_id for collection in related}
+        related += [found for found in load_related_runs(store_b, collections) if found.run.run_id not in own]
+    return ComparedRuns(a=a, b=b, collections=collections, related=tuple(related))
+
+
+def _load_selected(choice: RunChoice) -> ComparedRuns:
+    from collector.results.load import load_runs
+    from collector.versus.identical_runs import load_related_runs
+    from collector.versus.selections import Selection, parse_condition
+
+    if choice.run_a or choice.run_b or choice.store_b is not None:
+        raise UserError("--a and --b select from --run and --store; leave RUN_A, RUN_B and --store-b out")
+    if not choice.a or not choice.b:
+        raise UserError(f"side {'B' if choice.a else 'A'} is missing: {HOW}")
+    a, b = (
+        Selection(name=name.upper(), conditions=tuple(parse_condition(text, f"--{name}") for text in texts))
+        for name, texts in (("a", choice.a), ("b", choice.b))
+    )
+    store = open_existing_store(choice.store)
+    collections = load_runs(store, _choose_runs(store, choice.run_patterns, (*a.conditions, *b.conditions)))
+    related = load_related_runs(store, collections)
+    return ComparedRuns(a=a, b=b, collections=tuple(collections), related=tuple(related))
+
+
+def _choose_runs(store: Store, patterns: Sequence[str], conditions: "Sequence[Condition]") -> list[str]:
+    """Return the runs that fit --run, or else those that conditions name, or else the newest one."""
+    named = patterns or [condition.pattern for condition in conditions if condition.key == "run"]
+    if not named:
+        return [find_newest_run(store).run_id]
+    run_ids = sorted(store.list_run_ids())
+    chosen = []
+    for pattern in named:
+        found = [run_id for run_id in run_ids if fnmatchcase(run_id, pattern)]
+        if not found and set(pattern) & set("*?["):
+            raise UserError(f"store {store.url}: no run fits '{pattern}'; it has {len(run_ids)} runs")
+        chosen += found or [pattern]  # a name that is not there: loading it says which there are
+    return chosen

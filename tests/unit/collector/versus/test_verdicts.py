@@ -1,0 +1,93 @@
+"""A verdict needs evidence either way: for a difference beyond the floor, or for none."""
+
+import math
+
+import pytest
+
+from collector.statistics import Estimate
+from collector.versus.noise import Component
+from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
+
+SILENT = Component(log_variance=1e-12, degrees_of_freedom=None)
+FLOOR = 0.03
+
+
+def make_test(
+    ratio: float, error: float, *, freedom: float = 4, noise: Component = SILENT, floor: float = FLOOR, share: float = 1
+) -> RatioTest:
+    estimate = Estimate(center=ratio, log_standard_error=error, degrees_of_freedom=freedom)
+    return RatioTest(ratio=estimate, noise=noise, runs_share=share, least_floor=floor)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "error", "decision"),
+    [
+        (1.10, 0.01, "worse"),
+        (0.90, 0.01, "better"),
+        (1.00, 0.01, "same"),  # t(4) is 2.78: 0.97 to 1.03
+        (1.00, 0.02, "undecided"),
+        (1.10, 0.05, "undecided"),
+        (1.02, 0.001, "same"),  # a difference without doubt, and below the floor
+        (1.025, 0.006, "undecided"),  # as sure, but not that it is below the floor
+    ],
+)
+def test_the_verdict_on_one_ratio(ratio: float, error: float, decision: str) -> None:
+    [verdict] = judge([make_test(ratio, error)])
+    assert verdict.decision == decision
+
+
+def test_a_difference_that_identical_runs_show_too_is_no_difference() -> None:
+    nights = Component(log_variance=2 * 0.03**2, degrees_of_freedom=None)
+    [quiet] = judge([make_test(1.07, 0.001, floor=0.0)])
+    [noisy] = judge([make_test(1.07, 0.001, noise=nights, floor=0.0)])
+    assert (quiet.decision, noisy.decision) == ("worse", "same")
+
+
+def test_noise_that_is_hardly_known_makes_a_difference_hard_to_show() -> None:
+    known = Component(log_variance=0.01**2, degrees_of_freedom=None)
+    guessed = Component(log_variance=0.01**2, degrees_of_freedom=1)
+    decisions = [judge([make_test(1.05, 0.001, noise=noise)])[0].decision for noise in (known, guessed)]
+    assert decisions == ["worse", "undecided"]
+
+
+def test_many_ratios_are_adjusted_for_their_number() -> None:
+    one = make_test(1.06, 0.015)
+    assert judge([one])[0].decision == "worse"
+    others = [make_test(1.0, 0.001) for _ in range(9)]
+    verdicts = judge([one, *others])
+    assert verdicts[0].decision == "undecided"
+    assert verdicts[0].p_adjusted == pytest.approx(10 * verdicts[0].p_value)
+
+
+def test_so_many_repeats_would_decide_as_the_advice_says() -> None:
+    # 1 % between repeats: t(4) * 0.01 * sqrt(2 / 3) is 0.0227 with three a side, and t(2) * 0.01 is 0.043 with two;
+    # the logarithm of the floor is 0.0296.
+    test = make_test(1.0, 0.01, freedom=2)
+    assert count_repeats(test, 1) == 3
+    assert advise(test, 1) == "about 3 repeats a side would, if the ratio stays"
+
+
+def test_no_number_of_repeats_overcomes_the_noise_of_runs() -> None:
+    nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
+    test = make_test(1.065, 0.01, noise=nights)
+    assert count_repeats(test, 10) is None
+    assert advise(test, 10).startswith("more repeats would not")
+
+
+def test_a_ratio_at_the_floor_is_left_open() -> None:
+    assert "so near is the ratio to the floor" in advise(make_test(1.0299, 0.02), 1)
+
+
+def test_runs_decide_where_sides_have_several() -> None:
+    assert advise(make_test(1.0, 0.05, share=0.0), 1) == "more runs of each side would"
+    nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
+    assert judge([make_test(1.08, 0.01, noise=nights, floor=0.0, share=0.0)])[0].p_value < 0.01
+    assert math.isclose(make_test(1.08, 0.01, noise=nights, share=0.0).excess, 0.0)
+
+
+def test_nothing_is_the_same_where_identical_runs_differ_by_half() -> None:
+    wild = Component(log_variance=0.25**2, degrees_of_freedom=None)
+    test = make_test(1.0, 0.001, noise=wild)
+    assert judge([test])[0].decision == "undecided"
+    assert advise(test, 1).startswith("identical runs differ too much")
+    assert judge([make_test(1.0, 0.001, noise=wild, floor=0.7)])[0].decision == "same"

@@ -1,0 +1,97 @@
+"""The command `compare`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from two_runs import EVEN, INFER, TRAIN, put_run, scale
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def store(workspace: Workspace) -> Path:
+    """A store with the runs a, b (half as slow again) and c (like a), of which c is the newest."""
+    folder = workspace.folder / "results"
+    folder.mkdir()
+    put_run(folder, "a", {TRAIN: EVEN, INFER: EVEN}, day=0)
+    put_run(folder, "b", {TRAIN: scale(EVEN, 1.5), INFER: EVEN}, day=1)
+    put_run(folder, "c", {TRAIN: EVEN, INFER: EVEN}, day=2)
+    return folder
+
+
+def test_the_exit_code_is_the_answer(call_main: CallMain, store: Path) -> None:
+    code, out, err = call_main("compare", "a", "b", "--floor", "10")
+    assert (code, err) == (1, "")
+    assert out.startswith("A: a\nB: b\n")
+    assert out.splitlines()[-1].startswith("B is worse: of 2 cells 1 slower, 1 within the floor")
+    assert "conv6 train, CPU, batch 64, 32 px, PyTorch eager" in out
+    code, out, _ = call_main("compare", "a")
+    assert (code, out.splitlines()[1]) == (0, "B: c")
+
+
+def test_json_markdown_and_files_hold_the_same(call_main: CallMain, store: Path, workspace: Workspace) -> None:
+    code, out, _ = call_main("compare", "a", "b", "--json")
+    assert (code, json.loads(out)["conclusion"].startswith("B is worse")) == (1, True)
+    code, page, _ = call_main("compare", "a", "b", "--markdown")
+    assert (code, page.startswith("**❌ B is worse")) == (1, True)
+    code, out, _ = call_main("compare", "a", "b", "--markdown", "--output", "pages/comment.md")
+    assert (code, out.splitlines()[0]) == (1, "pages/comment.md")
+    assert out.splitlines()[1].startswith("B is worse")
+    assert (workspace.folder / "pages" / "comment.md").read_text() == page
+    assert call_main("compare", "a", "b", "--output", "plain.txt")[0] == 1
+    assert (workspace.folder / "plain.txt").read_text().startswith("A: a\nB: b\n")
+
+
+def test_phases_of_the_newest_run_are_compared_as_sides(call_main: CallMain, store: Path) -> None:
+    code, out, err = call_main("compare", "--a", "phase=train", "--b", "phase=infer", "--run", "[ab]", "--json")
+    assert err == ""
+    assert (code, json.loads(out)["a"]["run_ids"]) == (0, ["a", "b"])
+    assert call_main("compare", "--a", "run=a", "--b", "run=b", "--where", "phase=infer")[0] == 0
+
+
+def test_runs_of_two_stores_are_compared(call_main: CallMain, workspace: Workspace) -> None:
+    put_run(workspace.folder / "here", "a", {TRAIN: EVEN, INFER: EVEN})
+    put_run(workspace.folder / "there", "d", {TRAIN: scale(EVEN, 2)})
+    code, out, err = call_main("compare", "a", "d", "--store", "file://here", "--store-b", "file://there")
+    assert (code, err) == (1, "")
+    assert "Only in A, 1 cell:" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "error: nothing to compare: give two runs (`compare RUN_A RUN_B`), or "),
+        (("a", "a"), "error: A and B are both the run a; name two runs"),
+        (("c",), "error: A and B are both the run c, which is the newest of the store; name two runs"),
+        (("a", "x"), "error: store file://results: has no run 'x'; did you mean "),
+        (("a", "b", "--store", "file://nowhere"), "error: store file://nowhere: there is no directory "),
+        (("a", "b", "--metric", "speed"), "error: --metric speed: expected step-time, "),
+        (("a", "b", "--floor", "-1"), "error: --floor -1: expected percents above 0"),
+        (("a", "b", "--json", "--markdown"), "error: --json and --markdown: give one of them"),
+        (("--a", "phase=train"), "error: side B is missing: "),
+        (("a", "--a", "phase=train", "--b", "phase=infer"), "error: --a and --b select from --run and --store; "),
+        (("--a", "phase=train", "--b", "phase=infer", "--run", "x*"), "error: store file://results: no run fits "),
+        (("--a", "color=red", "--b", "phase=infer"), "error: --a color=red: 'color' is no key; did you mean "),
+    ],
+)
+def test_an_error_is_one_message(call_main: CallMain, store: Path, words: tuple[str, ...], message: str) -> None:
+    code, out, err = call_main("compare", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert len(err.splitlines()) == 1
+
+
+def test_an_empty_store_is_one_message(call_main: CallMain, workspace: Workspace) -> None:
+    (workspace.folder / "results").mkdir()
+    code, _, err = call_main("compare", "a")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "no run here" in err
+
+
+def test_the_schema_is_printed(call_main: CallMain) -> None:
+    code, out, _ = call_main("schema", "compare")
+    assert (code, json.loads(out)["title"]) == (0, "CompareDocument")
