@@ -10,6 +10,7 @@ from bench.store import Store
 from runner.runs import find_newest_run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.nights.records import ChangeHistory
     from collector.results.collection import Collection
 
 
@@ -27,6 +28,13 @@ def load_collection(store: Store, run_id: str) -> "Collection":
     from collector.results.load import load_run
 
     return load_run(store, run_id or find_newest_run(store).run_id)
+
+
+def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
+    """Return the changes that `watch` recorded over the nights of the run's matrix; StoreError if it cannot."""
+    from collector.nights.records import read_history
+
+    return read_history(store, collection.run.matrix)
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:

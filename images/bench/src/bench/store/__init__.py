@@ -6,9 +6,13 @@ from bench.store.keys import (
     ResultKey,
     cancelled_key,
     cancelled_prefix,
+    changes_prefix,
+    decision_key,
     interrupted_key,
     node_fault_key,
     node_faults_prefix,
+    notice_key,
+    parse_change_key,
     parse_node_fault_key,
     parse_placement_key,
     parse_result_key,
@@ -18,6 +22,7 @@ from bench.store.keys import (
     result_key,
     results_prefix,
     run_key,
+    suspicion_key,
 )
 from bench.store.store import Store
 from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable
@@ -32,9 +37,13 @@ __all__ = [
     "StoreUnreachable",
     "cancelled_key",
     "cancelled_prefix",
+    "changes_prefix",
+    "decision_key",
     "interrupted_key",
     "node_fault_key",
     "node_faults_prefix",
+    "notice_key",
+    "parse_change_key",
     "parse_node_fault_key",
     "parse_placement_key",
     "parse_result_key",
@@ -44,4 +53,5 @@ __all__ = [
     "result_key",
     "results_prefix",
     "run_key",
+    "suspicion_key",
 ]

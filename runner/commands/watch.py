@@ -1,0 +1,63 @@
+"""The command `watch`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
+from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
+from runner.commands.run_options import WebhookOption
+from runner.reporting.stored_runs import open_existing_store
+
+
+def watch(
+    store: StoreOption = DEFAULT_STORE,
+    matrix: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The name of the matrix to watch; default: that of the newest run."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    webhook: WebhookOption = None,
+    confirmation: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the matrix that measures again what is suspected to this file."),
+    ] = None,
+    final: Annotated[
+        bool, typer.Option("--final", help="Decide by what was measured again so far; no more is to come.")
+    ] = False,
+    metrics_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the night's metrics, in Prometheus' text format.")
+    ] = None,
+) -> None:
+    """Look at the newest night of a matrix: what got slower, and is it so when it is measured again?"""
+    from collector.files import replace_text
+    from runner.nights.confirmation import write_matrix
+    from runner.nights.display import format_metrics, list_lines, make_document
+    from runner.nights.watch import Watch
+    from runner.nights.webhooks import parse_webhooks, send_alarms
+
+    webhooks = parse_webhooks(webhook or [])
+    opened = open_existing_store(store)
+    report = Watch(store=opened, matrix=matrix).look(is_final=final)
+    messages = make_error_console() if as_json else CONSOLE
+    if as_json:
+        typer.echo(json.dumps(make_document(report), indent=1))
+    for line in () if as_json else list_lines(report):
+        messages.print(line, soft_wrap=True)
+    if report.pending and confirmation is not None:
+        write_matrix(confirmation, report.night, report.pending)
+        messages.print(
+            f"to measure them again: benchmatrix run {confirmation} --store {store} "
+            f"--run-id {report.pending[0].confirmation_run_id} --no-report",
+            soft_wrap=True,
+        )
+    if metrics_file is not None:
+        replace_text(metrics_file, format_metrics(report))
+    for line in send_alarms(opened, report, webhooks):
+        messages.print(line, soft_wrap=True)
+    if report.regressions:
+        raise typer.Exit(EXIT_NOT_OK)
+    if report.pending:
+        raise typer.Exit(EXIT_PENDING)
