@@ -19,8 +19,8 @@ STEP = float(np.log(1.05))
 REPEAT_NOISE = 0.02
 """Standard deviation of the log of a repeat within its night."""
 NUM_REPEATS = 5
-NUM_CONFIRMATIONS = 15
-"""Repeats of a confirmation: three times those of a night, as `watch` plans."""
+NUM_CONFIRMATIONS = 25
+"""Repeats of a confirmation: five times those of a night, as `watch` plans."""
 LEVEL_STEP = 0.15
 """Log of the upper level over the lower one, of cells whose whole repeats are at one of two: 10 to 20 % were seen."""
 UPPER_SHARE = 0.3

@@ -24,7 +24,7 @@ and nobody acts on them."""
 SUSPICION_P_VALUE = 0.01
 """A change is measured again where it is less likely than this in one night of one cell. It costs little: in
 simulation three to eight of 200 cells a night."""
-DECISION_P_VALUE = 1e-5
+DECISION_P_VALUE = 2e-5
 """A change is told where it is less likely than this after it was measured again. 200 cells in 60 nights are 12,000
 looks; benchmarks/watch_nights.py finds fewer than one false alarm in two such programmes."""
 NUM_SURE_NIGHTS = 7

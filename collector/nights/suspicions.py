@@ -17,9 +17,9 @@ MAX_CELLS = 20
 the night; the others are suspected again in the next one."""
 CELLS_OF_GROUP = 5
 """Cells that are measured again where all cells of some hardware changed."""
-CONFIRMATION_FACTOR = 3
+CONFIRMATION_FACTOR = 5
 MIN_CONFIRMATION_REPEATS = 10
-"""Repeats of a confirmation: three times the night's, so that with the night's they halve what repeats add to its
+"""Repeats of a confirmation: five times the night's, which more than halves what repeats add to its
 noise; and ten where the night has few."""
 
 

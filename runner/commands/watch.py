@@ -22,7 +22,9 @@ def watch(
     webhook: WebhookOption = None,
     confirmation: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the matrix that measures again what is suspected to this file."),
+        typer.Option(
+            metavar="FILE", help="Write the matrix of the cells that are suspected, or else confirmed, to this file."
+        ),
     ] = None,
     final: Annotated[
         bool, typer.Option("--final", help="Decide by what was measured again so far; no more is to come.")
@@ -46,12 +48,12 @@ def watch(
         typer.echo(json.dumps(make_document(report), indent=1))
     for line in () if as_json else list_lines(report):
         messages.print(line, soft_wrap=True)
-    if report.pending and confirmation is not None:
-        write_matrix(confirmation, report.night, report.pending)
+    again = report.pending or [change.suspicion for change in report.regressions]
+    if again and confirmation is not None:
+        write_matrix(confirmation, report.night, again)
+        run_id = f" --run-id {again[0].confirmation_run_id}" if report.pending else ""
         messages.print(
-            f"to measure them again: benchmatrix run {confirmation} --store {store} "
-            f"--run-id {report.pending[0].confirmation_run_id} --no-report",
-            soft_wrap=True,
+            f"to measure them again: benchmatrix run {confirmation} --store {store}{run_id} --no-report", soft_wrap=True
         )
     if metrics_file is not None:
         replace_text(metrics_file, format_metrics(report))
