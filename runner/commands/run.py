@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -118,21 +119,25 @@ def run(
     webhook: WebhookOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    if publish and not report:
-        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
+    finish = _plan_end(output, with_report=report, is_published=publish)
     caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
     of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
     options = of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
     request = RunRequest(
         matrix=matrix, store=Store.open(store), run_id=run_id, start_new=new, retry_failed=retry_failed
     )
-    finish = partial(finish_run, output=output, with_report=report, is_published=publish)
     night = NightWatch.plan(request.store, is_watched=watch, webhooks=webhook or [])
     if on == LOCAL:
         _measure_here(_make_local_run(request, options, python), finish, night)
         return
     there = _make_cluster_run(request, options, on, python, max_in_flight=max_in_flight)
     _measure_there(there, finish, night, as_json=as_json, metrics_port=metrics_port)
+
+
+def _plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
+    if is_published and not with_report:
+        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
+    return partial(finish_run, output=output, with_report=with_report, is_published=is_published)
 
 
 def _make_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:
