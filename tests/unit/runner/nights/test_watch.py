@@ -44,7 +44,7 @@ def test_a_slower_night_is_suspected_with_what_changed_beside_it(nights: Simulat
     assert suspicion.first_run_id == suspicion.night_run_id == "night-2"
     assert [(part.what, part.before, part.after) for part in suspicion.changes] == [("cpu_quota_cores", "2.0", "1.0")]
     assert 1.8 < suspicion.shift.ratio < 2.0
-    assert suspicion.confirmation_repeats == 10
+    assert suspicion.confirmation_repeats == 15
     key = f"nights/smoke/changes/{suspicion.change_id}/suspicion.json"
     assert read_suspicion(nights.store.get(key)) == suspicion
 
