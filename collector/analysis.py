@@ -8,6 +8,7 @@ import pandas as pd
 from collector.comparisons import compare_all
 from collector.forecast.fit import Forecast
 from collector.labels import add_labels
+from collector.nights.records import ChangeHistory
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 
@@ -26,6 +27,8 @@ class Analysis:
     moderated: bool
     """Whether intervals draw on the spread of the run's other cells too."""
     forecast: Forecast | None
+    history: ChangeHistory = ChangeHistory()
+    """The changes that were seen in the nights of the run's matrix."""
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -34,9 +37,14 @@ class Analysis:
 
 
 def analyze_run(
-    collection: Collection, *, forecast: Forecast | None = None, include_invalid: bool = False, moderated: bool = False
+    collection: Collection,
+    *,
+    forecast: Forecast | None = None,
+    include_invalid: bool = False,
+    moderated: bool = False,
+    history: ChangeHistory | None = None,
 ) -> Analysis:
-    """Summarise the cells of a run and compare them; `forecast` is carried along for the report."""
+    """Summarise the cells of a run and compare them; `forecast` and `history` are carried along for the report."""
     summary = add_labels(summarize_cells(collection, moderated=moderated))
     return Analysis(
         collection=collection,
@@ -45,4 +53,5 @@ def analyze_run(
         include_invalid=include_invalid,
         moderated=moderated,
         forecast=forecast,
+        history=history or ChangeHistory(),
     )

@@ -24,6 +24,7 @@ from runner.commands.schema import schema
 from runner.commands.setup import setup
 from runner.commands.status import status
 from runner.commands.version import version
+from runner.commands.watch import watch
 
 app = typer.Typer(
     help="Deep-learning benchmarks that anyone can repeat: a matrix of cells in, a report out.",
@@ -32,8 +33,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, claims, audit, forecast, schema,
-    version,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, claims, audit, watch, forecast,
+    schema, version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")

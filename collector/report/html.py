@@ -20,6 +20,7 @@ from collector.analysis import Analysis, analyze_run
 from collector.facts import list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
+from collector.nights.records import ChangeHistory
 from collector.report.sections import build_sections, list_tables
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
@@ -34,12 +35,16 @@ def render_report(
     path: Path,
     include_invalid: bool = False,
     moderated: bool = False,
+    history: ChangeHistory | None = None,
 ) -> None:
     """Write the report to `path`, whose directory is made if absent. UserError where it cannot be written.
 
     `include_invalid`: rows without a valid repeat are compared too. `moderated`: as in `summarize_cells`.
+    `history`: the changes that were seen in the nights of the run's matrix.
     """
-    analysis = analyze_run(collection, forecast=forecast, include_invalid=include_invalid, moderated=moderated)
+    analysis = analyze_run(
+        collection, forecast=forecast, include_invalid=include_invalid, moderated=moderated, history=history
+    )
     scripts = {"bundle": load_bundle(), "mount": (TEMPLATES / "report.js").read_text()}
     html = (
         _open_templates()

@@ -28,6 +28,7 @@ from collector.tables.kernel_time import make_kernel_time_table
 from collector.tables.left_out import make_left_out_table
 from collector.tables.machines import make_machines_table
 from collector.tables.memory import make_memory_table
+from collector.tables.nights import make_nights_table
 from collector.tables.roofline import make_roofline_table
 from collector.tables.skipped import make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
@@ -130,6 +131,7 @@ SECTIONS = (
         title="Step times",
         tables=(make_training_table, make_inference_table, make_sustained_table),
     ),
+    Section(anchor="nights", title="Changes over the nights", tables=(make_nights_table,)),
     Section(anchor="plots", title="Plots", template="plots.html.j2", collect_content=_collect_plots),
     Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
     Section(

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from collector.results.cell_repeats import OUTCOME_VERDICTS
 from collector.results.frames import CELL_COLUMNS
-from collector.results.summary import OUTCOME_VERDICTS
 from collector.statistics import (
     Estimate,
     average_by_machine,

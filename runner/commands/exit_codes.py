@@ -1,8 +1,11 @@
 """The exit codes of the command line; 0 says that all is well."""
 
 EXIT_NOT_OK = 1
-"""A repeat did not end well or is missing, the run was cancelled, a check of `doctor` failed, or B is worse than A."""
+"""A repeat did not end well or is missing, the run was cancelled, a check of `doctor` failed, or B is worse than A; of
+`watch`: the newest night confirmed a regression."""
 EXIT_USER_ERROR = 2
+EXIT_PENDING = 3
+"""`watch`: something is suspected and has to be measured again."""
 EXIT_INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error in the tool."""
 EXIT_TEMPORARY_FAILURE = 75

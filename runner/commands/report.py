@@ -12,7 +12,7 @@ from runner.commands.options import (
     YearOption,
 )
 from runner.reporting.report_files import choose_output, fit_forecast, write_report
-from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
+from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
 
 def report(
@@ -25,10 +25,16 @@ def report(
     moderated: ModeratedOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline."""
-    collection = load_collection(open_existing_store(store), run_id)
+    opened = open_existing_store(store)
+    collection = load_collection(opened, run_id)
     directory = choose_output(output, collection.run)
     path = write_report(
-        collection, directory, fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated
+        collection,
+        directory,
+        fit_forecast(year, table),
+        include_invalid=include_invalid,
+        moderated=moderated,
+        history=load_history(opened, collection),
     )
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,6 +13,7 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
+from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -42,6 +44,8 @@ from runner.commands.run_options import (
     ReportOption,
     RetryOption,
     RunIdOption,
+    WatchOption,
+    WebhookOption,
 )
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.reporting.run_end import finish_run
@@ -111,22 +115,29 @@ def run(
     output: OutputOption = None,
     report: ReportOption = True,
     publish: PublishOption = False,
+    watch: WatchOption = False,
+    webhook: WebhookOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    if publish and not report:
-        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
+    finish = _plan_end(output, with_report=report, is_published=publish)
     caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
     of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
     options = of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
     request = RunRequest(
         matrix=matrix, store=Store.open(store), run_id=run_id, start_new=new, retry_failed=retry_failed
     )
-    finish = partial(finish_run, output=output, with_report=report, is_published=publish)
+    night = NightWatch.plan(request.store, is_watched=watch, webhooks=webhook or [])
     if on == LOCAL:
-        _measure_here(_make_local_run(request, options, python), finish)
+        _measure_here(_make_local_run(request, options, python), finish, night)
         return
     there = _make_cluster_run(request, options, on, python, max_in_flight=max_in_flight)
-    _measure_there(there, finish, as_json=as_json, metrics_port=metrics_port)
+    _measure_there(there, finish, night, as_json=as_json, metrics_port=metrics_port)
+
+
+def _plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
+    if is_published and not with_report:
+        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
+    return partial(finish_run, output=output, with_report=with_report, is_published=is_published)
 
 
 def _make_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:
@@ -174,12 +185,14 @@ def _make_cluster_run(
     )
 
 
-def _measure_here(local: LocalRun, finish: Finish) -> None:
+def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None) -> None:
     chosen: Run | None = None
     try:
         with end_like_interrupt():
             chosen = local.choose_run()
             local.measure(chosen, CONSOLE, resume_command=format_resume_command(chosen))
+            if night is not None:
+                night.follow(chosen, CONSOLE, LocalConfirmation(local=local, console=CONSOLE))
             is_ok = finish(local.store, chosen, CONSOLE)
     except KeyboardInterrupt:
         how = f"; what is finished is kept. To resume:\n  {format_resume_command(chosen)}" if chosen else ""
@@ -189,7 +202,9 @@ def _measure_here(local: LocalRun, finish: Finish) -> None:
         raise typer.Exit(EXIT_NOT_OK)
 
 
-def _measure_there(there: "ClusterRun", finish: Finish, *, as_json: bool, metrics_port: int | None) -> None:
+def _measure_there(
+    there: "ClusterRun", finish: Finish, night: NightWatch | None, *, as_json: bool, metrics_port: int | None
+) -> None:
     from runner.kubernetes.cancellation import RunCancelled
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.metrics import observe_with_metrics
@@ -205,9 +220,18 @@ def _measure_there(there: "ClusterRun", finish: Finish, *, as_json: bool, metric
                 resume = format_resume_command(chosen)
                 messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
             with ClusterProgress(CONSOLE, as_json=as_json) as progress:
-                observer = observe_with_metrics(progress, connection, metrics_port)
+                observer = observe_with_metrics(
+                    progress, connection, metrics_port, None if night is None else night.metrics
+                )
                 there.measure(chosen, connection, observer, messages)
+                if night is not None:
+                    again = ClusterConfirmation(
+                        there=there, night=chosen, connection=connection, observer=observer, console=messages
+                    )
+                    night.follow(chosen, messages, again)
             is_ok = finish(there.store, chosen, messages)
+            if night is not None and metrics_port is not None:
+                night.hold_metrics()
     except RunCancelled:
         messages.print("the run was cancelled; what is finished is kept")
         raise typer.Exit(EXIT_NOT_OK) from None

@@ -119,3 +119,19 @@ PublishOption = Annotated[
     bool,
     typer.Option("--publish", help="Put the report into the store too: runs/RUN_ID/report.html and latest/."),
 ]
+WatchOption = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        help="Then look at the runs of this matrix as nights, measure again what is suspected, and report what is "
+        "confirmed; see docs/nights.md.",
+    ),
+]
+WebhookOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND:VARIABLE",
+        help="Send confirmed regressions to the URL in this environment variable, as `json:VARIABLE` or "
+        "`slack:VARIABLE`. It can be given several times.",
+    ),
+]

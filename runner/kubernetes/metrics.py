@@ -15,13 +15,17 @@ from runner.kubernetes.progress import ClusterProgress, count_states
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 
-def observe_with_metrics(progress: ClusterProgress, connection: Connection, port: int | None) -> ClusterObserver:
-    """Return an observer that shows progress and, with a port, serves metrics at `/metrics` as well."""
+def observe_with_metrics(
+    progress: ClusterProgress, connection: Connection, port: int | None, more: Collector | None = None
+) -> ClusterObserver:
+    """Return an observer that shows progress and, with a port, serves metrics at `/metrics` as well, and `more`."""
     if port is None:
         return progress
     observer = MeteredObserver(progress=progress, connection=connection)
     registry = CollectorRegistry()
     registry.register(observer)
+    if more is not None:
+        registry.register(more)
     try:
         start_http_server(port, registry=registry)
     except OSError as error:

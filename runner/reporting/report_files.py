@@ -9,6 +9,7 @@ from bench.schema import Run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.forecast.fit import Forecast
+    from collector.nights.records import ChangeHistory
     from collector.results.collection import Collection
 
 FORECAST_YEARS_AHEAD = 4
@@ -27,12 +28,20 @@ def write_report(
     *,
     include_invalid: bool = False,
     moderated: bool = False,
+    history: "ChangeHistory | None" = None,
 ) -> Path:
-    """Write `report.html` into the directory and return its path."""
+    """Write `report.html` into the directory and return its path; `history`: what was seen over the matrix's nights."""
     from collector.report.html import render_report
 
     path = directory / "report.html"
-    render_report(collection, forecast=forecast, path=path, include_invalid=include_invalid, moderated=moderated)
+    render_report(
+        collection,
+        forecast=forecast,
+        path=path,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        history=history,
+    )
     return path
 
 

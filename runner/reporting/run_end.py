@@ -10,9 +10,10 @@ from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store
 from runner.reporting.publication import RepeatState, describe_ending, publish_report
 from runner.reporting.report_files import choose_output, fit_forecast, write_report
-from runner.reporting.stored_runs import load_collection, print_skipped
+from runner.reporting.stored_runs import load_collection, load_history, print_skipped
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.nights.records import ChangeHistory
     from collector.results.collection import Collection
 
 
@@ -29,7 +30,7 @@ def finish_run(
     print_table(console, make_terminal_table(collection))
     print_skipped(collection, console)
     if with_report:
-        path = _write_files(collection, choose_output(output, run))
+        path = _write_files(collection, choose_output(output, run), load_history(store, collection))
         console.print(f"report: {path}", soft_wrap=True)
         if is_published:
             _publish(store, collection, path, console)
@@ -40,12 +41,12 @@ def finish_run(
     return not len(bad)
 
 
-def _write_files(collection: "Collection", directory: Path) -> Path:
+def _write_files(collection: "Collection", directory: Path, history: "ChangeHistory") -> Path:
     """Write the tables and the report; return the report's path."""
     from collector.export import write_collection
 
     write_collection(collection, directory)
-    return write_report(collection, directory, fit_forecast())
+    return write_report(collection, directory, fit_forecast(), history=history)
 
 
 def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:

@@ -10,6 +10,7 @@ from bench.store import Store
 from runner.runs import find_newest_run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.nights.records import ChangeHistory
     from collector.results.collection import Collection
 
 MAX_NAMED = 10
@@ -32,6 +33,13 @@ def load_collection(
 
     chosen = run_id or find_newest_run(store).run_id
     return load_run(store, chosen, writes_tables=writes_tables, rebuilds_tables=rebuilds_tables)
+
+
+def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
+    """Return the changes that `watch` recorded over the nights of the run's matrix; StoreError if it cannot."""
+    from collector.nights.records import read_history
+
+    return read_history(store, collection.run.matrix)
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:

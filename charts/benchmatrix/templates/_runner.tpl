@@ -115,6 +115,11 @@ spec:
         - {name: JOB_UID, valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}}
         {{- end }}
         {{- include "benchmatrix.runner.variables" . | nindent 8 }}
+        {{- if .Values.watch.enabled }}
+        {{- range $index, $webhook := .Values.watch.webhooks }}
+        - {name: BENCHMATRIX_WEBHOOK_{{ $index }}, valueFrom: {secretKeyRef: {name: {{ $webhook.secret | quote }}, key: {{ $webhook.key | quote }}}}}
+        {{- end }}
+        {{- end }}
       args:
         - run
         {{- include "benchmatrix.arguments" . | nindent 8 }}
@@ -138,6 +143,12 @@ spec:
         {{- end }}
         {{- if .Values.metrics.enabled }}
         - --metrics-port={{ .Values.metrics.port | int64 }}
+        {{- end }}
+        {{- if .Values.watch.enabled }}
+        - --watch
+        {{- range $index, $webhook := .Values.watch.webhooks }}
+        - --webhook={{ $webhook.kind }}:BENCHMATRIX_WEBHOOK_{{ $index }}
+        {{- end }}
         {{- end }}
         - --output=/tmp/report
         - --publish

@@ -154,3 +154,23 @@ def test_on_openshift_dns_is_reached_where_its_pods_listen() -> None:
 
 def test_the_examples_are_yaml_that_says_nothing_twice() -> None:
     assert len(list(parse(path.read_text() for path in CHART.glob("examples/*.yaml")))) == 5
+
+
+def test_a_webhook_is_a_variable_from_its_secret_and_no_word_of_the_command() -> None:
+    webhooks = [{"kind": "slack", "secret": "alarms", "key": "url"}]
+    container = find_pod(render(make_values(watch__webhooks=webhooks)))["spec"]["containers"][0]
+
+    assert "--watch" in container["args"]
+    assert "--webhook=slack:BENCHMATRIX_WEBHOOK_0" in container["args"]
+    assert {
+        "name": "BENCHMATRIX_WEBHOOK_0",
+        "valueFrom": {"secretKeyRef": {"name": "alarms", "key": "url"}},
+    } in container["env"]
+
+
+def test_nights_are_not_watched_where_that_is_switched_off() -> None:
+    values = make_values(watch__enabled=False, watch__webhooks=[{"kind": "json", "secret": "alarms", "key": "url"}])
+    container = find_pod(render(values))["spec"]["containers"][0]
+
+    assert [word for word in container["args"] if "watch" in word or "webhook" in word] == []
+    assert [variable for variable in container["env"] if "WEBHOOK" in variable["name"]] == []

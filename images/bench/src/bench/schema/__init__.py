@@ -1,7 +1,8 @@
 """The contract between the parts: a Cell goes into a container, a Result comes out, a Run says what was planned.
 
 On a cluster a Placement says where an attempt ran, and a NodeFault that its node could not measure it. A RawRemoval
-says which results were removed from the store on purpose.
+says which results were removed from the store on purpose. A Suspicion, a Decision and a Notice are what `benchmatrix
+watch` keeps of a change that it saw over nights.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
@@ -30,21 +31,27 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
+from bench.schema.night import Alarm, AlarmedChange, Decision, Direction, NightChange, Notice, Outcome, Shift, Suspicion
 from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Node, Placement
 from bench.schema.raw_removal import RawRemoval, RemovedResult
 from bench.schema.reading import (
     InvalidDocumentError,
+    read_decision,
     read_node_fault,
+    read_notice,
     read_placement,
     read_raw_removal,
     read_result,
     read_run,
+    read_suspicion,
 )
 from bench.schema.result import Failure, FailureKind, Result, Status
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
 
 __all__ = [
+    "Alarm",
+    "AlarmedChange",
     "MAX_AMOUNT",
     "SCHEMA_VERSION",
     "SMALLEST_POSITIVE",
@@ -52,8 +59,10 @@ __all__ = [
     "Cell",
     "Cluster",
     "CpuUse",
+    "Decision",
     "Device",
     "DeviceProfile",
+    "Direction",
     "Document",
     "Ending",
     "Environment",
@@ -73,8 +82,11 @@ __all__ = [
     "MissingRepeat",
     "Mode",
     "Name",
+    "NightChange",
     "Node",
     "NodeFault",
+    "Notice",
+    "Outcome",
     "Phase",
     "Phases",
     "PipelinedWindow",
@@ -88,26 +100,34 @@ __all__ = [
     "Roofline",
     "Run",
     "Samples",
+    "Shift",
     "Status",
+    "Suspicion",
     "SustainedRun",
     "Validity",
     "Verdict",
     "export_json_schema",
     "hash_text",
+    "read_decision",
     "read_node_fault",
+    "read_notice",
     "read_placement",
     "read_raw_removal",
     "read_result",
     "read_run",
+    "read_suspicion",
 ]
 
 
 def export_json_schema() -> dict[str, Any]:
-    """Return one JSON Schema document with Cell, Result, Run, Placement, NodeFault and RawRemoval under `$defs`."""
+    """Return one JSON Schema document with every kind of document under `$defs`."""
     from pydantic.json_schema import models_json_schema
 
     _, schema = models_json_schema(
-        [(kind, "validation") for kind in (Cell, Result, Run, Placement, NodeFault, RawRemoval)],
+        [
+            (kind, "validation")
+            for kind in (Cell, Result, Run, Placement, NodeFault, RawRemoval, Suspicion, Decision, Notice, Alarm)
+        ],
         title="benchmatrix documents",
         ref_template="#/$defs/{model}",
     )

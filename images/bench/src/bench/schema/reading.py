@@ -5,6 +5,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from bench.schema.document import SCHEMA_VERSION, Document
+from bench.schema.night import Decision, Notice, Suspicion
 from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Placement
 from bench.schema.raw_removal import RawRemoval
@@ -46,6 +47,21 @@ def read_node_fault(data: bytes) -> NodeFault:
 def read_raw_removal(data: bytes) -> RawRemoval:
     """Return the RawRemoval in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
     return _read(RawRemoval, data)
+
+
+def read_suspicion(data: bytes) -> Suspicion:
+    """Return the Suspicion in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(Suspicion, data)
+
+
+def read_decision(data: bytes) -> Decision:
+    """Return the Decision in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(Decision, data)
+
+
+def read_notice(data: bytes) -> Notice:
+    """Return the Notice in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none of this version."""
+    return _read(Notice, data)
 
 
 def _read(kind: type[DocumentT], data: bytes) -> DocumentT:

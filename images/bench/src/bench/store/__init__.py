@@ -7,9 +7,13 @@ from bench.store.keys import (
     ResultKey,
     cancelled_key,
     cancelled_prefix,
+    changes_prefix,
+    decision_key,
     interrupted_key,
     node_fault_key,
     node_faults_prefix,
+    notice_key,
+    parse_change_key,
     parse_node_fault_key,
     parse_placement_key,
     parse_result_key,
@@ -21,6 +25,7 @@ from bench.store.keys import (
     result_key,
     results_prefix,
     run_key,
+    suspicion_key,
 )
 from bench.store.listing import StoredObject
 from bench.store.store import Store
@@ -38,9 +43,13 @@ __all__ = [
     "StoredObject",
     "cancelled_key",
     "cancelled_prefix",
+    "changes_prefix",
+    "decision_key",
     "interrupted_key",
     "node_fault_key",
     "node_faults_prefix",
+    "notice_key",
+    "parse_change_key",
     "parse_node_fault_key",
     "parse_placement_key",
     "parse_result_key",
@@ -52,4 +61,5 @@ __all__ = [
     "result_key",
     "results_prefix",
     "run_key",
+    "suspicion_key",
 ]

@@ -8,6 +8,7 @@ _OF_ATTEMPT = rf"(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/(?P<repeat>[1-9][0
 RESULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/results/{_OF_ATTEMPT}")
 PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
 NODE_FAULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/node-faults/{_OF_ATTEMPT}")
+CHANGE_KEY = re.compile(rf"nights/(?P<matrix>{NAME})/changes/(?P<change_id>{NAME})/(?P<document>[a-z0-9/-]+)\.json")
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
 LATEST_RUN_KEY = "latest/run.json"
@@ -102,6 +103,32 @@ def raw_removals_prefix(run_id: str) -> str:
 def raw_removal_key(run_id: str, removal: str) -> str:
     """Return the key of what says which raw results one removal took; ValueError where a part is no name."""
     return f"{raw_removals_prefix(run_id)}{_check_name(removal)}.json"
+
+
+def changes_prefix(matrix: str) -> str:
+    """Return the folder of what is known of changes over a matrix's nights; ValueError where `matrix` is no name."""
+    return f"nights/{_check_name(matrix)}/changes/"
+
+
+def suspicion_key(matrix: str, change_id: str) -> str:
+    """Return the key of a change that was suspected; ValueError where a part is no name."""
+    return f"{changes_prefix(matrix)}{_check_name(change_id)}/suspicion.json"
+
+
+def decision_key(matrix: str, change_id: str) -> str:
+    """Return the key of what became of a suspected change; ValueError where a part is no name."""
+    return f"{changes_prefix(matrix)}{_check_name(change_id)}/decision.json"
+
+
+def notice_key(matrix: str, change_id: str, channel: str) -> str:
+    """Return the key of the mark that a change was announced in a channel; ValueError where a part is no name."""
+    return f"{changes_prefix(matrix)}{_check_name(change_id)}/notices/{_check_name(channel)}.json"
+
+
+def parse_change_key(key: str) -> tuple[str, str] | None:
+    """Return the id of a change and the name of the document that a key is of; None for any other key."""
+    match = CHANGE_KEY.fullmatch(key)
+    return None if match is None else (match["change_id"], match["document"])
 
 
 def parse_result_key(key: str) -> ResultKey | None:

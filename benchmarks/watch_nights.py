@@ -1,0 +1,103 @@
+"""Measures what `benchmatrix watch` finds, and what it finds wrongly, in simulated nights whose truth is known.
+
+Prints the tables of docs/nights.md as Markdown. Nights are drawn as benchmarks/night_scenarios.py says. Other methods
+on the same series: `--others` for ruptures (if installed), `--otava PYTHON` for apache-otava in an environment of its
+own, which benchmarks/otava_nights.py asks. From the checkout, half an hour; `--programmes 5` for a quick look:
+.venv/bin/python benchmarks/watch_nights.py
+"""
+
+import argparse
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from night_scenarios import STEP, Scenario, run_programme, two_sessions_bound
+from other_methods import list_other_lines
+
+NUM_PROGRAMMES = 20
+MIXED = Scenario(name="200 cells, 1 to 3 %, 20 of them with two levels", own=(0.01, 0.03), num_two_levels=20)
+OWN = (0.005, 0.01, 0.0125, 0.015, 0.02, 0.03)
+
+
+def main() -> None:
+    """Run every scenario and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programmes", type=int, default=NUM_PROGRAMMES, help="simulated programmes of 60 nights")
+    parser.add_argument("--only", choices=("alarms", "steps", "drifts", "others"), help="one table")
+    parser.add_argument("--others", action="store_true", help="compare with other methods, too")
+    parser.add_argument("--otava", metavar="PYTHON", help="an interpreter that has apache-otava 0.8")
+    arguments = parser.parse_args()
+    for name, list_lines in (("alarms", list_alarm_lines), ("steps", list_step_lines), ("drifts", list_drift_lines)):
+        if arguments.only in (None, name):
+            print_lines(list_lines(arguments.programmes))
+    if arguments.others or arguments.otava:
+        print_lines(list_other_lines(MIXED, arguments.programmes, arguments.otava))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, each as soon as it is there, and an empty one."""
+    for line in lines:
+        print(line, flush=True)
+    print()
+
+
+def list_alarm_lines(num_programmes: int) -> Iterator[str]:
+    """Yield the lines of the table of false alarms in programmes without any change."""
+    yield from (
+        "| nights without a change | false alarms in a programme: mean | most | programmes with more than one "
+        "| measured again a night |",
+        "|---|---|---|---|---|",
+    )
+    cases = [
+        MIXED,
+        replace(MIXED, name=f"{MIXED.name}; confirmations have the noise of a night of their own", lasts=False),
+        replace(MIXED, name="the same, half of the variance shared by all cells", shared=0.02),
+        replace(MIXED, name="200 cells, 1 %", own=(0.01, 0.01), num_two_levels=0),
+        replace(MIXED, name="200 cells of two levels", num_two_levels=200),
+    ]
+    for scenario in cases:
+        outcomes = [run_programme(scenario, seed) for seed in range(num_programmes)]
+        alarms = [outcome.num_false_alarms for outcome in outcomes]
+        again = np.mean([outcome.num_confirmations for outcome in outcomes]) / scenario.num_nights
+        more = sum(number > 1 for number in alarms)
+        yield f"| {scenario.name} | {np.mean(alarms):.2f} | {max(alarms)} | {more} of {len(alarms)} | {again:.1f} |"
+
+
+def list_step_lines(num_programmes: int) -> Iterator[str]:
+    """Yield the lines of the table of how many steps of 5 % are found within three nights."""
+    yield from (
+        "| noise of nights | found within three nights | the best possible "
+        "| with confirmations of a night of their own |",
+        "|---|---|---|---|",
+    )
+    cases = [(f"{own:.2%} of the cell's own", Scenario(name="", own=(own, own), step=STEP)) for own in OWN]
+    cases += [
+        (f"3 % in all, of it {own:.1%} of the cell's own", Scenario(name="", own=(own, own), shared=shared, step=STEP))
+        for own in (0.005, 0.01, 0.0125)
+        for shared in (math.sqrt(0.03**2 - own**2),)
+    ]
+    cases.append(("1 %, two levels", Scenario(name="", own=(0.01, 0.01), num_two_levels=200, step=STEP)))
+    for name, scenario in cases:
+        shares = [measure_share(chosen, num_programmes) for chosen in (scenario, replace(scenario, lasts=False))]
+        bound = "" if scenario.num_two_levels else f"{two_sessions_bound(scenario):.0%}"
+        yield f"| {name} | {shares[0]} | {bound} | {shares[1]} |".replace("%", " %").replace("  %", " %")
+
+
+def list_drift_lines(num_programmes: int) -> Iterator[str]:
+    """Yield the lines of the table of how many drifts of 1 % a week are found within six weeks."""
+    yield from ("| noise of nights, the cell's own | drifts found within six weeks |", "|---|---|")
+    for own in (0.01, 0.02, 0.025, 0.03):
+        scenario = Scenario(name="", own=(own, own), weekly_drift=math.log(1.01), change_at=18, within=42)
+        yield f"| {own:.1%} | {measure_share(scenario, num_programmes)} |".replace("%", " %")
+
+
+def measure_share(scenario: Scenario, num_programmes: int) -> str:
+    """Return how many of the changed cells are found in time, in words."""
+    outcomes = [run_programme(scenario, seed) for seed in range(num_programmes)]
+    found, changed = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("num_found", "num_changed"))
+    return f"{found} of {changed}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Read of one run what a series needs: the repeats that count of each cell, and the environment they ran in."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bench.schema import Environment, Run
+from collector.nights.series import Facts, Nights, SeriesKey
+from collector.results.collection import Collection
+from collector.results.summary import select_sound
+
+UNSOUND_BUT_SLOW = "throttled"
+"""A night in which every repeat was throttled is a slower night, with its cause: it counts. Repeats that others
+disturbed, or that ran on the wrong device, say nothing of the cell: they do not."""
+COLUMN_FACTS = (
+    "instance_type",
+    "driver_version",
+    "framework_version",
+    "python_version",
+    "num_threads",
+    "kubelet_version",
+    "hostname",
+    "verdict",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellNight:
+    """The repeats of a cell that count in one run."""
+
+    logs: tuple[float, ...]
+    """Of their step times in seconds."""
+    facts: Facts
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """Machine types of the nodes, sorted; empty: not recorded."""
+        found = self.facts.get("instance_type")
+        return () if found is None else tuple(found.split(", "))
+
+    def join(self, other: "CellNight") -> "CellNight":
+        """Return both as one night; the environment is this one's."""
+        return CellNight(logs=self.logs + other.logs, facts=self.facts)
+
+
+CellNights = Mapping[SeriesKey, CellNight]
+
+
+def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
+    """Return the repeats of each cell that count, by cell and hardware; cells without any are left out.
+
+    Sound repeats count; where a cell has none, throttled ones do.
+    """
+    ok = collection.results[collection.results["status"] == "ok"]
+    ok = ok[ok["center_step_seconds"].notna() & ok["cpu_model"].notna()]
+    cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
+    found: dict[SeriesKey, CellNight] = {}
+    for cell_id, repeats in ok.groupby("cell_id", sort=False):
+        sound = select_sound(repeats)
+        counted = repeats[repeats["verdict"] == UNSOUND_BUT_SLOW] if sound.empty else sound
+        counted = counted.fillna({"gpu_name": ""})
+        for (cpu_model, gpu_name), own in counted.groupby(["cpu_model", "gpu_name"], sort=False):
+            key = SeriesKey(cell=cells[str(cell_id)], cpu_model=str(cpu_model), gpu_name=str(gpu_name) or None)
+            logs = tuple(float(log) for log in np.log(own["center_step_seconds"].to_numpy(dtype=np.float64)))
+            found[key] = CellNight(logs=logs, facts=_describe_environment(own, collection))
+    return found
+
+
+def tabulate_nights(runs: Sequence[Run], nights: Sequence[CellNights]) -> Nights:
+    """Return the series of `nights`, the repeats of one run each, in the order of `runs`."""
+    keys = tuple(dict.fromkeys(key for night in nights for key in night))
+    shape = (len(keys), len(nights))
+    logs, squares, counts = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    for row, key in enumerate(keys):
+        for column, night in enumerate(nights):
+            if key in night:
+                values = np.array(night[key].logs)
+                logs[row, column], counts[row, column] = values.mean(), len(values)
+                squares[row, column] = ((values - values.mean()) ** 2).sum()
+    facts = tuple(tuple(night[key].facts if key in night else {} for night in nights) for key in keys)
+    return Nights(runs=tuple(runs), keys=keys, logs=logs, num_repeats=counts, sums_of_squares=squares, facts=facts)
+
+
+def _describe_environment(repeats: pd.DataFrame, collection: Collection) -> Facts:
+    """Return what is recorded of where the repeats ran.
+
+    What `environment_id` leaves out (kernel, revision of the image's code) is that of the first repeat of the run with
+    this id.
+    """
+    environments = [
+        collection.environments[name] for name in repeats["environment_id"].dropna().unique()
+        if name in collection.environments
+    ]  # fmt: skip
+    facts: Facts = {name: _join(repeats[name].dropna()) for name in COLUMN_FACTS}
+    facts["image"] = _join(repeats["image_id"].dropna()) or _join_of(environments, "image")
+    for name in ("cpu_quota_cores", "kernel"):
+        facts[name] = _join_of(environments, name)
+    facts["git_revision"] = _join_of(environments, "git_revision")
+    facts["tool_revision"] = collection.run.git_revision
+    return facts
+
+
+def _join_of(environments: Sequence[Environment], name: str) -> str | None:
+    return _join(value for environment in environments if (value := getattr(environment, name)) is not None)
+
+
+def _join(values: Iterable[object]) -> str | None:
+    texts = sorted({str(value) for value in values})
+    return ", ".join(texts) or None

@@ -1,0 +1,196 @@
+"""Make the documents of a night: suspicions of what it shows, and decisions by what was measured again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bench.schema import Decision, Direction, Run, Suspicion, hash_text
+from collector.nights.cell_nights import CellNight, CellNights, tabulate_nights
+from collector.nights.detection import DECISION_P_VALUE
+from collector.nights.environment_changes import describe_changes
+from collector.nights.judgement import Seen, Starts, judge, look, look_for_changes, measure_alone
+from collector.nights.records import ChangeHistory
+from collector.nights.series import Nights, SeriesKey
+
+MAX_CELLS = 20
+"""Suspicions of one night, at the most: the least likely ones by chance. A confirmation has to fit into what is left of
+the night; the others are suspected again in the next one."""
+CELLS_OF_GROUP = 5
+"""Cells that are measured again where all cells of some hardware changed."""
+CONFIRMATION_FACTOR = 5
+MIN_CONFIRMATION_REPEATS = 10
+"""Repeats of a confirmation: five times the night's, which more than halves what repeats add to its
+noise; and ten where the night has few."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """The run that measured suspected cells again."""
+
+    run: Run
+    cells: CellNights
+    ended_at: datetime
+    """When its last repeat ended, or the run began where there is none."""
+    is_complete: bool
+    """Whether every planned repeat has its record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightRun:
+    """One night: its run, the repeats that count, and the confirmation that followed, if any."""
+
+    run: Run
+    cells: CellNights
+    confirmation: Confirmation | None = None
+
+    @property
+    def again(self) -> CellNights:
+        """The repeats of the confirmation that ran on the night's hardware and machine types."""
+        if self.confirmation is None:
+            return {}
+        return {
+            key: found
+            for key, found in self.confirmation.cells.items()
+            if key in self.cells and _is_same_type(self.cells[key], found)
+        }
+
+    @property
+    def all_cells(self) -> CellNights:
+        """The repeats of the night, with those of its confirmation."""
+        again = self.again
+        return {key: night.join(again[key]) if key in again else night for key, night in self.cells.items()}
+
+
+def name_confirmation(matrix: str, run_id: str) -> str:
+    """Return the id of the run that measures again what is suspected in the run `run_id` of a matrix."""
+    return f"confirm-{hash_text(f'{matrix}/{run_id}')}"
+
+
+def suspect(nights: Sequence[NightRun], history: ChangeHistory) -> list[Suspicion]:
+    """Return what the newest night shows and the history does not have, the least likely by chance first.
+
+    Changes for the better are in it only where they are certain: they are not measured again.
+    """
+    table, starts = _tabulate(nights, history)
+    newest = nights[-1].run
+    known = {change.suspicion.change_id for change in history.changes}
+    found = []
+    for seen in look_for_changes(table, starts):
+        if seen.shift < 0 and seen.p_value >= DECISION_P_VALUE:
+            continue
+        suspicion = _make_suspicion(seen, table, nights[-1])
+        if suspicion.change_id not in known:
+            found.append(suspicion)
+    room = MAX_CELLS - sum(change.suspicion.direction == "slower" for change in history.of_night(newest.run_id))
+    slower = [suspicion for suspicion in found if suspicion.direction == "slower"]
+    return [*slower[: max(0, room)], *(suspicion for suspicion in found if suspicion.direction == "faster")]
+
+
+def decide(
+    suspicion: Suspicion, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool
+) -> Decision | None:
+    """Return what becomes of a suspicion; None while its confirmation is to be waited for.
+
+    `nights` end with that of the suspicion. `is_final`: no further repeat of the confirmation is to be expected.
+    """
+    if suspicion.direction == "faster":
+        reason = "the nights are clear by themselves; a change for the better is not measured again"
+        return _make_decision(suspicion, None, outcome="confirmed", reason=reason, shift=suspicion.shift)
+    night = nights[-1]
+    confirmation = night.confirmation
+    if not is_final and (confirmation is None or not confirmation.is_complete):
+        return None
+    if confirmation is None:
+        return _make_decision(suspicion, None, outcome="undecided", reason="it was not measured again in its night")
+    table, starts = _tabulate(nights, history)
+    seen = _find(suspicion, table, starts)
+    alone = None if seen is None else measure_alone(seen, table, night.again, suspicion.cell_ids)
+    repeats = sum(len(found.logs) for key, found in night.again.items() if key.cell.cell_id in suspicion.cell_ids)
+    if seen is None or alone is None:
+        reason = "no repeat of its confirmation counts: none ended well on the same hardware and type of node"
+        return _make_decision(suspicion, confirmation, outcome="undecided", reason=reason)
+    outcome, reason = judge(seen, alone)
+    return _make_decision(
+        suspicion, confirmation, outcome=outcome, reason=reason, shift=seen.describe(), num_repeats=repeats
+    )
+
+
+def find_starts(history: ChangeHistory, nights: Sequence[NightRun], table: Nights) -> Starts:
+    """Return from which night on each series is compared: after the last change of it that was confirmed."""
+    columns = {night.run.run_id: column for column, night in enumerate(nights)}
+    cells: dict[SeriesKey, int] = {}
+    groups: dict[tuple[str, str], int] = {}
+    for change in history.changes:
+        column = columns.get(change.suspicion.first_run_id)
+        if not change.is_confirmed or column is None:
+            continue
+        if change.suspicion.num_cells > 1:
+            groups[change.suspicion.device, change.suspicion.hardware] = column
+            continue
+        for key in table.keys:
+            if key.cell.cell_id in change.suspicion.cell_ids and key.hardware == change.suspicion.hardware:
+                cells[key] = column
+    return Starts(cells=cells, groups=groups)
+
+
+def _tabulate(nights: Sequence[NightRun], history: ChangeHistory) -> tuple[Nights, Starts]:
+    table = tabulate_nights([night.run for night in nights], [night.all_cells for night in nights])
+    return table, find_starts(history, nights, table)
+
+
+def _make_suspicion(seen: Seen, table: Nights, night: NightRun) -> Suspicion:
+    run = night.run
+    keys = [table.keys[row] for row in seen.rows]
+    chosen = tuple(sorted(key.cell.cell_id for key in keys[:CELLS_OF_GROUP]))
+    device, hardware = seen.group
+    direction: Direction = "slower" if seen.shift > 0 else "faster"
+    scope = f"{device} {hardware}" if seen.is_of_group else chosen[0] + hardware
+    types = {name for key in keys if key in night.cells for name in night.cells[key].instance_types}
+    most = max(planned.repeats for planned in run.cells if planned.cell.cell_id in chosen)
+    is_again = direction == "slower"
+    return Suspicion(
+        matrix=run.matrix,
+        change_id=hash_text(f"{run.matrix}/{run.run_id}/{direction}/{scope}"),
+        direction=direction,
+        cell_ids=chosen,
+        num_cells=len(keys),
+        device=keys[0].cell.device,
+        hardware=hardware,
+        instance_types=tuple(sorted(types)),
+        night_run_id=run.run_id,
+        first_run_id=table.runs[seen.first].run_id,
+        seen_at=run.created_at,
+        shift=seen.describe(),
+        night_deviation=seen.deviation,
+        changes=describe_changes(table, seen.rows, seen.first),
+        confirmation_run_id=name_confirmation(run.matrix, run.run_id) if is_again else None,
+        confirmation_repeats=max(MIN_CONFIRMATION_REPEATS, CONFIRMATION_FACTOR * most) if is_again else 0,
+    )
+
+
+def _make_decision(suspicion: Suspicion, confirmation: Confirmation | None, **fields: object) -> Decision:
+    return Decision.model_validate(
+        {
+            "matrix": suspicion.matrix,
+            "change_id": suspicion.change_id,
+            "night_run_id": suspicion.night_run_id,
+            "confirmation_run_id": None if confirmation is None else confirmation.run.run_id,
+            "decided_at": suspicion.seen_at if confirmation is None else confirmation.ended_at,
+            **fields,
+        }
+    )
+
+
+def _find(suspicion: Suspicion, table: Nights, starts: Starts) -> Seen | None:
+    """Return what the night shows of the suspicion's series now; None where nothing can be said."""
+    is_of_group = suspicion.num_cells > 1
+    for seen in look(table, starts):
+        is_same = seen.is_of_group == is_of_group and seen.group == (suspicion.device, suspicion.hardware)
+        if is_same and (is_of_group or table.keys[seen.rows[0]].cell.cell_id in suspicion.cell_ids):
+            return seen
+    return None
+
+
+def _is_same_type(night: CellNight, again: CellNight) -> bool:
+    """Return whether the machine types are the same, as far as both are recorded."""
+    return not (night.instance_types and again.instance_types) or set(again.instance_types) <= set(night.instance_types)

@@ -1,0 +1,78 @@
+"""The command `watch`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
+from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
+from runner.commands.run_options import WebhookOption
+from runner.reporting.stored_runs import open_existing_store
+
+if TYPE_CHECKING:  # the collector takes a second to import
+    from rich.console import Console
+
+    from runner.nights.watch import NightReport
+
+WatchedMatrixOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The name of the matrix to watch; default: that of the newest run.")
+]
+ConfirmationOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the matrix of the cells that are suspected, or else confirmed, here."),
+]
+FinalOption = Annotated[
+    bool, typer.Option("--final", help="Decide by what was measured again so far; no more is to come.")
+]
+MetricsFileOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the night's metrics, in Prometheus' text format.")
+]
+
+
+def watch(
+    store: StoreOption = DEFAULT_STORE,
+    matrix: WatchedMatrixOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    webhook: WebhookOption = None,
+    confirmation: ConfirmationOption = None,
+    final: FinalOption = False,
+    metrics_file: MetricsFileOption = None,
+) -> None:
+    """Look at the newest night of a matrix: what got slower, and is it so when it is measured again?"""
+    from collector.files import replace_text
+    from runner.nights.display import format_metrics, list_lines, make_document
+    from runner.nights.watch import Watch
+    from runner.nights.webhooks import parse_webhooks, send_alarms
+
+    webhooks = parse_webhooks(webhook or [])
+    opened = open_existing_store(store)
+    report = Watch(store=opened, matrix=matrix).look(is_final=final)
+    messages = make_error_console() if as_json else CONSOLE
+    if as_json:
+        typer.echo(json.dumps(make_document(report), indent=1))
+    for line in () if as_json else list_lines(report):
+        messages.print(line, soft_wrap=True)
+    if confirmation is not None:
+        _write_confirmation(confirmation, report, store, messages)
+    if metrics_file is not None:
+        replace_text(metrics_file, format_metrics(report))
+    for line in send_alarms(opened, report, webhooks):
+        messages.print(line, soft_wrap=True)
+    if report.regressions:
+        raise typer.Exit(EXIT_NOT_OK)
+    if report.pending:
+        raise typer.Exit(EXIT_PENDING)
+
+
+def _write_confirmation(path: Path, report: "NightReport", store: str, messages: "Console") -> None:
+    """Write the matrix of what waits, or else of what is confirmed, and print the command that measures it."""
+    from runner.nights.confirmation import write_matrix
+
+    again = report.pending or [change.suspicion for change in report.regressions]
+    if again:
+        write_matrix(path, report.night, again)
+        run_id = f" --run-id {again[0].confirmation_run_id}" if report.pending else ""
+        command = f"benchmatrix run {path} --store {store}{run_id} --no-report"
+        messages.print(f"to measure them again: {command}", soft_wrap=True)

@@ -1,0 +1,105 @@
+"""Load the nights of a matrix from a store: its runs, the repeats that count, and their confirmations."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from bench.errors import TransientError, UserError
+from bench.schema import InvalidDocumentError, Run, read_run
+from bench.store import KeyMissing, Store, run_key
+from collector.nights.cell_nights import read_cell_nights
+from collector.nights.suspicions import Confirmation, NightRun, name_confirmation
+from collector.results.collection import Collection
+from collector.results.load import load_run
+
+MAX_NIGHTS = 90
+"""Nights that are looked at, the newest: three months say enough about noise, and a drift that takes longer than that
+is one of less than 1 % a month."""
+CLOCK_TOLERANCE = timedelta(days=1)
+"""A run that began later than this from now was stamped by a clock that is wrong."""
+NUM_PARALLEL_READS = 32
+CONFIRMATION_PREFIX = "confirm-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedNights:
+    """The nights of a matrix, the oldest first, and what could not be read."""
+
+    nights: tuple[NightRun, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def load_collection(store: Store, run_id: str) -> Collection:
+    """Return one run with its results: the only place where `watch` reads results. Step samples are not used."""
+    return load_run(store, run_id)
+
+
+def list_runs(store: Store) -> tuple[list[Run], list[str]]:
+    """Return the runs of a store without confirmations, the oldest first, and the ids of those that cannot be read."""
+    run_ids = [run_id for run_id in store.list_run_ids() if not run_id.startswith(CONFIRMATION_PREFIX)]
+    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
+        found = list(pool.map(lambda run_id: _try_to_read(store, run_id), run_ids))
+    runs = sorted((run for run in found if run is not None), key=lambda run: (run.created_at, run.run_id))
+    unreadable = [run_id for run_id, run in zip(run_ids, found, strict=True) if run is None]
+    return runs, unreadable
+
+
+def choose_matrix(runs: list[Run], store: Store, name: str | None) -> str:
+    """Return the matrix to watch: the one named, else that of the newest run. UserError if there is none."""
+    if not runs:
+        raise UserError(
+            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
+        )
+    if name is None:
+        return runs[-1].matrix
+    known = sorted({run.matrix for run in runs})
+    if name not in known:
+        raise UserError(f"--matrix {name}: store {store.url} has no run of it; it has runs of {', '.join(known)}")
+    return name
+
+
+def load_nights(store: Store, matrix: str, runs: list[Run], unreadable: list[str]) -> LoadedNights:
+    """Return the newest MAX_NIGHTS runs of a matrix with their repeats. StoreError if the store cannot be used."""
+    own = [run for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
+    warnings = [f"run {run_id}: its run.json cannot be read; it is not looked at" for run_id in unreadable]
+    run_ids = set(store.list_run_ids())
+    nights = []
+    for run in own:
+        if run.created_at > datetime.now(UTC) + CLOCK_TOLERANCE:
+            warnings.append(f"run {run.run_id}: began on {run.created_at:%Y-%m-%d}, which is to come: a clock is wrong")
+        try:
+            collection = load_collection(store, run.run_id)
+        except TransientError:
+            raise
+        except UserError as error:  # damaged since it was listed
+            warnings.append(f"run {run.run_id}: {error}")
+            continue
+        if collection.skipped:
+            warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
+        again = name_confirmation(matrix, run.run_id)
+        confirmation = _load_confirmation(store, again) if again in run_ids else None
+        nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
+    return LoadedNights(nights=tuple(nights), warnings=tuple(warnings))
+
+
+def _load_confirmation(store: Store, run_id: str) -> Confirmation | None:
+    try:
+        collection = load_collection(store, run_id)
+    except TransientError:
+        raise
+    except UserError:
+        return None
+    ended = collection.results["finished_at"].dropna()
+    return Confirmation(
+        run=collection.run,
+        cells=read_cell_nights(collection),
+        ended_at=collection.run.created_at if ended.empty else ended.max().to_pydatetime(),
+        is_complete=not (collection.results["status"] == "missing").any(),
+    )
+
+
+def _try_to_read(store: Store, run_id: str) -> Run | None:
+    try:
+        return read_run(store.get(run_key(run_id)))
+    except (KeyMissing, InvalidDocumentError):
+        return None

@@ -1,0 +1,205 @@
+"""Send alarms to webhooks. Their URLs are secrets: they come from the environment and appear in no message.
+
+Every alarm is sent at least once: its mark is written to the store after the server has taken it. A program that is
+killed in between sends it again, with the same `alarm_id`.
+"""
+
+import http.client
+import json
+import os
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+from urllib.parse import urlsplit
+
+from bench.errors import UserError
+from bench.schema import Alarm, AlarmedChange, Notice, hash_text
+from bench.store import Store, notice_key, report_key
+from collector.nights.records import RecordedChange
+from collector.units import NOT_THERE
+from runner.nights.watch import NightReport
+
+Kind = Literal["json", "slack"]
+KINDS: tuple[Kind, ...] = ("json", "slack")
+TIMEOUT_SECONDS = 10.0
+PAUSES_SECONDS = (1.0, 5.0)
+"""Before the second and the third try: a server that restarts is back, and the night's report is not kept waiting."""
+RESEND_WITHIN = timedelta(days=7)
+"""An older regression is not announced any more: a webhook that is new gets no news of last year."""
+MAX_SHOWN = 10
+"""Regressions that a message for people lists; it says how many more there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhook:
+    """Where alarms are sent: a variable of the environment that holds a URL, and the form of the body."""
+
+    kind: Kind
+    variable: str
+    url: str
+
+    def __repr__(self) -> str:
+        return f"Webhook({self.kind}:{self.variable})"
+
+    @property
+    def channel(self) -> str:
+        """The name under which the store keeps what was sent here; nothing of the URL is in it."""
+        words = re.sub(r"[^a-z0-9]+", "-", self.variable.lower()).strip("-")
+        return f"{self.kind}-{words}"[:54].rstrip("-")
+
+
+class WebhookError(Exception):
+    """A webhook that did not take an alarm; the message has nothing of its URL."""
+
+
+def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[Webhook]:
+    """Return the webhooks that options name as `json:VARIABLE` or `slack:VARIABLE`. UserError if one is wrong.
+
+    The option names a variable because other users of a machine can read the command lines of its processes.
+    """
+    found = []
+    for value in values:
+        kind, separator, variable = value.partition(":")
+        if not separator or kind not in KINDS or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+            raise UserError(
+                "--webhook: it takes json:VARIABLE or slack:VARIABLE, the name of an environment variable that holds "
+                "the URL (the URL itself would be visible in the list of processes)"
+            )
+        url = environment.get(variable, "").strip()
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+            raise UserError(f"--webhook {value}: the variable {variable} holds no http:// or https:// URL; set it")
+        found.append(Webhook(kind="slack" if kind == "slack" else "json", variable=variable, url=url))
+    return found
+
+
+def send_alarms(store: Store, report: NightReport, webhooks: Sequence[Webhook]) -> list[str]:
+    """Send the regressions that were not sent yet to each webhook; return a line for each that was or was not.
+
+    A change that is not decided is not sent: there is silence while a confirmation is pending.
+    """
+    lines = []
+    for webhook in webhooks:
+        unsent = [change for change in report.history.changes if _is_due(change, report, webhook)]
+        for run_id in dict.fromkeys(change.suspicion.night_run_id for change in unsent):
+            own = [change for change in unsent if change.suspicion.night_run_id == run_id]
+            lines.append(_send_night(store, webhook, own))
+    return lines
+
+
+def make_alarm(store: Store, changes: Sequence[RecordedChange]) -> Alarm:
+    """Return the alarm of regressions that one night confirmed."""
+    first = changes[0].suspicion
+    ids = sorted(change.suspicion.change_id for change in changes)
+    return Alarm(
+        alarm_id=hash_text(" ".join(ids)),
+        matrix=first.matrix,
+        night_run_id=first.night_run_id,
+        report=f"{store.url}/{report_key(first.night_run_id)}",
+        regressions=tuple(_describe(change) for change in changes),
+    )
+
+
+def format_text(alarm: Alarm) -> str:
+    """Return the alarm for people, as Slack's markup: one line for each regression."""
+    count = len(alarm.regressions)
+    lines = [
+        f"*{alarm.matrix}: {count} confirmed regression{'s' if count > 1 else ''}* in the night {alarm.night_run_id}"
+    ]
+    for change in alarm.regressions[:MAX_SHOWN]:
+        name = change.cell_ids[0] if change.num_cells == 1 else f"{change.num_cells} cells on {change.hardware}"
+        shift = f"{100 * (change.shift.ratio - 1):+.1f} %"
+        lines.append(f"• {_escape(name)}: step time {shift}, first in {change.since_run_id}. {_list_changes(change)}")
+    if count > MAX_SHOWN:
+        lines.append(f"and {count - MAX_SHOWN} more")
+    return "\n".join([*lines, f"report: {_escape(alarm.report)}"])
+
+
+def post(webhook: Webhook, body: bytes) -> None:
+    """Send a body; raise WebhookError if the server does not take it in three tries."""
+    for pause in (*PAUSES_SECONDS, None):
+        try:
+            _post_once(webhook, body)
+            return
+        except WebhookError as error:
+            if pause is None or not error.args[1]:
+                raise
+            time.sleep(pause)
+
+
+def _post_once(webhook: Webhook, body: bytes) -> None:
+    request = urllib.request.Request(
+        webhook.url, data=body, headers={"Content-Type": "application/json", "User-Agent": "benchmatrix"}
+    )
+    opener = urllib.request.build_opener(_NoRedirect)
+    try:
+        with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+            response.read(1)
+    except urllib.error.HTTPError as error:
+        raise WebhookError(f"the server answered {error.code}", error.code >= 500 or error.code == 429) from None
+    except urllib.error.URLError as error:  # its text may name the host
+        raise WebhookError(f"the server cannot be reached ({type(error.reason).__name__})", True) from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise WebhookError(f"the request failed ({type(error).__name__})", True) from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for an error: following one would send a GET, which tells nobody anything."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange]) -> str:
+    alarm = make_alarm(store, changes)
+    body = alarm.to_json() if webhook.kind == "json" else json.dumps({"text": format_text(alarm)}).encode()
+    try:
+        post(webhook, body)
+    except WebhookError as error:
+        return f"not sent to {webhook.kind}:{webhook.variable}: {error.args[0]}; the next `watch` tries again"
+    for change in changes:
+        suspicion = change.suspicion
+        notice = Notice(
+            matrix=suspicion.matrix,
+            change_id=suspicion.change_id,
+            channel=webhook.channel,
+            sent_at=datetime.now(UTC),
+        )
+        store.put(notice_key(suspicion.matrix, suspicion.change_id, webhook.channel), notice.to_json())
+    return f"sent to {webhook.kind}:{webhook.variable}: {len(changes)} regressions of {alarm.night_run_id}"
+
+
+def _is_due(change: RecordedChange, report: NightReport, webhook: Webhook) -> bool:
+    is_recent = report.night.created_at - change.suspicion.seen_at <= RESEND_WITHIN
+    return change.is_regression and is_recent and webhook.channel not in change.channels
+
+
+def _describe(change: RecordedChange) -> AlarmedChange:
+    suspicion, decision = change.suspicion, change.decision
+    return AlarmedChange(
+        change_id=suspicion.change_id,
+        cell_ids=suspicion.cell_ids,
+        num_cells=suspicion.num_cells,
+        hardware=suspicion.hardware,
+        since_run_id=suspicion.first_run_id,
+        shift=suspicion.shift if decision is None or decision.shift is None else decision.shift,
+        reason="" if decision is None else decision.reason,
+        changes=suspicion.changes,
+        confirmation_run_id=suspicion.confirmation_run_id,
+    )
+
+
+def _list_changes(change: AlarmedChange) -> str:
+    if not change.changes:
+        return "Nothing changed in what is recorded of the environment."
+    parts = [f"{part.what} {part.before or NOT_THERE} → {part.after or NOT_THERE}" for part in change.changes]
+    return _escape(f"Changed: {'; '.join(parts)}.")
+
+
+def _escape(text: str) -> str:
+    """Return the text with Slack's control characters escaped (https://api.slack.com/reference/surfaces/formatting)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

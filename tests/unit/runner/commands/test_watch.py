@@ -1,0 +1,68 @@
+"""`watch` and `run --watch` on this machine, from the command line: three nights, of which the last is slower."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.schema import Alarm
+from bench.store import Store
+from fake_interpreters import STEP_VARIABLE
+from nights import SLOWED, SimulatedNights
+from webhook_receiver import receive
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: CallMain, workspace: Workspace) -> None:
+    nights = SimulatedNights(store=Store.open(f"file://{workspace.folder}/results"))
+    nights.put_night(0)
+    nights.put_night(1)
+    assert call_main("watch")[0] == 0
+    nights.put_night(2, factors={SLOWED.cell_id: 1.9})
+
+    code, out, _ = call_main("watch", "--confirmation", "again.yaml", "--metrics-file", "night.prom")
+    assert code == 3
+    run_id = out.split("--run-id ")[1].split()[0]
+    assert f"benchmatrix run again.yaml --store file://results --run-id {run_id} --no-report" in out
+    assert 'state="pending"} 1.0' in (workspace.folder / "night.prom").read_text()
+
+    nights.put_confirmation(run_id, [SLOWED], factors={SLOWED.cell_id: 1.9})
+    code, out, err = call_main("watch", "--json")
+    assert code == 1
+    assert [change["state"] for change in json.loads(out)["changes"]] == ["confirmed"]
+    assert err == ""
+
+
+def test_a_webhook_without_watch_is_refused_before_anything_is_measured(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    code, _, err = call_main("run", "quick.yaml", "--python", "./python", "--webhook", "json:HOOK")
+
+    assert (code, err) == (2, "error: --webhook: is for runs that are watched; add --watch, or leave it out\n")
+    assert not (workspace.folder / "results" / "runs").exists()
+
+
+def test_a_slower_third_night_is_measured_again_and_ends_in_a_webhook_and_the_report(
+    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("run", "quick.yaml", "--python", "./python", "--watch", "--webhook", "json:HOOK", "--publish")
+    with receive() as receiver:
+        monkeypatch.setenv("HOOK", receiver.url)
+        for night in ("first", "second"):
+            code, out, _ = call_main(*command, "--run-id", night)
+            assert code == 0
+        workspace.make_python(before=f"export {STEP_VARIABLE}=0.19")
+        code, out, _ = call_main(*command, "--run-id", "third")
+
+    assert code == 0
+    assert "2 slowdowns are suspected: they are measured again" in out
+    assert "sent to json:HOOK: 2 regressions of third" in out
+    (alarm,) = (Alarm.model_validate_json(body) for body in receiver.bodies)
+    assert len(alarm.regressions) == 2
+    assert all(change.shift.ratio == pytest.approx(1.9, rel=1e-6) for change in alarm.regressions)
+    page = Path(workspace.folder, "results", "latest", "report.html").read_text()
+    assert "Changes over the nights" in page
+    assert "confirmed" in page
