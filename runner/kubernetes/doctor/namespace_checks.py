@@ -38,10 +38,16 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
     core = f"/api/v1/namespaces/{context.namespace}"
     yield _check_object(context, "service account", f"{core}/serviceaccounts", profile.service_account, SETUP)
     if profile.store_secret:
-        hint = f"kubectl create secret generic {profile.store_secret} with AWS_ACCESS_KEY_ID and the like"
+        hint = (
+            f"kubectl create secret generic {profile.store_secret} --namespace {context.namespace} "
+            "--from-literal AWS_ACCESS_KEY_ID=... --from-literal AWS_SECRET_ACCESS_KEY=..., or what your store needs"
+        )
         yield _check_object(context, "store secret", f"{core}/secrets", profile.store_secret, hint)
     for name in profile.image_pull_secrets:
-        hint = f"kubectl create secret docker-registry {name}"
+        hint = (
+            f"kubectl create secret docker-registry {name} --namespace {context.namespace} "
+            "--docker-server HOST --docker-username USER --docker-password TOKEN"
+        )
         yield _check_object(context, "image pull secret", f"{core}/secrets", name, hint)
     if profile.data:
         hint = "make the PersistentVolumeClaim, or leave `data` out of the profile"
