@@ -19,9 +19,9 @@ def list_warnings(analysis: Analysis) -> list[str]:
     unproven = int((measured["num_valid"] == 0).sum())
     retried = int((collection.results["num_attempts"] > 1).sum())
     warnings = [
-        (unproven, "row", "without a valid repeat: its note says which repeats count"),
+        (unproven, "row", "without a valid repeat: the row's note says which repeats count"),
         (unsteady, "repeat", "timed although the warm-up had not become steady"),
-        (single, "row", "without an interval, as only one of its repeats counts"),
+        (single, "row", "without an interval, as a single repeat counts"),
         (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
     ]
     counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]

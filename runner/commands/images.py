@@ -50,7 +50,7 @@ def build(
         if is_built(name):
             CONSOLE.print(f"{name} is there")
             continue
-        CONSOLE.print(f"building {name}")
+        CONSOLE.print(f"building {name}: this takes minutes; Docker's output is shown if it fails", soft_wrap=True)
         build_image(image, name, arguments, network=network)
         CONSOLE.print(f"{name}: {read_size_bytes(name) / 1e6:,.0f} MB")
     if arguments:

@@ -8,8 +8,16 @@ import typer
 from bench.errors import UserError
 from bench.raw_removals import read_raw_removals
 from bench.schema import Run
-from runner.commands.options import CONSOLE, DEFAULT_STORE, NamespaceOption, StoredRunArgument, StoreOption
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    NamespaceOption,
+    ProfileOption,
+    StoredRunArgument,
+    StoreOption,
+)
 from runner.kubernetes.syntax import check_dns_label, check_option
+from runner.profiles.loading import load_profile
 from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 from runner.terminal_text import join_printable
 
@@ -28,9 +36,13 @@ def status(
     run_id: StoredRunArgument = "",
     store: StoreOption = DEFAULT_STORE,
     on: OnOption = None,
+    profile: ProfileOption = None,
     namespace: NamespaceOption = None,
 ) -> None:
-    """Print the progress of a run: how many repeats have which status."""
+    """Print the progress of a run: how many repeats have which status.
+
+    Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
+    """
     from collector.facts import describe_node_faults, describe_raw_removals
 
     opened = open_existing_store(store)
@@ -44,6 +56,8 @@ def status(
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
     if on is not None:
+        if profile is not None and namespace is None:
+            namespace = load_profile(profile).namespace
         _print_cluster_state(collection.run, on, namespace, opened.url, num_missing=counts["missing"])
 
 

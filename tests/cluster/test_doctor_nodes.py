@@ -25,7 +25,8 @@ def test_nothing_fails_where_everything_is_there(
     gpu = {"nvidia.com/gpu": "1"}
     add_nodes(labels=T4 | {"nvidia.com/cuda.driver-version.major": "580"}, taints=[TAINT], capacity=gpu)
 
-    code, findings = examine("--store", f"s3://{s3_server.bucket}/runs")
+    environment = "environment: {AWS_ENDPOINT_URL: 'http://s3.storage:9000'}\n"  # the server, as pods would reach it
+    code, findings = examine("--store", f"s3://{s3_server.bucket}/runs", profile=PROFILE + environment)
 
     assert set(list_states(findings).values()) == {"ok", "warning"}
     warnings = {check for check, state in list_states(findings).items() if state == "warning"}

@@ -147,6 +147,7 @@ def test_cancel_and_clean_ask_which_of_two_runs_is_meant_and_leave_the_other(
     other_store: Store,
     start_kubelet: StartKubelet,
     call_main: CallMain,
+    tmp_path: Path,
 ) -> None:
     kubelet = start_kubelet(hang, num_nodes=3)
     mine = Setup.make(connection, namespace, store, make_cells(1))
@@ -160,7 +161,9 @@ def test_cancel_and_clean_ask_which_of_two_runs_is_meant_and_leave_the_other(
         code, _, err = call_main(command, *words)
         assert code == 2
         assert f"error: run {namespace}: namespace {namespace} has Jobs of 2 runs of this name, with results in " in err
-    code, out, _ = call_main("status", namespace, "--on", "current", "--store", other_store.url)
+    (tmp_path / "mine.yaml").write_text(f"extends: kind\nnamespace: {namespace}\n")
+    profile = ("--profile", str(tmp_path / "mine.yaml"))  # the words of `run`, which people take over
+    code, out, _ = call_main("status", namespace, "--on", "current", *profile, "--store", other_store.url)
     assert (code, "Jobs: 2 running" in out) == (0, True)
     assert f"another run is also called {namespace}" in out
 

@@ -20,8 +20,8 @@ from s3_server import S3Server
 
 PROGRAM = (sys.executable, "-m", "runner.cli")
 ROOT = Path(__file__).parents[2]
-GUARD_SECONDS = 300.0
-"""A run, or a condition, that takes longer has failed."""
+GUARD_SECONDS = 900.0
+"""A run, or a condition, that takes longer has failed, on a machine that is busy with other work too."""
 NOT_FOUND = 404
 STORE_SECRET = "benchmatrix-store"
 

@@ -27,7 +27,7 @@ MATRIX = {
         "timeout_seconds": 120,
     },
 }
-RUN_SECONDS = 300.0
+RUN_SECONDS = 900.0
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 

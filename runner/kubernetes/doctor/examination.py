@@ -17,7 +17,7 @@ from runner.kubernetes.doctor.growth_checks import check_growth
 from runner.kubernetes.doctor.namespace_checks import check_jobs, check_namespace, check_objects
 from runner.kubernetes.doctor.node_checks import check_images, check_nodes
 from runner.kubernetes.doctor.queue_checks import check_queue
-from runner.kubernetes.doctor.store_check import check_store
+from runner.kubernetes.doctor.store_check import check_cells_endpoint, check_store
 
 
 def examine(context: DoctorContext, store_url: str | None) -> Iterator[Finding]:
@@ -29,6 +29,7 @@ def examine(context: DoctorContext, store_url: str | None) -> Iterator[Finding]:
         yield explain_unreachable(error)
     else:
         yield from _examine_cluster(context)
+        yield from _guard("store of the cells", lambda: filter(None, [check_cells_endpoint(context, store_url)]))
     yield check_store(store_url)
 
 

@@ -49,7 +49,10 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
         hint = explain_store_secret(profile.store_secret, context.namespace, context.store_url)
         yield _check_object(context, "store secret", f"{core}/secrets", profile.store_secret, hint)
     for name in profile.image_pull_secrets:
-        hint = f"kubectl create secret docker-registry {name}"
+        hint = (
+            f"kubectl create secret docker-registry {name} --namespace {context.namespace} "
+            "--docker-server HOST --docker-username USER --docker-password TOKEN"
+        )
         yield _check_object(context, "image pull secret", f"{core}/secrets", name, hint)
     if profile.data:
         hint = "make the PersistentVolumeClaim, or leave `data` out of the profile"

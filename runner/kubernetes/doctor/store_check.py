@@ -1,7 +1,18 @@
-"""The check of the store: that it can be written from this machine."""
+"""The checks of the store: that it can be written from this machine, and that the cells look for it at a server too."""
+
+import os
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
 
 from bench.store import BUCKET_URLS, Store, StoreError
-from runner.kubernetes.doctor.findings import Finding
+from runner.kubernetes.doctor.context import DoctorContext
+from runner.kubernetes.doctor.findings import Finding, find_object
+from runner.profiles.model import Profile
+
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+"""Variables that lead S3 clients elsewhere than to Amazon, the first one first
+(https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html)."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def check_store(url: str | None) -> Finding:
@@ -18,3 +29,39 @@ def check_store(url: str | None) -> Finding:
         message, _, hint = str(error).partition("; ")
         return Finding(check="store", state="failed", message=message, hint=hint)
     return Finding(check="store", state="ok", message=f"{url} can be written from here; cells have their own identity")
+
+
+def check_cells_endpoint(context: DoctorContext, url: str | None) -> Finding | None:
+    """Find whether the cells know of an S3 server that this shell names; None if nothing speaks against it."""
+    if url is None or not url.startswith("s3:"):
+        return None
+    if compare_endpoints(os.environ, context.profile, ()) is None:
+        return None  # without the right to read the Secret
+    return compare_endpoints(os.environ, context.profile, _list_secret_keys(context))
+
+
+def compare_endpoints(shell: Mapping[str, str], profile: Profile, secret_keys: Collection[str]) -> Finding | None:
+    """Return what is wrong with the cells' endpoint, given this shell's variables and the keys of the store's Secret.
+
+    The URLs themselves may differ: a server can have one address inside the cluster and another one outside.
+    """
+    check = "store of the cells"
+    own = next((shell[name] for name in ENDPOINTS if shell.get(name)), None)
+    given = next((profile.environment[name] for name in ENDPOINTS if profile.environment.get(name)), None)
+    if own is not None and given is None and not set(ENDPOINTS) & set(secret_keys):
+        message = f"this shell finds the S3 server by AWS_ENDPOINT_URL={own}, and the cells would ask Amazon's"
+        hint = "write `environment: {AWS_ENDPOINT_URL: URL}` in the profile, with an address that pods reach"
+        return Finding(check=check, state="failed", message=message, hint=hint)
+    if given is not None and urlsplit(given).hostname in LOOPBACK:
+        message = f"AWS_ENDPOINT_URL={given} in the profile's `environment` is the pod itself to each cell"
+        hint = "name an address of the server that pods reach"
+        return Finding(check=check, state="failed", message=message, hint=hint)
+    return None
+
+
+def _list_secret_keys(context: DoctorContext) -> Collection[str]:
+    """Return the names of the variables in the store's Secret; empty if there is none."""
+    name = context.profile.store_secret
+    path = f"/api/v1/namespaces/{context.namespace}/secrets/{name}"
+    secret = find_object(context.connection, path) if name else None
+    return (secret or {}).get("data") or {}

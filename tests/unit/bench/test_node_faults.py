@@ -39,3 +39,11 @@ def test_a_full_disk_is_the_machines_fault_unless_another_volume_is_full(
     usage = shutil.disk_usage("/")._replace(free=free_bytes)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
     assert is_node_fault(error) == expected
+
+
+def test_what_tensorflow_says_of_a_card_is_read_though_its_errors_are_no_runtime_errors() -> None:
+    kind = type("InternalError", (Exception,), {"__module__": "tensorflow.python.framework.errors_impl"})
+    assert is_node_fault(kind("CUDA error: Failed call to cuDeviceGet: UNKNOWN ERROR (303)"))
+    assert is_node_fault(kind("failed call to cuInit: CUDA_ERROR_UNKNOWN: unknown error"))
+    assert not is_node_fault(kind("Matrix size-incompatible"))
+    assert not is_node_fault(ValueError("CUDA_ERROR_UNKNOWN"))

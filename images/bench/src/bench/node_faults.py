@@ -44,6 +44,7 @@ _WORDS = (
     "CUDA driver initialization failed",
     "Found no NVIDIA driver on your system",
     "No CUDA GPUs are available",
+    "Failed call to cuDeviceGet",  # TensorFlow's own, seen in its image on a card whose CUDA starts and does no more
 )
 _CUDA_FAULT = re.compile("|".join(map(re.escape, _WORDS)))
 
@@ -58,7 +59,12 @@ def is_node_fault(error: BaseException) -> bool:
         return True
     if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or NO_SPACE in str(error):
         return explain_full_disk() is not None
-    return isinstance(error, RuntimeError | OSError) and _CUDA_FAULT.search(str(error)) is not None
+    return _is_of_a_library(error) and _CUDA_FAULT.search(str(error)) is not None
+
+
+def _is_of_a_library(error: BaseException) -> bool:
+    """Return whether CUDA may have caused it; the errors of TensorFlow are no RuntimeError."""
+    return isinstance(error, RuntimeError | OSError) or type(error).__module__.startswith("tensorflow.")
 
 
 def explain_full_disk() -> str | None:

@@ -1,8 +1,12 @@
-"""What doctor says of the store before it asks it."""
+"""What doctor says of the store before it asks it, and whether cells look for its server where this shell does."""
 
 import pytest
 
-from runner.kubernetes.doctor.store_check import check_store
+from runner.kubernetes.doctor.store_check import check_store, compare_endpoints
+from runner.profiles.loading import load_profile
+
+SHELL = {"AWS_ENDPOINT_URL": "http://10.0.0.7:9000"}
+INSIDE = {"AWS_ENDPOINT_URL": "http://minio.storage:9000"}
 
 
 @pytest.mark.parametrize(("url", "state"), [(None, "warning"), ("file:///tmp/x", "failed")])
@@ -11,3 +15,41 @@ def test_all_kinds_of_buckets_that_work_are_named(url: str | None, state: str) -
     assert finding.state == state
     for bucket in ("s3://BUCKET", "gs://BUCKET", "az://CONTAINER"):
         assert bucket in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment", "secret_keys"),
+    [
+        ({}, {}, ()),
+        (SHELL, SHELL, ()),
+        (SHELL, INSIDE, ("AWS_ACCESS_KEY_ID",)),
+        (SHELL, {}, ("AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL")),
+        ({"AWS_ENDPOINT_URL_S3": "http://10.0.0.7:9000"}, {"AWS_ENDPOINT_URL_S3": "http://10.0.0.7:9000"}, ()),
+        ({}, INSIDE, ()),
+        ({"AWS_ENDPOINT_URL": ""}, {}, ()),
+    ],
+)
+def test_nothing_is_said_where_both_know_a_server_or_neither(
+    shell: dict[str, str], environment: dict[str, str], secret_keys: tuple[str, ...]
+) -> None:
+    profile = load_profile("kind").model_copy(update={"environment": environment})
+    assert compare_endpoints(shell, profile, secret_keys) is None
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_a_server_that_only_this_shell_knows_of_is_named_with_the_key_to_write(name: str) -> None:
+    finding = compare_endpoints({name: "http://10.0.0.7:9000"}, load_profile("kind"), ("AWS_ACCESS_KEY_ID",))
+    assert finding is not None
+    assert "failed" == finding.state
+    assert "http://10.0.0.7:9000" in finding.message
+    assert "environment: {AWS_ENDPOINT_URL: URL}" in finding.hint
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_this_machines_own_address_is_no_server_to_a_pod(host: str) -> None:
+    environment = {"AWS_ENDPOINT_URL": f"http://{host}:9000"}
+    profile = load_profile("kind").model_copy(update={"environment": environment})
+    finding = compare_endpoints(environment, profile, ())
+    assert finding is not None
+    assert "failed" == finding.state
+    assert f"AWS_ENDPOINT_URL=http://{host}:9000" in finding.message
