@@ -135,11 +135,11 @@ def make_session(
 
 
 @contextmanager
-def play_kubelets(plane: ControlPlane, store: Store) -> Iterator[None]:
-    """Run the kubelets of NUM_NODES nodes in a process of their own, which ends with this one."""
+def play_kubelets(plane: ControlPlane, store: Store, num_nodes: int = NUM_NODES) -> Iterator[None]:
+    """Run the kubelets of so many nodes in a process of their own, which ends with this one."""
     context = multiprocessing.get_context("spawn")
     ready = context.Event()
-    process = context.Process(target=play, args=(plane.context, store.url, ready, os.getpid()), daemon=True)
+    process = context.Process(target=play, args=(plane.context, store.url, ready, os.getpid(), num_nodes), daemon=True)
     process.start()
     ready.wait()
     try:
@@ -148,11 +148,11 @@ def play_kubelets(plane: ControlPlane, store: Store) -> Iterator[None]:
         process.terminate()
 
 
-def play(context: str, store_url: str, ready: Any, parent_pid: int) -> None:
+def play(context: str, store_url: str, ready: Any, parent_pid: int, num_nodes: int) -> None:
     """Play the kubelets until the parent ends or kills this process."""
     die_with_parent(parent_pid)
     kubelet = FakeKubelet(connection=Connection(context=context), store=Store.open(store_url))
-    for number in range(NUM_NODES):
+    for number in range(num_nodes):
         kubelet.add_node(f"node-{number}", capacity={"cpu": "64", "memory": "256Gi", "pods": "500"})
     kubelet.start()
     ready.set()

@@ -17,20 +17,32 @@ RESUME_WITHIN = timedelta(days=1)
 NUM_PARALLEL_READS = 32
 
 
-def choose_run(store: Store, plan: Run, source: str, *, is_named: bool, start_new: bool, retry_failed: bool) -> Run:
-    """Return the run to resume (the one that the user named, or this plan's newest unfinished one), or `plan`.
+def choose_run(
+    store: Store,
+    make_plan: Callable[[], Run],
+    source: str,
+    *,
+    is_named: bool,
+    start_new: bool,
+    retry_failed: bool,
+) -> Run:
+    """Return the run to resume (the one that the user named, or this plan's newest unfinished one), or the plan.
 
     A new one is not stored yet. `source`: the matrix's file, for messages.
     """
+    plan = make_plan()
     if not is_named:
         unfinished = None if start_new else find_unfinished_run(store, plan, retry_failed=retry_failed)
         return unfinished or plan
-    found = read_run(store, plan.run_id)
-    if found is None:
+    if not is_stored(store, plan.run_id):
         return plan
     if start_new:
         raise UserError(f"--new: there is a run {plan.run_id} already; leave --new out to resume it")
-    check_same_plan(found, plan, source)
+    run_id, plan_id, num_repeats = plan.run_id, plan.plan_id, plan.num_repeats
+    del plan  # 100 MB for 100,000 cells: it goes before as much is read
+    found = read_run(store, run_id)
+    assert found is not None
+    check_same_plan(found, plan_id, num_repeats, source)
     return found
 
 
@@ -75,6 +87,15 @@ def read_all_runs(store: Store) -> tuple[list[Run], dict[str, str]]:
     return runs, {run_id: reason for run_id, reason in found.items() if isinstance(reason, str)}
 
 
+def is_stored(store: Store, run_id: str) -> bool:
+    """Return whether the store has a run with this id, without reading what is in it."""
+    try:
+        store.get(run_key(run_id))
+    except KeyMissing:
+        return False
+    return True
+
+
 def find_newest_run(store: Store) -> Run:
     """Return the run that was begun last; UserError if the store has none."""
     runs, _ = read_all_runs(store)
@@ -114,12 +135,12 @@ def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
     return bool(select_missing(run, records.read_snapshot(), retry_failed=retry_failed))
 
 
-def check_same_plan(run: Run, plan: Run, source: str) -> None:
-    """Raise UserError if the run found in the store was planned from other cells or repeats than these."""
-    if run.plan_id != plan.plan_id:
+def check_same_plan(run: Run, plan_id: str, num_repeats: int, source: str) -> None:
+    """Raise UserError if the run found in the store was planned from other cells or repeats than this plan."""
+    if run.plan_id != plan_id:
         raise UserError(
             f"{source}: run {run.run_id} was planned with other cells or repeats ({run.num_repeats} repeats, here "
-            f"{plan.num_repeats}); give another --run-id, or none for a new run"
+            f"{num_repeats}); give another --run-id, or none for a new run"
         )
 
 

@@ -63,7 +63,7 @@ class JobCompletion:
         if result is not None:
             self.finish(tracked, result)
             return
-        tracked.settled_uids.add(job.uid)
+        tracked.settled_uids |= {job.uid}
         if tracked.job is not None and tracked.job.uid != job.uid:  # another runner has created it again
             self.follow(tracked, tracked.job)
             return

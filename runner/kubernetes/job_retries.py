@@ -142,7 +142,7 @@ class JobRetries:
     def _count(self, tracked: TrackedJob, pod_uid: str, reason: str) -> None:
         if pod_uid in tracked.disrupted_pod_uids:
             return
-        tracked.disrupted_pod_uids.add(pod_uid)
+        tracked.disrupted_pod_uids |= {pod_uid}
         if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
             self.completion.give_up(tracked, _explain_disruptions(reason))
 

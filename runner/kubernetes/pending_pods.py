@@ -4,18 +4,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_outcomes import JobOutcome
+from runner.kubernetes.missing_pods import MissingPods
 from runner.kubernetes.object_status import JobStatus
 from runner.kubernetes.pod_failures import PodFailure, explain_start_problem, find_pending_pod, find_pod_failure
-from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.start_problems import StartProblems
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
-NO_POD_SECONDS = 20.0
-"""After so long without a pod, the events of the Job are read; then after twice as long, and so on."""
 UNSEEN_SECONDS = 60.0
 """A Job that was created and that the informer has not reported for so long counts as missing."""
 WARN_SECONDS = 10.0
@@ -27,10 +24,10 @@ class PendingPods:
     """Watches the Jobs in flight whose pod does not run."""
 
     dispatcher: Dispatcher
-    recorder: ResultRecorder
     jobs: TrackedJobs
     unschedulable_seconds: float
     start_problems: StartProblems
+    missing_pods: MissingPods
     start_seconds: float
     """How long a node may take to start a pod."""
     give_up: Callable[[TrackedJob, JobOutcome], None]
@@ -52,7 +49,7 @@ class PendingPods:
     def check(self) -> None:
         """Check every Job in flight; to be called about once a second."""
         now = time.monotonic()
-        in_flight = [tracked for tracked in self.jobs if tracked.state == "in-flight"]
+        in_flight = [tracked for tracked in self.jobs.list_unfinished() if tracked.state == "in-flight"]
         self.start_problems.check(pod for tracked in in_flight for pod in tracked.pods.values())
         for tracked in in_flight:
             if tracked.job is not None and tracked.job.num_ready:
@@ -63,12 +60,13 @@ class PendingPods:
             elif now - _note_no_pod(tracked, now) >= UNSEEN_SECONDS:
                 tracked.forget_no_pod()
                 self.handle_missing_job(tracked)
+        self.missing_pods.check([tracked for tracked in in_flight if tracked.job and _lacks_pod(tracked.job)])
 
     def _check_job(self, tracked: TrackedJob, job: JobStatus, now: float) -> None:
-        if job.num_active or job.num_ready or job.is_suspended:
-            tracked.forget_no_pod()
+        if _lacks_pod(job):
+            _note_no_pod(tracked, now)
         else:
-            self._ask_why_no_pod(tracked, job, now)
+            tracked.forget_no_pod()
         is_waiting = not (job.num_ready or job.is_suspended)
         failure = self._find_failure(tracked) if is_waiting else None
         if failure is None:
@@ -119,22 +117,10 @@ class PendingPods:
         for other in (tracked, *alike):
             self.give_up(other, outcome)
 
-    def _ask_why_no_pod(self, tracked: TrackedJob, job: JobStatus, now: float) -> None:
-        if now - _note_no_pod(tracked, now) < NO_POD_SECONDS * 2**tracked.num_no_pod_requests:
-            return
-        tracked.num_no_pod_requests += 1
 
-        def keep_reason(message: str) -> None:
-            tracked.missing_pod_reason = message
-
-        def keep_termination(message: str) -> None:
-            tracked.termination_message = message
-
-        if job.num_terminating:
-            self.dispatcher.request(partial(self.recorder.read_termination_message, tracked), keep_termination)
-        else:
-            tracked.termination_message = ""
-            self.dispatcher.request(partial(self.recorder.read_missing_pod_reason, tracked), keep_reason)
+def _lacks_pod(job: JobStatus) -> bool:
+    """Return whether a Job should have a pod and has none."""
+    return not (job.num_active or job.num_ready or job.is_suspended)
 
 
 def _note_no_pod(tracked: TrackedJob, now: float) -> float:

@@ -101,7 +101,8 @@ _LABELS = {"done": "done", "running": "running", "waiting": "waiting", "suspende
 
 def count_states(jobs: TrackedJobs) -> dict[str, int]:
     """Return how many repeats are done, running, waiting for a node or an image, queued by Kueue, to be submitted."""
-    known = [tracked.job for tracked in jobs if tracked.state == "in-flight" and tracked.job is not None]
+    unfinished = jobs.list_unfinished()  # not all: this is called once a second
+    known = [tracked.job for tracked in unfinished if tracked.state == "in-flight" and tracked.job is not None]
     running = sum(job.num_ready > 0 for job in known)
     suspended = sum(job.is_suspended for job in known)
     in_flight = jobs.count("in-flight", "submitting", "recording")

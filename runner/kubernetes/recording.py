@@ -24,7 +24,6 @@ from runner.kubernetes.tracked_jobs import TrackedJob
 LOG_LINES = 20
 LOG_PATIENCE_SECONDS = 60.0
 """How long requests for a log are repeated that its node does not answer: the node may be gone for good."""
-FAILED_CREATE = "FailedCreate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,25 +108,6 @@ class ResultRecorder:
         except ApiError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
-
-    def read_missing_pod_reason(self, tracked: TrackedJob) -> str:
-        """Return why the Job controller could not create a pod, from its events; empty if it has none."""
-        query = {"fieldSelector": f"involvedObject.kind=Job,involvedObject.name={tracked.name},reason={FAILED_CREATE}"}
-        events = self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/events", **query)
-        newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
-        return str(newest.get("message", "")) if newest else ""
-
-    def read_termination_message(self, tracked: TrackedJob) -> str:
-        """Return why a pod of the Job that should have ended is still there; empty if there is none."""
-        for pod in self._fetch_pods(tracked):
-            metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
-            until = metadata.get("deletionTimestamp")
-            if until and datetime.fromisoformat(until) < datetime.now(UTC):
-                return (
-                    f"pod {metadata['name']} should have ended by {until}, but node {node} does not say that it has; "
-                    f"if that machine is lost, `kubectl delete node {node}`"
-                )
-        return ""
 
     def _try_to_read(self, key: str) -> Result | None:
         """Return a record, or None if it is damaged: a repeat with a damaged record is measured again."""

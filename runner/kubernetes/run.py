@@ -34,7 +34,7 @@ from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot
-from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, read_run, select_missing
+from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,18 +101,21 @@ class ClusterRun:
                 f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
                 f"name a bucket, {BUCKET_URLS}"
             )
-        matrix = load_matrix(self.matrix, is_data_here=False)
-        plan = plan_run(matrix, self.target.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster)
-        check_prices(self.target.profile, (planned.cell.device for planned in plan.cells), self.max_cost)
-        self.store.check_writable()
         return choose_run(
             self.store,
-            plan,
-            matrix.source,
+            self._plan,
+            self.matrix,
             is_named=self.run_id is not None,
             start_new=self.start_new,
             retry_failed=self.retry_failed,
         )
+
+    def _plan(self) -> Run:
+        matrix = load_matrix(self.matrix, is_data_here=False)
+        plan = plan_run(matrix, self.target.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster)
+        check_prices(self.target.profile, (planned.cell.device for planned in plan.cells), self.max_cost)
+        self.store.check_writable()
+        return plan
 
     def make_renderer(self, run: Run) -> JobRenderer:
         """Return the renderer of the run's Jobs, each shape of them checked. UserError if one is not valid."""
@@ -133,22 +136,26 @@ class ClusterRun:
         UserError if the cluster or the store refuses.
         """
         renderer = self.make_renderer(run)
-        if read_run(self.store, run.run_id):
+        if is_stored(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
             self.store.put(run_key(run.run_id), run.to_json())
             console.print(f"run {run.run_id}")
         records = Records.of(self.store, run)
-        snapshot = records.read_snapshot()
-        missing = select_missing(run, snapshot, retry_failed=self.retry_failed)
-        describe_plan(run, missing, console.print)
-        describe_damage(snapshot, console.print)
-        if missing:
+        if self._describe(run, records, console):
             self._measure_missing(run, records, renderer, connection, observer, console)
         try:
             self.make_placement_recorder(run, connection).complete()
         except ApiError as error:
             console.print(f"where some of the attempts ran stays unknown: {error.message}")
+
+    def _describe(self, run: Run, records: Records, console: Console) -> bool:
+        """Print what is planned and how much of it is there; return whether something is missing."""
+        snapshot = records.read_snapshot()
+        missing = select_missing(run, snapshot, retry_failed=self.retry_failed)
+        describe_plan(run, missing, console.print)
+        describe_damage(snapshot, console.print)
+        return bool(missing)
 
     def _measure_missing(
         self,

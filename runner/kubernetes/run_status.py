@@ -11,8 +11,8 @@ from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.foreign_jobs import describe_other_runs, select_own
 from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
+from runner.kubernetes.missing_pods import read_missing_pod_reasons
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.recording import FAILED_CREATE
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
 from runner.kubernetes.start_problems import is_starting, read_start_problems
@@ -75,7 +75,7 @@ def inspect_run(
         found = connection.read_items(f"{group}/jobs", read_job_status, query)
         jobs = select_own(found, store_url, namespace, run_id)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
-        events = _read_events(connection, core) if _lack_pods(jobs) else {}
+        events = _find_missing_pod_reasons(connection, namespace) if _lack_pods(jobs) else {}
         events |= _find_start_problems(connection, namespace, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         by_queue_reason = _count_queue_reasons(connection, namespace, queued)
@@ -151,14 +151,11 @@ def _find_start_problems(connection: Connection, namespace: str, pods: Sequence[
     return {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}
 
 
-def _read_events(connection: Connection, core: str) -> dict[str, str]:
+def _find_missing_pod_reasons(connection: Connection, namespace: str) -> dict[str, str]:
     """Return why the controller could not create a pod, by the Job's name; empty if the user may not read events."""
-    fields = f"involvedObject.kind=Job,reason={FAILED_CREATE}"
     try:
-        events = connection.list_items(f"{core}/events", fieldSelector=fields)
+        return read_missing_pod_reasons(connection, namespace)
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             return {}
         raise
-    events.sort(key=lambda event: str(event.get("lastTimestamp") or ""))
-    return {event["involvedObject"]["name"]: str(event.get("message", "")) for event in events}

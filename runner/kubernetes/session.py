@@ -19,12 +19,14 @@ from runner.kubernetes.informers import Informer, Notification
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_retries import JobRetries
 from runner.kubernetes.job_tracker import JobTracker
+from runner.kubernetes.missing_pods import MissingPods
 from runner.kubernetes.node_fault_tracker import NodeFaultRecorder, NodeFaultTracker, read_node_faults
 from runner.kubernetes.object_status import read_job_status, read_pod_status
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.queued_jobs import QueuedJobs
+from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session_options import SessionOptions, T
 from runner.kubernetes.shared_nodes import SharedNodes
 from runner.kubernetes.start_problems import StartProblems
@@ -166,11 +168,16 @@ class ClusterSession:
     ) -> PendingPods:
         return PendingPods(
             dispatcher=self._dispatcher,
-            recorder=options.recorder,
             jobs=self.jobs,
             unschedulable_seconds=options.unschedulable_seconds,
             start_problems=StartProblems(
                 dispatcher=self._dispatcher, connection=options.connection, namespace=options.namespace
+            ),
+            missing_pods=MissingPods(
+                dispatcher=self._dispatcher,
+                connection=options.connection,
+                namespace=options.namespace,
+                labels=select_run(options.run_id, options.fingerprint),
             ),
             start_seconds=options.renderer.profile.start_seconds,
             give_up=completion.give_up,

@@ -7,7 +7,7 @@ possible. docs/decisions/0024-own-jobs-and-shared-nodes.md has the reasons.
 """
 
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,12 +47,12 @@ class FormerNode:
     """Empty: unknown."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Block:
-    """The repeats of one number of the cells that are compared, as far as they are missing."""
+    """The repeats of one number of the cells that are compared, as far as they are missing: a few dozen at most."""
 
-    held: deque[TrackedJob]
-    """Not submitted yet, in the order of the run."""
+    held: list[TrackedJob]
+    """Not submitted yet, in the order of the run. A list, since an empty deque takes 600 bytes."""
     node: str = ""
     """Where the last of them ran that has a node; empty: none has, or the node is gone."""
     instance_type: str = ""
@@ -100,7 +100,7 @@ class SharedNodes:
             if key in blocks:
                 blocks[key].held.append(tracked)
             else:
-                blocks[key] = Block(held=deque())
+                blocks[key] = Block(held=[])
                 first.append(tracked)
             self._block_by_job[tracked.name] = blocks[key]
         for key, former in self.find_former_nodes(blocks.keys()).items():
@@ -156,7 +156,7 @@ class SharedNodes:
             return
         self._let_next_go(tracked, block)
         while block.held and not block.node:
-            self.submit_next(block.held.popleft())
+            self.submit_next(block.held.pop(0))
 
     def check(self) -> None:
         """Release the Jobs that have waited too long for their node; to be called about once a second."""
@@ -171,7 +171,7 @@ class SharedNodes:
     def _let_next_go(self, tracked: TrackedJob, block: Block) -> None:
         self._passed.add(tracked.name)
         while block.held:
-            following = block.held.popleft()
+            following = block.held.pop(0)
             if following.state == "to-submit":  # otherwise an earlier runner, or another one, has submitted it
                 self.submit_next(following)
                 return

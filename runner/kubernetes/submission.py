@@ -24,6 +24,9 @@ QUOTA_PAUSE_SECONDS = 10.0
 """How long nothing is submitted after a refusal by a quota."""
 MIN_REQUEUE_SECONDS, MAX_REQUEUE_SECONDS = 60.0, 900.0
 """How long a Job that no node took is not created again: at first, and at most; each time it is twice as long."""
+MAX_RECORDING = 1000
+"""Jobs that have ended and whose record is being found or written. With so many, nothing is submitted: where the store
+or the API server answers more slowly than cells end, finished Jobs would fill etcd, 12 KB each with their pod."""
 ALREADY_EXISTS = "AlreadyExists"
 
 
@@ -115,6 +118,8 @@ class Submission:
     def _take_next(self) -> TrackedJob | None:
         """Return the first Job in the order of the run whose pool, like the run, has room for it; None if none has."""
         if self.jobs.count("submitting", "in-flight") >= self.max_in_flight:
+            return None
+        if self.jobs.count("recording") >= MAX_RECORDING:
             return None
         heads: list[tuple[int, TrackedJob]] = []
         for pool, waiting in self._waiting.items():

@@ -13,9 +13,9 @@ from runner.matrix.plan import Repeat
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class TrackedJob:
-    """One repeat that is to be measured, and the Job that measures it."""
+    """One repeat that is to be measured, and the Job that measures it. A run may have 100,000 of them."""
 
     repeat: Repeat
     key: JobKey
@@ -25,7 +25,7 @@ class TrackedJob:
     """As the informer reported it last. None: it was not reported yet, or was deleted."""
     pods: dict[str, PodStatus] = field(default_factory=dict)
     """Pending and failed pods by name."""
-    disrupted_pod_uids: set[str] = field(default_factory=set)
+    disrupted_pod_uids: frozenset[str] = frozenset()
     """Pods that were ended from outside: preempted, evicted, deleted, lost with their node, past their deadline, or of
     a Job that its queue suspended."""
     running_pod_uid: str = ""
@@ -34,7 +34,7 @@ class TrackedJob:
     """Its Job was deleted because it waited too long for a certain node: it may go to any."""
     node: str | None = None
     """The node of its newest pod. None: none was seen there."""
-    settled_uids: set[str] = field(default_factory=set)
+    settled_uids: frozenset[str] = frozenset()
     """Its former Jobs and their pods, which the runner replaced by another Job: what is reported of them is old."""
     waiting_for: FailureKind | None = None
     """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
@@ -42,8 +42,6 @@ class TrackedJob:
     """When (time.monotonic) it was first seen to wait for that."""
     no_pod_since: float | None = None
     """When its Job was first seen to have no pod, or not seen at all. None: it has a pod."""
-    num_no_pod_requests: int = 0
-    """How often the API server was asked why there is no pod."""
     missing_pod_reason: str = ""
     """The Job controller's message about why it could not create a pod."""
     termination_message: str = ""
@@ -57,7 +55,7 @@ class TrackedJob:
 
     def forget_no_pod(self) -> None:
         """Note that its Job has a pod, or is not to have one yet."""
-        self.no_pod_since, self.num_no_pod_requests, self.missing_pod_reason, self.termination_message = None, 0, "", ""
+        self.no_pod_since, self.missing_pod_reason, self.termination_message = None, "", ""
 
     @property
     def name(self) -> str:

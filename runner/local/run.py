@@ -49,17 +49,19 @@ class LocalRun:
         """
         if self.run_id is not None:
             check_run_id(self.run_id)
-        matrix = load_matrix(self.matrix)
-        plan = plan_local_run(matrix, gpu=find_gpu(), run_id=self.run_id)
-        self.store.check_writable()
         return choose_run(
             self.store,
-            plan,
-            matrix.source,
+            self._plan,
+            self.matrix,
             is_named=self.run_id is not None,
             start_new=self.start_new,
             retry_failed=self.retry_failed,
         )
+
+    def _plan(self) -> Run:
+        plan = plan_local_run(load_matrix(self.matrix), gpu=find_gpu(), run_id=self.run_id)
+        self.store.check_writable()
+        return plan
 
     def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
         """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine."""

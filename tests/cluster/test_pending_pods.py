@@ -22,7 +22,7 @@ StartKubelet = Callable[..., FakeKubelet]
 @pytest.fixture(autouse=True)
 def warn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the session ask, warn and try again after a second rather than ten."""
-    for name in ("submission.QUOTA_PAUSE_SECONDS", "pending_pods.NO_POD_SECONDS", "pending_pods.WARN_SECONDS"):
+    for name in ("submission.QUOTA_PAUSE_SECONDS", "missing_pods.NO_POD_SECONDS", "pending_pods.WARN_SECONDS"):
         monkeypatch.setattr(f"runner.kubernetes.{name}", 1.0)
 
 
@@ -89,6 +89,25 @@ def test_a_quota_on_cores_that_never_has_room_ends_in_a_record(
     assert (result.status, result.error.kind) == ("failed", "unschedulable")
     assert "exceeded quota: small" in result.error.message
     assert setup.list_jobs() == []
+
+
+def test_one_list_of_events_explains_all_jobs_without_a_pod(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=4)
+    set_quota(connection, namespace, **{"requests.cpu": "0"})
+    setup = Setup.make(connection, namespace, store, make_cells(30))
+    runner = Connection(context=connection.context)
+    running = setup.start(runner)
+    is_explained = "exceeded quota: small"
+    wait_for(lambda: sum(is_explained in job.missing_pod_reason for job in setup.observed.jobs) == 30, "reasons")
+    num_requests = runner.num_requests["list events"]
+
+    patch(connection, f"/api/v1/namespaces/{namespace}/resourcequotas/small", {"spec": {"hard": {"requests.cpu": "9"}}})
+    running.result(DEADLINE_SECONDS)
+
+    check_all_once(setup, kubelet, 30)
+    assert 0 < num_requests < 30
 
 
 # Permissions

@@ -168,11 +168,12 @@ def test_the_name_of_a_run_of_another_plan_is_refused() -> None:
     here, there = make_own_run(), make_own_run(repeats=5)
 
     with pytest.raises(UserError, match=r"m\.yaml: run smoke-.* other cells or repeats \(10 repeats, here 2\); give"):
-        check_same_plan(there, here, "m.yaml")
+        check_same_plan(there, here.plan_id, here.num_repeats, "m.yaml")
 
 
 def test_a_plan_is_the_same_whatever_the_order_of_its_cells() -> None:
-    check_same_plan(make_run((CELL_B, CELL_A)), make_run((CELL_A, CELL_B)), "m.yaml")
+    here = make_run((CELL_A, CELL_B))
+    check_same_plan(make_run((CELL_B, CELL_A)), here.plan_id, here.num_repeats, "m.yaml")
 
 
 @pytest.mark.parametrize("run_id", ["", "My-Run", "a b", "-a", "a-", "../up", "a/b", "x" * 64, "ä"])

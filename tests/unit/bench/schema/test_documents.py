@@ -1,5 +1,6 @@
 """Every document survives JSON unchanged; wrong values and unknown fields are refused."""
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -28,6 +29,20 @@ from schema_cases import change_document, draw_cells
 @given(draw_cells())
 def test_a_cell_survives_json(cell: Cell) -> None:
     assert Cell.model_validate_json(cell.to_json()) == cell
+
+
+def test_a_run_of_100_000_cells_fits_into_memory() -> None:
+    """Measured on 1,000: less than 1 KB each, of which Pydantic's own set of the names of the fields would take 2.2."""
+    number = 1000
+    documents = [make_cell(seed=1000 + seed).to_json() for seed in range(number)]
+    tracemalloc.start()
+    try:
+        cells = [Cell.model_validate_json(document) for document in documents]
+        num_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cells) == number
+    assert num_bytes / number < 1000
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,25 @@ def test_the_order_of_the_run_is_kept_across_pools(dispatcher: Dispatcher, tmp_p
     assert find_submitted(jobs) == order[:4]
 
 
+def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_be_found(
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.kubernetes.submission.MAX_RECORDING", 2)
+    order = [track("cpu", seed) for seed in range(4)]
+    jobs = TrackedJobs(order)
+    submission = make_submission(dispatcher, tmp_path, jobs, max_in_flight=2, gpu=9, cpu=9)
+    submission.submit_more()
+    for tracked in order[:2]:
+        jobs.move(tracked, "job-finished")
+
+    submission.submit_more()
+    assert find_submitted(jobs) == order[:2]
+
+    jobs.move(order[0], "recorded")
+    submission.submit_more()
+    assert find_submitted(jobs) == order
+
+
 def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
     dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

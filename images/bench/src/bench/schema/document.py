@@ -2,7 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -54,6 +54,9 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]
 
 
+_FIELD_SETS: dict[frozenset[str], set[str]] = {}
+
+
 class Document(BaseModel):
     """Base of every document: immutable, no unknown field, no silent conversion, no NaN or infinity."""
 
@@ -65,6 +68,16 @@ class Document(BaseModel):
         revalidate_instances="always",  # `model_copy` checks nothing: a part made by it is checked with the whole
         use_attribute_docstrings=True,
     )
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Have all documents with the same fields set share one set of their names.
+
+        Pydantic gives every document a set of its own, which nothing reads here: 2.2 KB for a Cell read from JSON,
+        three times as much as the cell itself. A run may plan 100,000 of them.
+        """
+        names = frozenset(self.__pydantic_fields_set__)
+        shared = _FIELD_SETS.setdefault(names, self.__pydantic_fields_set__)
+        object.__setattr__(self, "__pydantic_fields_set__", shared)
 
     def to_json(self) -> bytes:
         """Return the document as UTF-8 JSON, indented for people."""
