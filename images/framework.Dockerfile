@@ -1,7 +1,7 @@
 # One framework and the package `bench`: measures one cell. `benchmatrix images build` passes the arguments; by hand:
 #   docker build -f images/framework.Dockerfile --build-arg FRAMEWORK=jax --build-arg FLAVOUR=cpu .
 # FRAMEWORK: pytorch, tensorflow or jax; what is installed is locked in images/FRAMEWORK/requirements-FLAVOUR.txt.
-# FLAVOUR: cpu or cuda (needs driver 580 or newer on the node).
+# FLAVOUR: cpu or cuda (docs/images.md says which driver the node needs).
 # BASE: any Python 3.11 on Debian 12, by tag or digest.
 # CPU_INDEX: PyTorch's own index of builds without CUDA, https://download.pytorch.org/whl/cpu, where it can be reached: 4 GB less.
 ARG BASE=python:3.11-slim-bookworm

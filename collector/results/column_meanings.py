@@ -51,7 +51,9 @@ MEANINGS: Mapping[str, str] = {
     "num_warmup_steps_taken": "Warm-up steps, the first one not counted.",
     "num_steps_taken": "Timed steps.",
     "median_step_seconds": "Median of the timed steps.",
-    "center_step_seconds": "The one step time that stands for the repeat: median or mean, as `summarized_by` says.",
+    "mean_step_seconds": "Mean of the timed steps.",
+    "center_step_seconds": "The one step time that stands for the repeat, as `summarized_by` says: its median, or the "
+    "mean, of all repeats of a cell where the steps of one lie on two levels.",
     "throughput_samples_per_s": "Samples of the timed window over its seconds.",
     "pipelined_step_seconds": "A step in the window without synchronisation after each step.",
     "pipelined_samples_per_s": "Samples a second in that window.",

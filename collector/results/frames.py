@@ -1,6 +1,8 @@
 """The columns of the tidy tables, and what of them follows from one result. Base units only."""
 
+import math
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -78,6 +80,7 @@ RESULT_COLUMNS: Columns = {
     "num_steps_taken": "Int64",
     "reached_steady": "boolean",
     "median_step_seconds": "float64",
+    "mean_step_seconds": "float64",
     "center_step_seconds": "float64",
     "summarized_by": "str",
     "throughput_samples_per_s": "float64",
@@ -130,6 +133,7 @@ def describe_result(result: Result) -> Row:
             "num_steps_taken": len(result.samples.step_seconds),
             "reached_steady": result.samples.reached_steady,
             "median_step_seconds": float(np.median(result.samples.step_seconds)),
+            "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
             "center_step_seconds": result.samples.center_step_seconds,
             "summarized_by": result.samples.summarized_by,
         }

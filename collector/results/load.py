@@ -14,6 +14,7 @@ from bench.errors import UserError
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
 from collector.results.attempts import IntArray, order_attempts
+from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SkippedDocument
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
@@ -75,13 +76,14 @@ class _Loader:
         ordered, unplanned = order_attempts(attempts.rows, run.cells)
         placements, skipped_placements = self._load_placements()
         node_faults, skipped_faults = self._load_node_faults()
-        host_peaks = HostPeaks(attempts.rows, ordered.order)
+        rows = unify_centers(attempts.rows, select_counted(ordered))
+        host_peaks = HostPeaks(rows, ordered.order)
         related = host_peaks.relate(ordered.counted)
         counted = select_counted(ordered)
         skipped = sorted([*results.skipped, *list_quarantined(results), *unplanned], key=lambda found: found.key)
         return Collection(
             run=run,
-            results=tabulate_repeats(run.run_id, run.cells, attempts.rows, ordered, related, placements),
+            results=tabulate_repeats(run.run_id, run.cells, rows, ordered, related, placements),
             steps=_find_steps(attempts, counted),
             environments=_read_environments(results, attempts, counted),
             skipped=(*skipped, *skipped_placements, *skipped_faults),

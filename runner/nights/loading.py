@@ -9,7 +9,6 @@ from bench.schema import InvalidDocumentError, Run, read_run
 from bench.store import KeyMissing, Store, run_key
 from collector.nights.cell_nights import read_cell_nights
 from collector.nights.suspicions import Confirmation, NightRun, name_confirmation
-from collector.results.collection import Collection
 from collector.results.load import load_run
 
 MAX_NIGHTS = 90
@@ -27,11 +26,6 @@ class LoadedNights:
 
     nights: tuple[NightRun, ...]
     warnings: tuple[str, ...] = ()
-
-
-def load_collection(store: Store, run_id: str) -> Collection:
-    """Return one run with its results: the only place where `watch` reads results. Step samples are not used."""
-    return load_run(store, run_id)
 
 
 def list_runs(store: Store) -> tuple[list[Run], list[str]]:
@@ -68,7 +62,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], unreadable: list[str
         if run.created_at > datetime.now(UTC) + CLOCK_TOLERANCE:
             warnings.append(f"run {run.run_id}: began on {run.created_at:%Y-%m-%d}, which is to come: a clock is wrong")
         try:
-            collection = load_collection(store, run.run_id)
+            collection = load_run(store, run.run_id)
         except TransientError:
             raise
         except UserError as error:  # damaged since it was listed
@@ -84,7 +78,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], unreadable: list[str
 
 def _load_confirmation(store: Store, run_id: str) -> Confirmation | None:
     try:
-        collection = load_collection(store, run_id)
+        collection = load_run(store, run_id)
     except TransientError:
         raise
     except UserError:

@@ -1,6 +1,7 @@
 """Gather rows of documents into batches of bounded size, as Arrow tables."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -68,5 +69,15 @@ def _name_object(stored: StoredObject) -> Row:
 
 def _make_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
     schema = make_schema(table)
-    columns = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in schema]
+    columns = [_make_column([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _make_column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, type=kind)
+    except pa.ArrowInvalid:
+        if kind != pa.float64():
+            raise
+        # Arrow takes no integer above 2**53 for a float; documents have larger ones where a driver reports nonsense.
+        return pa.array([None if value is None else float(value) for value in values], type=kind)
