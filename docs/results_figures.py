@@ -34,6 +34,11 @@ STEP_COLUMNS = (
     VERDICT,
     NOTE,
 )
+PACE_COLUMNS = (
+    CELL,
+    number_column("waited for", "center_step_seconds", MILLISECOND),
+    number_column("not waited for", "pipelined_step_seconds", MILLISECOND),
+)
 RUN_FACTS = ("measured", "CPU", "GPU")
 
 
@@ -172,6 +177,11 @@ def tabulate_steps(run: StoredRun, **fields: Any) -> str:
     return write_markdown(make_table("", list(STEP_COLUMNS), run.summary(**fields)))
 
 
+def tabulate_paces(run: StoredRun, **fields: Any) -> str:
+    """Return the table of the step times of a run's cells, each step waited for and not."""
+    return write_markdown(make_table("", list(PACE_COLUMNS), run.summary(**fields)))
+
+
 def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
     """Return the table of pairs, the ratio called `title`; `columns`: further columns of words, by their names.
 
@@ -210,6 +220,7 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "ratio": show_ratio,
     "step_table": tabulate_steps,
     "ratio_table": tabulate_ratios,
+    "pace_table": tabulate_paces,
     "things": count_things,
 }
 """What templates call, by the name that they use."""

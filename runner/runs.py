@@ -8,7 +8,7 @@ from datetime import timedelta
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
-from bench.store import KeyMissing, Store, run_key
+from bench.store import KeyMissing, Store, is_confirmation, run_key
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import Records, RecordSnapshot
 
@@ -97,8 +97,8 @@ def is_stored(store: Store, run_id: str) -> bool:
 
 
 def find_newest_run(store: Store) -> Run:
-    """Return the run that was begun last; UserError if the store has none."""
-    runs, _ = read_all_runs(store)
+    """Return the run that was begun last, confirmations of nights aside; UserError if the store has none."""
+    runs = [run for run in read_all_runs(store)[0] if not is_confirmation(run.run_id)]
     if not runs:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"

@@ -1,7 +1,7 @@
 """Read of one run what a series needs: the repeats that count of each cell, and the environment they ran in."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,9 @@ class CellNight:
     logs: tuple[float, ...]
     """Of their step times in seconds."""
     facts: Facts
+    mean_logs: tuple[float, ...] = ()
+    """Of the means of their steps; where their step times are these means already, `is_mean`."""
+    is_mean: bool = False
 
     @property
     def instance_types(self) -> tuple[str, ...]:
@@ -42,7 +45,11 @@ class CellNight:
 
     def join(self, other: "CellNight") -> "CellNight":
         """Return both as one night; the environment is this one's."""
-        return CellNight(logs=self.logs + other.logs, facts=self.facts)
+        return replace(self, logs=self.logs + other.logs, mean_logs=self.mean_logs + other.mean_logs)
+
+    def by_mean(self) -> "CellNight":
+        """Return the night with the means of the steps as the step times of its repeats."""
+        return replace(self, logs=self.mean_logs, is_mean=True)
 
 
 CellNights = Mapping[SeriesKey, CellNight]
@@ -63,9 +70,26 @@ def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
         counted = counted.fillna({"gpu_name": ""})
         for (cpu_model, gpu_name), own in counted.groupby(["cpu_model", "gpu_name"], sort=False):
             key = SeriesKey(cell=cells[str(cell_id)], cpu_model=str(cpu_model), gpu_name=str(gpu_name) or None)
-            logs = tuple(float(log) for log in np.log(own["center_step_seconds"].to_numpy(dtype=np.float64)))
-            found[key] = CellNight(logs=logs, facts=_describe_environment(own, collection))
+            found[key] = CellNight(
+                logs=_take_logs(own["center_step_seconds"]),
+                facts=_describe_environment(own, collection),
+                mean_logs=_take_logs(own["mean_step_seconds"].fillna(own["center_step_seconds"])),
+                is_mean=bool((own["summarized_by"] == "mean").any()),
+            )
     return found
+
+
+def unify_centers(nights: Sequence[CellNights]) -> list[CellNights]:
+    """Return the nights in which the mean stands for all repeats of a series of which one was on two levels.
+
+    Within a run it is so already (collector.results.centers); a night of medians beside one of means would differ.
+    """
+    by_mean = {key for night in nights for key, found in night.items() if found.is_mean}
+    return [{key: found.by_mean() if key in by_mean else found for key, found in night.items()} for night in nights]
+
+
+def _take_logs(seconds: "pd.Series[float]") -> tuple[float, ...]:
+    return tuple(float(log) for log in np.log(seconds.to_numpy(dtype=np.float64)))
 
 
 def tabulate_nights(runs: Sequence[Run], nights: Sequence[CellNights]) -> Nights:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bench.schema import Decision, Direction, Run, Suspicion, hash_text
+from bench.store import confirmation_run_id
 from collector.nights.cell_nights import CellNight, CellNights, tabulate_nights
 from collector.nights.detection import DECISION_P_VALUE
 from collector.nights.environment_changes import describe_changes
@@ -63,7 +64,7 @@ class NightRun:
 
 def name_confirmation(matrix: str, run_id: str) -> str:
     """Return the id of the run that measures again what is suspected in the run `run_id` of a matrix."""
-    return f"confirm-{hash_text(f'{matrix}/{run_id}')}"
+    return confirmation_run_id(hash_text(f"{matrix}/{run_id}"))
 
 
 def suspect(nights: Sequence[NightRun], history: ChangeHistory) -> list[Suspicion]:

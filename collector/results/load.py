@@ -18,6 +18,7 @@ from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SkippedDocument
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
+from collector.results.dataset.parts import DamagedPartError
 from collector.results.dataset.places import Places
 from collector.results.dataset.selection import SelectedRows, select_rows
 from collector.results.dataset.update import RunTable, list_quarantined, update_table
@@ -43,10 +44,17 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
     for attempt in range(MAX_LOADS):
         try:
             return _Loader(store, run, writes_all=writes_tables, rebuilds=rebuilds_tables).load()
-        except KeyMissing:
+        except KeyMissing as error:
             if attempt == MAX_LOADS - 1:
-                raise
+                raise UserError(explain_damage(store, run_id, str(error))) from error
+        except DamagedPartError as error:
+            raise UserError(explain_damage(store, run_id, str(error))) from error
     raise AssertionError("the loop returns or raises")
+
+
+def explain_damage(store: Store, run_id: str, error: str) -> str:
+    """Return in words that the data set of a run is damaged, and how to mend it."""
+    return f"{error}; `benchmatrix collect {run_id} --store {store.url} --rebuild` makes the tables anew"
 
 
 def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:

@@ -13,8 +13,6 @@ from collector.results.frames import CELL_COLUMNS, MISSING_REASON, RESULT_COLUMN
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policies
 
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-# Told by the plan, whether or not there is an attempt.
-PLANNED_COLUMNS = ("run_id", "cell_id", "repeat", "num_attempts", *CELL_COLUMNS)
 
 
 def tabulate_repeats(

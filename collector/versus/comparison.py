@@ -8,6 +8,7 @@ from typing import Any
 from bench.errors import UserError
 from collector.facts import count_things
 from collector.labels import add_labels, label_shared
+from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, make_frame
 from collector.versus.conclusion import conclude
@@ -25,13 +26,13 @@ from collector.versus.document import (
 from collector.versus.environments import list_differences_of_sides
 from collector.versus.evaluation import CellPair, NoisePools, compare_pairs, compare_pairs_by_range
 from collector.versus.identical_runs import drop_compared, identify_kind, list_run_estimates
-from collector.versus.measured import list_measured
+from collector.versus.measured import list_measured, unify_centers
 from collector.versus.metrics import Metric
 from collector.versus.noise import Noise, PoolKey, RunDifference, estimate_noise, list_differences
 from collector.versus.pairing import Ambiguity, Pairing, describe_nearest, pair_cells
 from collector.versus.ranges import find_identical_ranges
 from collector.versus.selections import Condition, Selection, check_not_empty
-from collector.versus.sides import SOUND_VERDICTS, make_side
+from collector.versus.sides import make_side
 
 Row = dict[str, Any]
 Rows = Sequence[Row]
@@ -60,15 +61,14 @@ def compare_sides(
 
     Raises UserError if a side has no repeat, shares one with the other, or has no cell that the other has too.
     """
-    rows = _select(list_measured(collections), question.where)
+    rows, others = _list_rows(question, collections, related)
     rows_a, rows_b = (_select_side(side, rows) for side in (question.a, question.b))
     _check_disjoint(question, rows_a, rows_b)
     pairing = pair_cells(rows_a, rows_b, question.a.cell_fields | question.b.cell_fields)
     if not pairing.pairs:
         raise UserError(_explain_no_pair(question, pairing))
     pairs = _make_pairs(question, pairing)
-    history = [*rows, *_select(list_measured(related), question.where)]
-    cells, together, noise = _evaluate(question, pairs, history)
+    cells, together, noise = _evaluate(question, pairs, [*rows, *others])
     counted_a, counted_b = ([row for pair in pairs for row in side(pair).counted] for side in (_get_a, _get_b))
     differences = list_differences_of_sides(counted_a, counted_b, collections)
     exit_code, conclusion = conclude(cells, together, question.metric, fails_undecided=question.fails_undecided)
@@ -92,6 +92,13 @@ def compare_sides(
         exit_code=exit_code,
         conclusion=conclusion,
     )
+
+
+def _list_rows(question: Question, *runs: Sequence[Collection]) -> list[Rows]:
+    """Return the repeats of each of `runs` that the question is about, all summarised alike."""
+    measured = [list_measured(collections) for collections in runs]
+    unify_centers(row for rows in measured for row in rows)
+    return [_select(rows, question.where) for rows in measured]
 
 
 def _evaluate(
@@ -219,6 +226,7 @@ def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows
         run_id, results = collection.run.run_id, collection.results
         if run_id not in compared:
             continue
+        yield from (f"run {run_id}: {notice}" for notice in collection.notices)
         missing = int((results["status"] == "missing").sum())
         if missing:
             yield (

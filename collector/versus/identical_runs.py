@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.errors import TransientError, UserError
 from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import KeyMissing, Store, run_key
+from bench.store import KeyMissing, Store, is_confirmation, run_key
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.versus.metrics import Metric
@@ -27,6 +27,8 @@ NUM_PARALLEL_READS = 32
 def load_related_runs(store: Store, compared: Sequence[Collection]) -> list[Collection]:
     """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`; skip unreadable ones."""
     own = {collection.run.run_id for collection in compared}
+    # A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
+    own |= {run_id for run_id in store.list_run_ids() if is_confirmation(run_id)}
     cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
     with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
         runs = list(pool.map(lambda run_id: _try_to_read(store, run_id), set(store.list_run_ids()) - own))

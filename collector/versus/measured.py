@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from bench.schema import Environment
+from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS
 
@@ -37,6 +38,8 @@ COLUMNS = (
     "hostname",
     "machine",
     "center_step_seconds",
+    "mean_step_seconds",
+    "summarized_by",
     "pipelined_step_seconds",
     "peak_rss_bytes",
     "peak_memory_allocated_bytes",
@@ -67,3 +70,15 @@ def _describe_run(collection: Collection, row: Mapping[Any, Any]) -> Row:
         "image": row["image_id"] or (environment.image if environment else None),
         "run_started": collection.run.created_at,
     }
+
+
+def unify_centers(rows: Iterable[Row]) -> None:
+    """Have the mean of the steps stand for every repeat of a cell that was on two levels in any of the runs.
+
+    Within a run it is so already (collector.results.centers).
+    """
+    rows = list(rows)
+    on_levels = {row["cell_id"] for row in rows if row["summarized_by"] == "mean" and row["verdict"] in SOUND_VERDICTS}
+    for row in rows:
+        if row["cell_id"] in on_levels and row["mean_step_seconds"] is not None:
+            row["center_step_seconds"], row["summarized_by"] = row["mean_step_seconds"], "mean"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from collector.results.cell_repeats import OUTCOME_VERDICTS
+from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.frames import CELL_COLUMNS
 from collector.statistics import (
     Estimate,
@@ -19,7 +19,6 @@ from collector.versus.metrics import Metric
 
 Row = dict[str, Any]
 
-SOUND_VERDICTS = ("valid", *OUTCOME_VERDICTS)
 FAILED_STATUSES = ("failed", "oom", "timeout")
 """How a repeat ends that the cell itself is to blame for; `preempted` and `missing` say nothing of the cell."""
 

@@ -147,6 +147,8 @@ class ClusterConfirmation:
 
     def measure(self, matrix: str, run_id: str) -> None:
         """Measure the matrix as the run `run_id`, if the night's deadline leaves time for it."""
+        from runner.kubernetes.cancellation import RunCancelled
+
         there = replace(
             self.there,
             matrix=matrix,
@@ -156,7 +158,10 @@ class ClusterConfirmation:
             prepull_seconds=None,
             deadline_seconds=self._count_seconds(run_id),
         )
-        there.measure(there.choose_run(), self.connection, self.observer, self.console)
+        try:
+            there.measure(there.choose_run(), self.connection, self.observer, self.console)
+        except RunCancelled:  # the night itself is over, and gets its report
+            raise UserError(f"{run_id} was cancelled") from None
 
     def announce(self, report: "NightReport") -> None:
         """Record an event for each regression in the namespace of the cells."""

@@ -1,13 +1,14 @@
 """Load the nights of a matrix from a store: its runs, the repeats that count, and their confirmations."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from bench.errors import TransientError, UserError
 from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import KeyMissing, Store, run_key
-from collector.nights.cell_nights import read_cell_nights
+from bench.store import KeyMissing, Store, is_confirmation, run_key
+from collector.nights.cell_nights import read_cell_nights, unify_centers
 from collector.nights.suspicions import Confirmation, NightRun, name_confirmation
 from collector.results.load import load_run
 
@@ -17,7 +18,6 @@ is one of less than 1 % a month."""
 CLOCK_TOLERANCE = timedelta(days=1)
 """A run that began later than this from now was stamped by a clock that is wrong."""
 NUM_PARALLEL_READS = 32
-CONFIRMATION_PREFIX = "confirm-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class LoadedNights:
 
 def list_runs(store: Store) -> tuple[list[Run], list[str]]:
     """Return the runs of a store without confirmations, the oldest first, and the ids of those that cannot be read."""
-    run_ids = [run_id for run_id in store.list_run_ids() if not run_id.startswith(CONFIRMATION_PREFIX)]
+    run_ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
     with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
         found = list(pool.map(lambda run_id: _try_to_read(store, run_id), run_ids))
     runs = sorted((run for run in found if run is not None), key=lambda run: (run.created_at, run.run_id))
@@ -62,23 +62,33 @@ def load_nights(store: Store, matrix: str, runs: list[Run], unreadable: list[str
         if run.created_at > datetime.now(UTC) + CLOCK_TOLERANCE:
             warnings.append(f"run {run.run_id}: began on {run.created_at:%Y-%m-%d}, which is to come: a clock is wrong")
         try:
-            collection = load_run(store, run.run_id)
+            collection = load_run(store, run.run_id, writes_tables=True)
         except TransientError:
             raise
         except UserError as error:  # damaged since it was listed
             warnings.append(f"run {run.run_id}: {error}")
             continue
+        warnings += [f"run {run.run_id}: {notice}" for notice in collection.notices]
         if collection.skipped:
             warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
         again = name_confirmation(matrix, run.run_id)
         confirmation = _load_confirmation(store, again) if again in run_ids else None
         nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
-    return LoadedNights(nights=tuple(nights), warnings=tuple(warnings))
+    return LoadedNights(nights=_unify(nights), warnings=tuple(warnings))
+
+
+def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
+    """Return the nights with one statistic for all repeats of a series, those of confirmations included."""
+    again = [night.confirmation for night in nights if night.confirmation is not None]
+    cells = iter(unify_centers([*(night.cells for night in nights), *(found.cells for found in again)]))
+    own = [replace(night, cells=next(cells)) for night in nights]
+    confirmed = (found and replace(found, cells=next(cells)) for found in (night.confirmation for night in nights))
+    return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))
 
 
 def _load_confirmation(store: Store, run_id: str) -> Confirmation | None:
     try:
-        collection = load_run(store, run_id)
+        collection = load_run(store, run_id, writes_tables=True)
     except TransientError:
         raise
     except UserError:

@@ -26,7 +26,7 @@ def finish_run(
     """
     from collector.report.terminal import make_terminal_table, print_table
 
-    collection = load_collection(store, run.run_id)
+    collection = load_collection(store, run.run_id, writes_tables=True)
     print_table(console, make_terminal_table(collection))
     print_skipped(collection, console)
     if with_report:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import LATEST_RUN_KEY, KeyMissing, Store
+from bench.store import LATEST_RUN_KEY, KeyMissing, Store, is_confirmation
 
 SUSPICION_KEY = re.compile(r"(?P<change>nights/[^/]+/changes/[^/]+)/suspicion\.json")
 """A change that was suspected over nights; `decision.json` beside it says that nothing is pending any more."""
@@ -19,8 +19,8 @@ def find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
     about: they could not be kept.
     """
     protected = dict.fromkeys(_find_questioned_runs(store), "a change that is not decided is about it")
-    if runs:
-        newest = max(runs, key=lambda run: run.created_at)
+    if nights := [run for run in runs if not is_confirmation(run.run_id)]:
+        newest = max(nights, key=lambda run: run.created_at)
         protected[newest.run_id] = "the newest run"
     if (reported := _find_reported_run(store)) is not None:
         protected[reported] = f"{LATEST_RUN_KEY} names it"

@@ -178,7 +178,8 @@ def test_doctor_finds_nothing_missing_with_the_rights_that_the_chart_gives(
     call_main: CallMain,
 ) -> None:
     config = helm(place)
-    config.install(CHART, RELEASE, make_values(store__url=bucket, customMatrix=MATRIX))
+    values = make_values(store__url=bucket, store__endpointUrl="http://s3.storage:9000", customMatrix=MATRIX)
+    config.install(CHART, RELEASE, values)
     pod = find_pod_of(connection, place, trigger(connection, place, "by-hand")["metadata"]["name"])
     words = read_arguments(pod, connection.get_object(f"/apis/batch/v1/namespaces/{place}/jobs/by-hand"), tmp_path)
     become_runner(connection, place, control_plane, tmp_path, monkeypatch)

@@ -116,8 +116,9 @@ spec:
         {{- end }}
         {{- include "benchmatrix.runner.variables" . | nindent 8 }}
         {{- if .Values.watch.enabled }}
+        # Optional, so that a Secret that is missing is one message of the runner, not a pod that waits for the deadline.
         {{- range $index, $webhook := .Values.watch.webhooks }}
-        - {name: BENCHMATRIX_WEBHOOK_{{ $index }}, valueFrom: {secretKeyRef: {name: {{ $webhook.secret | quote }}, key: {{ $webhook.key | quote }}}}}
+        - {name: BENCHMATRIX_WEBHOOK_{{ $index }}, valueFrom: {secretKeyRef: {name: {{ $webhook.secret | quote }}, key: {{ $webhook.key | quote }}, optional: true}}}
         {{- end }}
         {{- end }}
       args:

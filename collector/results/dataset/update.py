@@ -52,18 +52,20 @@ def update_table(
     rows of those that were removed on purpose stay.
     """
     contents, damaged = _read_parts(places, kind.table, run_id)
-    kept = keep_removed_rows(places, contents, find_removed_versions(store, run_id)) if rebuilds else contents
-    table = RunTable(kind=kind, contents=kept, objects={})
+    table = RunTable(kind=kind, contents=[] if rebuilds else contents, objects={})
     table.objects = _list_documents(store, kind, run_id, table)
-    replaced = {content.part.part_id for content in contents if rebuilds} | damaged
-    known = {} if rebuilds else _find_known(table.contents)
+    known = _find_known(table.contents)
     new = {
         key: stored
         for key, stored in table.objects.items()
         if stored.version not in known.get(key, ()) and not _skip_unreadable(stored, table)
     }
     reader = _Reader(places=places, store=store, kind=kind, run_id=run_id, table=table)
-    reader.read(new, replaced, writes_all=writes_all or rebuilds)
+    reader.read(new, set() if rebuilds else damaged, writes_all=writes_all or rebuilds)
+    if rebuilds:
+        # After the reading: `clean` may have removed documents meanwhile, and says which before it removes them.
+        table.contents += keep_removed_rows(places, contents, find_removed_versions(store, run_id))
+        _replace(places, table, run_id, {content.part.part_id for content in contents} | damaged)
     table.contents = compact_parts(places, table.contents)
     return table
 
@@ -86,6 +88,13 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
     kept = drop_replaced(contents)
     replaced = {part_id for content in contents for part_id in content.replaces}
     return kept, {part.part_id for part in damaged} - replaced
+
+
+def _replace(places: Places, table: RunTable, run_id: str, replaced: set[str]) -> None:
+    """Write an empty part that replaces others: until then they count, so that an interruption loses nothing."""
+    if replaced:
+        batch = Batch(table.kind.table, run_id)
+        table.contents.append(places.write(table.kind.table, run_id, batch.take_tables(), replaced))
 
 
 def _list_documents(store: Store, kind: Kind, run_id: str, table: RunTable) -> dict[str, StoredObject]:

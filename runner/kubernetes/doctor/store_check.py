@@ -5,13 +5,15 @@ from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from bench.store import BUCKET_URLS, Store, StoreError
+from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
-from runner.kubernetes.doctor.findings import Finding, find_object
+from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
 from runner.profiles.model import Profile
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Variables that lead S3 clients elsewhere than to Amazon, the first one first
 (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html)."""
+CELLS_STORE = "store of the cells"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -37,7 +39,10 @@ def check_cells_endpoint(context: DoctorContext, url: str | None) -> Finding | N
         return None
     if compare_endpoints(os.environ, context.profile, ()) is None:
         return None  # without the right to read the Secret
-    return compare_endpoints(os.environ, context.profile, _list_secret_keys(context))
+    try:
+        return compare_endpoints(os.environ, context.profile, _list_secret_keys(context))
+    except ApiError as error:
+        return explain_unchecked(CELLS_STORE, error)
 
 
 def compare_endpoints(shell: Mapping[str, str], profile: Profile, secret_keys: Collection[str]) -> Finding | None:
@@ -45,17 +50,16 @@ def compare_endpoints(shell: Mapping[str, str], profile: Profile, secret_keys: C
 
     The URLs themselves may differ: a server can have one address inside the cluster and another one outside.
     """
-    check = "store of the cells"
     own = next((shell[name] for name in ENDPOINTS if shell.get(name)), None)
     given = next((profile.environment[name] for name in ENDPOINTS if profile.environment.get(name)), None)
     if own is not None and given is None and not set(ENDPOINTS) & set(secret_keys):
         message = f"this shell finds the S3 server by AWS_ENDPOINT_URL={own}, and the cells would ask Amazon's"
         hint = "write `environment: {AWS_ENDPOINT_URL: URL}` in the profile, with an address that pods reach"
-        return Finding(check=check, state="failed", message=message, hint=hint)
+        return Finding(check=CELLS_STORE, state="failed", message=message, hint=hint)
     if given is not None and urlsplit(given).hostname in LOOPBACK:
         message = f"AWS_ENDPOINT_URL={given} in the profile's `environment` is the pod itself to each cell"
         hint = "name an address of the server that pods reach"
-        return Finding(check=check, state="failed", message=message, hint=hint)
+        return Finding(check=CELLS_STORE, state="failed", message=message, hint=hint)
     return None
 
 

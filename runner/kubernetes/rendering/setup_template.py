@@ -8,7 +8,13 @@ from typing import Any
 import yaml
 
 from bench.errors import UserError
-from runner.kubernetes.permissions import CLEANUP_PERMISSIONS, QUEUE_PERMISSIONS, RUN_PERMISSIONS
+from runner.kubernetes.permissions import (
+    CLEANUP_PERMISSIONS,
+    QUEUE_PERMISSIONS,
+    RUN_PERMISSIONS,
+    WATCH_PERMISSIONS,
+    Permission,
+)
 from runner.kubernetes.rendering.job_template import render_manifest
 from runner.kubernetes.rendering.manifest_check import check_manifest
 from runner.profiles.model import Profile
@@ -57,7 +63,7 @@ class SetupTemplate:
                 "rbac.yaml.j2",
                 profile=self.profile,
                 runner_account=RUNNER_ACCOUNT,
-                permissions=(*RUN_PERMISSIONS, *CLEANUP_PERMISSIONS, *(QUEUE_PERMISSIONS if self.has_queue else ())),
+                permissions=self._list_permissions(),
                 users=self.users,
             ),
             "claim-templates": list(self._render_claim_templates()),
@@ -78,6 +84,10 @@ class SetupTemplate:
             endpoint_url=STORE_ENDPOINT,
         )
         return secret
+
+    def _list_permissions(self) -> tuple[Permission, ...]:
+        queue = QUEUE_PERMISSIONS if self.has_queue else ()
+        return *RUN_PERMISSIONS, *WATCH_PERMISSIONS, *CLEANUP_PERMISSIONS, *queue
 
     def _render_claim_templates(self) -> Iterator[Manifest]:
         gpu = self.profile.gpu

@@ -164,7 +164,7 @@ def test_a_webhook_is_a_variable_from_its_secret_and_no_word_of_the_command() ->
     assert "--webhook=slack:BENCHMATRIX_WEBHOOK_0" in container["args"]
     assert {
         "name": "BENCHMATRIX_WEBHOOK_0",
-        "valueFrom": {"secretKeyRef": {"name": "alarms", "key": "url"}},
+        "valueFrom": {"secretKeyRef": {"name": "alarms", "key": "url", "optional": True}},
     } in container["env"]
 
 

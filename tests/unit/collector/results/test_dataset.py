@@ -255,6 +255,7 @@ def test_rebuilding_replaces_all_parts(store: Store) -> None:
     expected = collect(store)
     before = list_part_ids(store)
     assert_same(load_run(store, RUN_ID, rebuilds_tables=True), expected)
-    (new,) = list_part_ids(store) - before
+    new = list_part_ids(store) - before  # one with the rows, and one that says what they replace
+    assert len(new) == 2
     assert_same(collect(store), expected)
-    assert [part.part_id for part in collect(store).steps.parts] == [new]
+    assert {part.part_id for part in collect(store).steps.parts} <= new

@@ -8,8 +8,10 @@ from bench.store.keys import (
     cancelled_key,
     cancelled_prefix,
     changes_prefix,
+    confirmation_run_id,
     decision_key,
     interrupted_key,
+    is_confirmation,
     node_fault_key,
     node_faults_prefix,
     notice_key,
@@ -61,5 +63,7 @@ __all__ = [
     "result_key",
     "results_prefix",
     "run_key",
+    "confirmation_run_id",
+    "is_confirmation",
     "suspicion_key",
 ]

@@ -8,6 +8,7 @@ _OF_ATTEMPT = rf"(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/(?P<repeat>[1-9][0
 RESULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/results/{_OF_ATTEMPT}")
 PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
 NODE_FAULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/node-faults/{_OF_ATTEMPT}")
+CONFIRMATION_ID = re.compile(r"confirm-[0-9a-f]{8}")
 CHANGE_KEY = re.compile(rf"nights/(?P<matrix>{NAME})/changes/(?P<change_id>{NAME})/(?P<document>[a-z0-9/-]+)\.json")
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
@@ -103,6 +104,16 @@ def raw_removals_prefix(run_id: str) -> str:
 def raw_removal_key(run_id: str, removal: str) -> str:
     """Return the key of what says which raw results one removal took; ValueError where a part is no name."""
     return f"{raw_removals_prefix(run_id)}{_check_name(removal)}.json"
+
+
+def confirmation_run_id(digits: str) -> str:
+    """Return the id of a run that measures again what a night made suspicious; `digits`: 8 hex digits of the night."""
+    return f"confirm-{digits}"
+
+
+def is_confirmation(run_id: str) -> bool:
+    """Return whether a run only measures again what another one made suspicious: it is nobody's newest run."""
+    return CONFIRMATION_ID.fullmatch(run_id) is not None
 
 
 def changes_prefix(matrix: str) -> str:
