@@ -1,4 +1,4 @@
-"""The published results, through the data set and back, are what a plain reading of their JSON gives, to the last digit."""
+"""The published results, through the data set and back: what a plain reading of their JSON gives, to the last digit."""
 
 import json
 import shutil
