@@ -4,13 +4,14 @@ To add a table: write a module in collector/tables/, and name its function in th
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from collector.analysis import Analysis
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
+from collector.facts import count_things
 from collector.forecast.fit import describe_forecast
 from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
@@ -30,7 +31,7 @@ from collector.tables.machines import make_machines_table
 from collector.tables.memory import make_memory_table
 from collector.tables.nights import make_nights_table
 from collector.tables.roofline import make_roofline_table
-from collector.tables.skipped import make_skipped_table
+from collector.tables.skipped import SKIPPED_CAPTION, make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
 from collector.tables.sustained import make_sustained_table
 from collector.tables.table import Table, shorten_rows
@@ -71,7 +72,9 @@ def build_sections(analysis: Analysis) -> list[SectionView]:
         SectionView(
             section=section,
             content=section.collect_content(analysis),
-            tables=tuple(table for make in section.tables if (table := make(analysis)) is not None),
+            tables=tuple(
+                count_skipped(table, analysis) for make in section.tables if (table := make(analysis)) is not None
+            ),
         )
         for section in SECTIONS
     ]
@@ -81,6 +84,15 @@ def build_sections(analysis: Analysis) -> list[SectionView]:
 def list_tables(analysis: Analysis) -> list[Table]:
     """Return the tables of all sections of the run: the numbers of the report without its plots."""
     return [table for section in SECTIONS for make in section.tables if (table := make(analysis)) is not None]
+
+
+def count_skipped(table: Table, analysis: Analysis) -> Table:
+    """Return the table with a remark on how many documents did not count, if there are any."""
+    count = len(analysis.collection.skipped)
+    if not count or table.caption == SKIPPED_CAPTION:
+        return table
+    remark = f"{count_things(count, 'document')} in the store did not count, see Skipped documents."
+    return replace(table, remark=" ".join(filter(None, [table.remark, remark])))
 
 
 def _collect_plots(analysis: Analysis) -> Content:

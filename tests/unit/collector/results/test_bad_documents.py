@@ -1,0 +1,93 @@
+"""What stands in a result's place and is none: named with its reason, never fatal."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench.store import Store, result_key
+from collector.results.collection import Collection
+from collector.results.dataset import update
+from collector.results.load import load_run
+from factories import RUN_ID, make_result, make_run, put_documents
+from runner.reporting.stored_runs import print_skipped
+
+GOOD = make_result()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return where the second result of a run belongs, whose first is good."""
+    store = Store.open(f"file://{tmp_path}/store")
+    put_documents(store, make_run(repeats=2), [GOOD])
+    return tmp_path / "store" / result_key(RUN_ID, GOOD.cell_id, 2, "a1")
+
+
+def load(place: Path) -> Collection:
+    """Return the run in the store of `place`, with tables written."""
+    return load_run(Store.open(f"file://{place.parents[4]}"), RUN_ID, writes_tables=True)
+
+
+def find_reason(place: Path) -> str:
+    collection = load(place)
+    assert collection.results["status"].to_list() == ["ok", "missing"]
+    (skipped,) = collection.skipped
+    assert skipped.key.endswith(place.name)
+    assert load(place).skipped == collection.skipped  # once more, from the tables
+    return skipped.reason
+
+
+def test_a_directory_is_named(place: Path) -> None:
+    place.mkdir()
+    assert find_reason(place) == "is a directory, not a file"
+
+
+def test_a_pipe_is_named_and_not_waited_for(place: Path) -> None:
+    os.mkfifo(place)
+    assert find_reason(place) == "is a pipe, a socket or a device, not a file"
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("nowhere", "cannot be read (No such file or directory)"),
+        ("2-a1.json", "cannot be read (Too many levels of symbolic links)"),
+        ("..", "is a link to a directory, not a file"),
+    ],
+)
+def test_a_link_that_leads_to_no_file_is_named(place: Path, target: str, reason: str) -> None:
+    place.symlink_to(target)
+    assert find_reason(place) == reason
+
+
+def test_a_result_that_is_too_large_is_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update, "MAX_DOCUMENT_BYTES", 50_000)
+    place.write_bytes(b" " * 50_001)
+    assert find_reason(place) == "too large: 50,001 bytes, a result has at most 50,000"
+
+
+def test_a_truncated_result_counts_once_it_is_whole(place: Path) -> None:
+    whole = make_result(repeat=2).to_json()
+    place.write_bytes(whole[: len(whole) // 2])
+    assert find_reason(place).startswith("no JSON: EOF while parsing")
+    place.write_bytes(whole)
+    collection = load(place)
+    assert collection.results["status"].to_list() == ["ok", "ok"]
+    assert collection.skipped == ()
+
+
+def test_of_many_foreign_files_all_are_counted_and_the_first_ten_named(place: Path) -> None:
+    folder = place.parents[1]
+    for number in range(2_000):
+        (folder / f"notes-{number:04}.txt").write_text("")
+    collection = load(place)
+    assert len(collection.skipped) == 2_000
+    assert collection.results["status"].to_list() == ["ok", "missing"]
+    text = io.StringIO()
+    print_skipped(collection, Console(width=500, file=text))
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "2,000 documents in the store did not count:"
+    assert lines[10].endswith("/results/notes-0009.txt: the key is not one of a result")
+    assert lines[11:] == ["  and 1,990 more; skipped.csv of `benchmatrix collect` has all"]
