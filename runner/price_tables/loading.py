@@ -1,16 +1,20 @@
 """Load the price table that comes with the tool, or a user's own."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from bench.errors import UserError
+from bench.registry import Device
 from collector.prices.shipped import SHIPPED_PRICES
 from collector.prices.table import PriceTable
 from runner.yaml_files.errors import ErrorKind
 from runner.yaml_files.node import Node
 from runner.yaml_files.reading import read_yaml
 from runner.yaml_files.validation import NodeValidator
+from runner.yaml_files.wording import suggest_word
 
 DOCUMENTATION = "docs/cost.md"
 EXPECTED = "a price table; give it the keys 'title', 'currency' and 'prices'"
@@ -35,6 +39,17 @@ def load_prices(path: Path | None = None) -> PriceTable:
         taken = {key: child for key in missing if (child := shipped.find_child(key)) is not None}
         tree = replace(tree, value=tree.value | taken)
     return _VALIDATOR.validate(tree)
+
+
+def check_machines(table: PriceTable, machines: Mapping[Device, str], path: Path | None) -> None:
+    """Raise UserError if a machine type that `--machine` gives for a device (`cpu`, `gpu`) is not in the table."""
+    known = list(dict.fromkeys(row.machine for row in table.prices))
+    for device, machine in machines.items():
+        if machine not in known:
+            file = SHIPPED_PRICES.name if path is None else path
+            raise UserError(
+                f"--machine {device}={machine}: {file} has no such machine type; {suggest_word(machine, known)}"
+            )
 
 
 def _read(path: Path, file: str) -> Node:
