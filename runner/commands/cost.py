@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.registry import Device
+from runner.commands.machines import MachinesOption, parse_machines
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -29,18 +29,9 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.costs.evaluation import CostQuestion
 
 SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-DEVICES = ("cpu", "gpu")
 
 RunsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[RUN_ID]...", help="Ids of runs; default: the newest one in the store.")
-]
-MachinesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--machine",
-        metavar="DEVICE=MACHINE",
-        help="Price the cells of a device as if measured on this machine type, such as cpu=m6i.xlarge; repeatable.",
-    ),
 ]
 DataSetOption = Annotated[
     str | None,
@@ -108,17 +99,6 @@ def cost(
     )
     document = _evaluate(run_ids or [], store, prices, question, moderated)
     _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
-
-
-def parse_machines(texts: list[str]) -> dict[Device, str]:
-    """Return the machine type of each device; UserError where one is not `cpu=MACHINE` or `gpu=MACHINE`."""
-    machines: dict[Device, str] = {}
-    for text in texts:
-        device, separator, name = text.partition("=")
-        if device not in DEVICES or not separator or not name:
-            raise UserError(f"--machine {text}: expected cpu=MACHINE or gpu=MACHINE, such as cpu=m6i.xlarge")
-        machines[cast(Device, device)] = name
-    return machines
 
 
 def parse_duration(option: str, text: str) -> float:
