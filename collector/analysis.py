@@ -6,9 +6,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from collector.comparisons import compare_all
+from collector.costs.document import CostDocument
+from collector.costs.evaluation import CostQuestion, evaluate_costs
 from collector.forecast.fit import Forecast
 from collector.labels import add_labels
 from collector.nights.records import ChangeHistory
+from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 
@@ -29,6 +32,8 @@ class Analysis:
     forecast: Forecast | None
     history: ChangeHistory = ChangeHistory()
     """The changes that were seen in the nights of the run's matrix."""
+    costs: CostDocument | None = None
+    """What the cells cost on the machines of a price table; None where none was given."""
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -43,9 +48,14 @@ def analyze_run(
     include_invalid: bool = False,
     moderated: bool = False,
     history: ChangeHistory | None = None,
+    prices: PriceTable | None = None,
 ) -> Analysis:
-    """Summarise the cells of a run and compare them; `forecast` and `history` are carried along for the report."""
+    """Summarise the cells of a run, compare and price them; `forecast` and `history` are carried along for the report.
+
+    `prices`: None for a report without costs.
+    """
     summary = add_labels(summarize_cells(collection, moderated=moderated))
+    question = CostQuestion(include_invalid=include_invalid)
     return Analysis(
         collection=collection,
         summary=summary,
@@ -54,4 +64,5 @@ def analyze_run(
         moderated=moderated,
         forecast=forecast,
         history=history or ChangeHistory(),
+        costs=None if prices is None else evaluate_costs([collection], prices, question, summary=summary),
     )

@@ -12,6 +12,7 @@ from runner.commands.claims import claims
 from runner.commands.clean import clean
 from runner.commands.collect import collect
 from runner.commands.compare import compare
+from runner.commands.cost import cost
 from runner.commands.doctor import doctor
 from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
 from runner.commands.forecast import forecast
@@ -33,8 +34,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, claims, audit, watch, forecast,
-    schema, version,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, cost, claims, audit, watch,
+    forecast, schema, version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")

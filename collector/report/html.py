@@ -21,6 +21,7 @@ from collector.facts import list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
+from collector.prices.table import PriceTable
 from collector.report.sections import build_sections, list_tables
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
@@ -36,14 +37,21 @@ def render_report(
     include_invalid: bool = False,
     moderated: bool = False,
     history: ChangeHistory | None = None,
+    prices: PriceTable | None = None,
 ) -> None:
     """Write the report to `path`, whose directory is made if absent. UserError where it cannot be written.
 
     `include_invalid`: rows without a valid repeat are compared too. `moderated`: as in `summarize_cells`.
-    `history`: the changes that were seen in the nights of the run's matrix.
+    `history`: the changes that were seen in the nights of the run's matrix. `prices`: what machines cost; None for a
+    report without costs.
     """
     analysis = analyze_run(
-        collection, forecast=forecast, include_invalid=include_invalid, moderated=moderated, history=history
+        collection,
+        forecast=forecast,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        history=history,
+        prices=prices,
     )
     scripts = {"bundle": load_bundle(), "mount": (TEMPLATES / "report.js").read_text()}
     html = (

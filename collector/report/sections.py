@@ -11,6 +11,8 @@ from typing import Any
 from collector.analysis import Analysis
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
+from collector.costs.tables import make_sample_table
+from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
 from collector.facts import count_things
 from collector.forecast.fit import describe_forecast
 from collector.report.failures import describe_failures
@@ -106,6 +108,17 @@ def _collect_comparisons(analysis: Analysis) -> Content:
     return {"left_out_pairs": count_left_out(analysis.comparisons.values())}
 
 
+def _collect_costs(analysis: Analysis) -> Content:
+    if analysis.costs is None or not analysis.costs.cells:
+        return {}
+    answers = [*list_answer_lines(analysis.costs), *list_unpriced_lines(analysis.costs)]
+    return {"answers": answers, "basis": list(list_basis_lines(analysis.costs))}
+
+
+def _make_cost_table(analysis: Analysis) -> Table | None:
+    return None if analysis.costs is None or not analysis.costs.cells else make_sample_table(analysis.costs)
+
+
 def _collect_claims(analysis: Analysis) -> Content:
     results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
     return {"study": introduce_study(), "results": results} if results else {}
@@ -157,6 +170,13 @@ SECTIONS = (
         anchor="conditions",
         title="Roofline, energy, devices",
         tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
+    ),
+    Section(
+        anchor="costs",
+        title="Cost, energy and CO2",
+        template="costs.html.j2",
+        collect_content=_collect_costs,
+        tables=(_make_cost_table,),
     ),
     Section(anchor="claims", title="The study's claims", template="claims.html.j2", collect_content=_collect_claims),
     Section(anchor="invalid", title="Not valid", tables=(make_invalid_table,)),

@@ -81,6 +81,9 @@ ModeratedOption = Annotated[
     bool,
     typer.Option("--moderated", help="Intervals that use the spread of the run's other cells too; see docs/report.md."),
 ]
+PricesOption = Annotated[
+    Path | None, typer.Option("--prices", metavar="FILE", help="Your own price table (YAML, see docs/cost.md).")
+]
 YearOption = Annotated[
     int | None, typer.Option("--year", metavar="YEAR", help="Forecast up to this year; default: four years from now.")
 ]

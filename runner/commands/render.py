@@ -1,6 +1,7 @@
 """The command `render`."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,15 @@ from bench import capabilities
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from bench.store import BUCKET_URLS
-from runner.commands.options import MatrixArgument, NamespaceOption, ProfileOption, QueueOption
+from runner.commands.estimates import Pricing, print_plan_estimate
+from runner.commands.machines import MachinesOption
+from runner.commands.options import MatrixArgument, NamespaceOption, PricesOption, ProfileOption, QueueOption
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.matrix.expansion import Matrix, load_matrix
 from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
+from runner.reporting.stored_runs import open_existing_store
 from runner.runs import check_run_id
 
 ANY_CLUSTER = "any"
@@ -36,6 +40,14 @@ RunIdOption = Annotated[
 ]
 
 
+EarlierOption = Annotated[
+    str | None,
+    typer.Option(
+        "--earlier", metavar="URL", help="A store whose earlier results of the same cells say how long they take."
+    ),
+]
+
+
 def render(
     matrix: MatrixArgument,
     as_json: JsonOption = False,
@@ -46,12 +58,17 @@ def render(
     store: StoreOption = None,
     queue: QueueOption = None,
     run_id: RunIdOption = None,
+    machine: MachinesOption = None,
+    prices: PricesOption = None,
+    earlier: EarlierOption = None,
 ) -> None:
-    """Print the cells of MATRIX, or write their manifests; measure nothing."""
-    loaded = load_matrix(matrix)
+    """Print the cells of MATRIX, or write their manifests, and what they will take; measure nothing."""
+    loaded, pricing = load_matrix(matrix), Pricing.of(machine, prices)
     if manifests is None:
         _refuse_options(on=on, profile=profile, namespace=namespace, store=store, queue=queue, run_id=run_id)
         _print_cells(loaded, as_json=as_json)
+        if not as_json:
+            _print_estimate(plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, pricing, None)
         return
     chosen = _choose_profile(on, profile, namespace)
     if queue is not None:
@@ -61,6 +78,12 @@ def render(
     run = _plan(loaded, chosen, on or ANY_CLUSTER, queue, run_id)
     write_manifests(manifests, run, chosen, _check_store(store), queue)
     _print_plan(run, manifests)
+    _print_estimate(run, earlier, pricing, chosen)
+
+
+def _print_estimate(run: Run, earlier: str | None, pricing: Pricing, profile: Profile | None) -> None:
+    store = None if earlier is None else open_existing_store(earlier)
+    print_plan_estimate(run, store, pricing.find(profile), partial(typer.echo, err=True))
 
 
 def _refuse_options(**options: object) -> None:

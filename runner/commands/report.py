@@ -7,6 +7,7 @@ from runner.commands.options import (
     IncludeInvalidOption,
     ModeratedOption,
     OutputOption,
+    PricesOption,
     StoredRunArgument,
     StoreOption,
     YearOption,
@@ -23,6 +24,7 @@ def report(
     table: GpuTableOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
+    prices: PricesOption = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline."""
     opened = open_existing_store(store)
@@ -35,6 +37,7 @@ def report(
         include_invalid=include_invalid,
         moderated=moderated,
         history=load_history(opened, collection),
+        prices=prices,
     )
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)

@@ -1,8 +1,8 @@
 """The command `run`."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
+from runner.commands.estimates import DryRunOption, Pricing, print_dry_run
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
+from runner.commands.machines import MachinesOption
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import (
     CONSOLE,
@@ -20,6 +22,7 @@ from runner.commands.options import (
     LOCAL,
     MatrixArgument,
     OutputOption,
+    PricesOption,
     PythonOption,
     StoreOption,
     make_error_console,
@@ -47,13 +50,17 @@ from runner.commands.run_options import (
     WatchOption,
     WebhookOption,
 )
+from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.reporting.run_end import finish_run
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.run import ClusterRun
+    from runner.profiles.model import Profile
 
 Finish = Callable[..., bool]
+LOCAL_CAPS = ("deadline", "max_cost")
+"""Options of ClusterOptions that mean the same on this machine."""
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
@@ -64,10 +71,17 @@ class RunRequest:
     """Which run is wanted, wherever it runs."""
 
     matrix: str
-    store: Store
+    url: str
+    """Of the store."""
     run_id: str | None
-    start_new: bool
+    is_new: bool
     retry_failed: bool
+    pricing: Pricing
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, opened."""
+        return Store.open(self.url)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +113,9 @@ def run(
     run_id: RunIdOption = None,
     new: NewOption = False,
     retry_failed: RetryOption = False,
+    dry_run: DryRunOption = False,
+    machine: MachinesOption = None,
+    prices: PricesOption = None,
     python: PythonOption = None,
     profile: ClusterProfileOption = None,
     namespace: ClusterNamespaceOption = None,
@@ -123,15 +140,11 @@ def run(
     caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
     of_place = partial(ClusterOptions, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
     options = of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
-    request = RunRequest(
-        matrix=matrix, store=Store.open(store), run_id=run_id, start_new=new, retry_failed=retry_failed
-    )
-    night = NightWatch.plan(request.store, is_watched=watch, webhooks=webhook or [])
-    if on == LOCAL:
-        _measure_here(_make_local_run(request, options, python), finish, night)
-        return
-    there = _make_cluster_run(request, options, on, python, max_in_flight=max_in_flight)
-    _measure_there(there, finish, night, as_json=as_json, metrics_port=metrics_port)
+    pricing = Pricing.of(machine, prices, dry_run)
+    asked = RunRequest(matrix=matrix, url=store, run_id=run_id, is_new=new, retry_failed=retry_failed, pricing=pricing)
+    night = NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
+    make = _make_local_run if on == LOCAL else partial(_make_cluster_run, on=on, max_in_flight=max_in_flight)
+    _measure(make(asked, options, python), asked, options, finish, night, as_json=as_json)
 
 
 def _plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
@@ -142,37 +155,48 @@ def _plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> 
 
 def _make_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:
     for name, value in asdict(options).items():
-        if value is not None:
+        if value is not None and name not in LOCAL_CAPS:
             raise UserError(f"--{name.replace('_', '-')}: is for runs on a cluster; add --on CONTEXT, or leave it out")
     return LocalRun(
         matrix=request.matrix,
         store=request.store,
         run_id=request.run_id,
-        start_new=request.start_new,
+        start_new=request.is_new,
         retry_failed=request.retry_failed,
         interpreters=parse_interpreters(python or [], tuple(FRAMEWORKS)),
+        caps=_make_caps(request, options),
     )
 
 
+def _make_caps(request: RunRequest, options: ClusterOptions) -> CapOptions:
+    found = request.pricing.find(None)
+    caps = CapOptions(
+        deadline_seconds=options.deadline,
+        max_cost=options.max_cost,
+        prices={device: price.per_hour for device, price in found.items()},
+    )
+    return replace(caps, currency=next((price.currency for price in found.values()), caps.currency))
+
+
 def _make_cluster_run(
-    request: RunRequest,
-    options: ClusterOptions,
-    on: str,
-    python: list[str] | None,
-    *,
-    max_in_flight: int,
+    request: RunRequest, options: ClusterOptions, python: list[str] | None, *, on: str, max_in_flight: int
 ) -> "ClusterRun":
+    from runner.estimates.pool_prices import price_profile
     from runner.kubernetes.rendering.job_template import JobOwner
     from runner.kubernetes.run import ClusterRun, ClusterTarget
 
     if python:
         raise UserError("--python: is for runs on this machine; on a cluster the profile's images are used")
+    target = ClusterTarget.find(on, options.profile, options.namespace, options.queue)
+    if request.pricing.machines:
+        profile = price_profile(target.profile, request.pricing.find(target.profile))
+        target = replace(target, profile=profile)
     return ClusterRun(
         matrix=request.matrix,
-        target=ClusterTarget.find(on, options.profile, options.namespace, options.queue),
+        target=target,
         store=request.store,
         run_id=request.run_id,
-        start_new=request.start_new,
+        start_new=request.is_new,
         retry_failed=request.retry_failed,
         max_in_flight=max_in_flight,
         unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
@@ -183,6 +207,32 @@ def _make_cluster_run(
         owner=None if options.owner is None else JobOwner.parse(options.owner),
         prepull_seconds=options.prepull,
     )
+
+
+def _measure(
+    planned: "LocalRun | ClusterRun",
+    request: RunRequest,
+    options: ClusterOptions,
+    finish: Finish,
+    night: NightWatch | None,
+    *,
+    as_json: bool,
+) -> None:
+    if request.pricing.is_dry:
+        profile = None if isinstance(planned, LocalRun) else planned.target.profile
+        _print_dry_run(request, planned.choose_run(), profile, options.max_cost)
+    elif isinstance(planned, LocalRun):
+        _measure_here(planned, finish, night)
+    else:
+        _measure_there(planned, finish, night, as_json=as_json, metrics_port=options.metrics_port)
+
+
+def _print_dry_run(request: RunRequest, run: Run, profile: "Profile | None", max_cost: float | None) -> None:
+    def say(line: str) -> None:
+        CONSOLE.print(line, soft_wrap=True)
+
+    prices = request.pricing.find(profile)
+    print_dry_run(run, request.store, prices, say, retry_failed=request.retry_failed, max_cost=max_cost)
 
 
 def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None) -> None:

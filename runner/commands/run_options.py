@@ -55,9 +55,8 @@ MaxCostOption = Annotated[
     typer.Option(
         min=0,
         metavar="AMOUNT",
-        help="End the run when its estimated cost reaches this amount, in the currency of the profile, whose pools "
-        "need a `price_per_hour`.",
-        rich_help_panel=CLUSTER_PANEL,
+        help="End the run when its estimated cost reaches this amount, in the currency of the prices: `price_per_hour` "
+        "of the profile's pools, or those of --machine.",
     ),
 ]
 GiveUpOption = Annotated[
@@ -94,8 +93,7 @@ DeadlineOption = Annotated[
     typer.Option(
         min=1,
         metavar="SECONDS",
-        help="Time after the beginning of the run when unfinished Jobs are deleted.",
-        rich_help_panel=CLUSTER_PANEL,
+        help="Time after the beginning of the run when no further repeat begins, and unfinished Jobs are deleted.",
     ),
 ]
 OwnerOption = Annotated[

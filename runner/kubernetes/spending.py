@@ -136,5 +136,6 @@ def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float |
         ) and pool.price_per_hour is None:
             raise UserError(
                 f"--max-cost: profile {profile.name}: pools.{name}.price_per_hour: is missing; write what a node of "
-                f"this pool costs per hour in {profile.currency}, or leave --max-cost out (--max-nodes needs no price)"
+                f"this pool costs per hour in {profile.currency}, name its machine type (--machine {name}=MACHINE), or "
+                "leave --max-cost out (--max-nodes needs no price)"
             )

@@ -13,6 +13,7 @@ from bench.order import Order
 from bench.schema import Failure, Framework, InvalidDocumentError, Result, Status, read_result
 from bench.store import KeyMissing, Store, result_key
 from runner.checkout import ROOT, read_git_revision
+from runner.local.caps import LocalCaps
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
 from runner.matrix.plan import Repeat
 from runner.process_ends import BAD_ALLOC, name_signal
@@ -46,12 +47,20 @@ class LocalExecutor:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of every measuring process, beside this process's and those of its order."""
 
-    def measure_repeats(self, repeats: Sequence[Repeat]) -> None:
-        """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted."""
+    def measure_repeats(self, repeats: Sequence[Repeat], caps: LocalCaps | None = None) -> str | None:
+        """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted.
+
+        Return why the caps ended the run before all were measured; None if they did not.
+        """
         for repeat in repeats:
+            if caps is not None and (reason := caps.explain_end(repeat)) is not None:
+                return reason
             self.observer.start_repeat(repeat)
             result = self.measure_repeat(repeat)
             self.observer.finish_repeat(repeat, result)
+            if caps is not None:
+                caps.add(repeat, result)
+        return None
 
     def measure_repeat(self, repeat: Repeat) -> Result:
         """Measure one repeat in a process of its own and return its terminal record."""

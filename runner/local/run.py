@@ -4,7 +4,7 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -14,6 +14,7 @@ from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, run_key
 from runner.images.names import Flavour
+from runner.local.caps import CapOptions, LocalCaps
 from runner.local.executor import LocalExecutor
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
@@ -41,6 +42,8 @@ class LocalRun:
     retry_failed: bool
     interpreters: Mapping[Framework, Path]
     """Used instead of virtual environments, which are not made for these frameworks."""
+    caps: CapOptions = field(default_factory=CapOptions)
+    """When the run ends before everything is measured."""
 
     def choose_run(self) -> Run:
         """Return the run to resume (the one named, or this plan's newest unfinished one), or a new one.
@@ -75,15 +78,20 @@ class LocalRun:
             repeats = self._select_missing(run, snapshot)
             describe_plan(run, repeats, console.print)
             describe_damage(snapshot, console.print)
+            caps = LocalCaps.of(self.caps, run, snapshot.seconds)
             console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
             num_failed = 0 if self.retry_failed else count_failed(run, snapshot)
             num_ok = run.num_repeats - len(repeats) - num_failed
             with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
-                LocalExecutor(
+                ended = LocalExecutor(
                     run_id=run.run_id, store=self.store, interpreters=interpreters, lock=lock, observer=progress
-                ).measure_repeats(repeats)
+                ).measure_repeats(repeats, caps)
+            if ended is not None:
+                console.print(
+                    f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
+                )
 
     def _store_plan(self, run: Run, console: Console) -> None:
         if read_run(self.store, run.run_id):

@@ -29,9 +29,14 @@ def write_report(
     include_invalid: bool = False,
     moderated: bool = False,
     history: "ChangeHistory | None" = None,
+    prices: Path | None = None,
 ) -> Path:
-    """Write `report.html` into the directory and return its path; `history`: what was seen over the matrix's nights."""
+    """Write `report.html` into the directory and return its path.
+
+    `history`: what was seen over the matrix's nights. `prices`: a price table; None for the shipped one.
+    """
     from collector.report.html import render_report
+    from runner.price_tables.loading import load_prices
 
     path = directory / "report.html"
     render_report(
@@ -41,6 +46,7 @@ def write_report(
         include_invalid=include_invalid,
         moderated=moderated,
         history=history,
+        prices=load_prices(prices),
     )
     return path
 

@@ -29,7 +29,10 @@ _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "exclusiveMaximum": ("below", lambda value, bound: value < bound),
 }
 _NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-_PATTERNS = {_NAME_PATTERN: "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)"}
+_PATTERNS = {
+    _NAME_PATTERN: "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)",
+    r"^[A-Z]{3}$": "a currency as three capital letters, such as USD",
+}
 
 
 def find_schema(root: Schema, loc: list[str | int]) -> Schema:
@@ -74,6 +77,8 @@ def describe_expected(schema: Schema) -> str:
 def _describe_kind(schema: Schema) -> str:
     if schema.get("pattern") in _PATTERNS:
         return _PATTERNS[schema["pattern"]]
+    if schema.get("format") == "date":
+        return "a day such as 2026-07-30"
     if schema.get("minLength"):
         return "a text that is not empty"
     words = [_KINDS.get(schema.get("type", ""), "something else")]

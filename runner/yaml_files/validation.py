@@ -35,6 +35,8 @@ _KINDS = {
     "string_too_short": ErrorKind.WRONG_FORMAT,
     "string_too_long": ErrorKind.WRONG_FORMAT,
     "value_error": ErrorKind.WRONG_FORMAT,
+    "date_from_datetime_parsing": ErrorKind.WRONG_FORMAT,
+    "date_parsing": ErrorKind.WRONG_FORMAT,
     "too_long": ErrorKind.WRONG_LENGTH,
     "too_short": ErrorKind.WRONG_LENGTH,
 }

@@ -138,3 +138,31 @@ def test_the_resume_command_names_the_program_as_it_was_called_or_as_the_shell_f
     assert format_resume_command(run) == "benchmatrix run 'a b.yaml' --run-id mine"
     monkeypatch.setattr(sys, "argv", ["bin/benchmatrix", "run", "smoke", "--run-id", "mine"])
     assert format_resume_command(run) == "bin/benchmatrix run smoke --run-id mine"
+
+
+def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMain, workspace: Workspace) -> None:
+    code, out, err = call_main("run", "quick.yaml", "--dry-run", "--machine", "cpu=m6i.xlarge", "--python", "./python")
+    assert (code, err, workspace.list_run_ids()) == (0, "", [])
+    assert out.splitlines()[:2] == [
+        "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure",
+        "cpu: 4 repeats take at most 0.07 node-hours, by their time limits; at most 0.01 USD (0.192 per hour, "
+        "EKS us-east-1 m6i.xlarge, 2026-07-20)",
+    ]
+    assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
+    code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new")
+    assert (code, "4 of them by earlier results" in out, len(workspace.list_run_ids())) == (0, True, 1)
+    code, _, err = call_main("run", "quick.yaml", "--dry-run", "--prices", "prices.yaml")
+    assert (code, err) == (
+        2,
+        "error: --prices: its prices are looked up by machine type; add --machine DEVICE=MACHINE\n",
+    )
+
+
+def test_a_run_ends_at_its_cap_and_goes_on_with_a_later_one(call_main: CallMain, workspace: Workspace) -> None:
+    words = ("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    workspace.make_python(before="sleep 0.5")  # so that not all four fit into a second
+    code, out, _ = call_main(*words, "--deadline", "1")
+    assert (code, "the deadline of 1 s has passed" in out, len(workspace.read_results()) < 4) == (1, True, True)
+    assert call_main(*words, "--max-cost", "1")[0] == 2
+    code, _, err = call_main(*words, "--max-cost", "1", "--machine", "cpu=m6i.xlarge")
+    assert (code, err, len(workspace.read_results())) == (0, "", 4)

@@ -1,0 +1,1 @@
+"""What measured cells cost in money, energy and carbon, and which machine is the cheapest or the fastest for a job."""

@@ -1,0 +1,109 @@
+"""The tables of what cells cost: per 1,000 samples, and for the job that was asked about."""
+
+import pandas as pd
+
+from collector.costs.document import CellCost, CostDocument, Figure, OfferCost, describe_place
+from collector.tables.columns import CELL, interval_column, number_column, text_column
+from collector.tables.table import Column, Table, make_table
+from collector.units import JOULE, Unit
+
+GRAM = Unit(label="g", size=1.0)
+KILOGRAM = Unit(label="kg", size=1e3)
+HOUR = Unit(label="h", size=3600.0)
+KILOWATT_HOUR = Unit(label="kWh", size=3.6e6)
+MACHINE = text_column("cheapest machine", "place", is_optional=True)
+ENERGY_SOURCE = text_column("energy of", "energy_of", is_optional=True)
+RUN = text_column("run", "run_id", is_optional=True)
+
+
+def make_sample_table(document: CostDocument) -> Table:
+    """Return a row per cell: cost, energy and CO2 of 1,000 samples on the cheapest machine that has its device."""
+    money = Unit(label=document.currency, size=1.0)
+    columns = [
+        CELL,
+        RUN,
+        MACHINE,
+        number_column("per hour", "price_per_hour", money, is_optional=True),
+        *_figure_columns("cost", "cost", money),
+        *_figure_columns("energy", "joules", JOULE),
+        ENERGY_SOURCE,
+        number_column("CO2", "co2", GRAM, is_optional=True),
+    ]
+    rows = [
+        _describe_cell(cell, document)
+        | _spread("joules", cell.energy.joules_per_1000_samples if cell.energy else None)
+        | _spread("cost", offer.cost_per_1000_samples if offer else None)
+        | {"co2": offer.co2_grams_per_1000_samples.value if offer and offer.co2_grams_per_1000_samples else None}
+        for cell in document.cells
+        for offer in [_find_cheapest(cell)]
+    ]
+    return make_table("Cost, energy and CO2 of 1,000 samples", columns, _make_frame(rows))
+
+
+def make_job_table(document: CostDocument) -> Table | None:
+    """Return a row per cell: time, cost, energy and CO2 of the whole job; None where no job was asked about."""
+    if document.job is None:
+        return None
+    money = Unit(label=document.currency, size=1.0)
+    columns = [
+        CELL,
+        RUN,
+        MACHINE,
+        *_figure_columns("time", "seconds", HOUR),
+        *_figure_columns("cost", "cost", money),
+        number_column("energy", "joules", KILOWATT_HOUR, is_optional=True),
+        ENERGY_SOURCE,
+        number_column("CO2", "co2", KILOGRAM, is_optional=True),
+    ]
+    rows = [
+        _describe_cell(cell, document)
+        | _spread("seconds", cell.seconds_of_job)
+        | _spread("joules", cell.joules_of_job)
+        | _spread("cost", offer.cost_of_job if offer else None)
+        | {"co2": offer.co2_grams_of_job.value if offer and offer.co2_grams_of_job else None}
+        for cell in document.cells
+        for offer in [_find_cheapest(cell)]
+    ]
+    epochs = f"{document.job.epochs:g} {'epoch' if document.job.epochs == 1 else 'epochs'}"
+    caption = f"Time, cost, energy and CO2 of {epochs} of {document.job.num_samples:,} samples ({document.job.title})"
+    return make_table(caption, columns, _make_frame(rows))
+
+
+def _describe_cell(cell: CellCost, document: CostDocument) -> dict[str, object]:
+    offer, energy = _find_cheapest(cell), cell.energy
+    source = "" if energy is None else " and ".join(energy.covers) + (", estimated" if energy.is_estimate else "")
+    return {
+        "label": cell.label,
+        "run_id": cell.run_id if len(document.run_ids) > 1 else None,
+        "place": None if offer is None else describe_place(cell, offer),
+        "price_per_hour": None if offer is None else offer.price_per_hour,
+        "energy_of": source or None,
+    }
+
+
+def _find_cheapest(cell: CellCost) -> OfferCost | None:
+    return cell.offers[0] if cell.offers else None
+
+
+def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
+    low, high = f"{name}_low", f"{name}_high"
+    return [
+        number_column(title, name, unit, is_optional=True),
+        interval_column("95 % interval", low, high, unit),
+    ]
+
+
+def _spread(name: str, figure: Figure | None) -> dict[str, object]:
+    if figure is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
+
+
+def _make_frame(rows: list[dict[str, object]]) -> pd.DataFrame:
+    """Return the rows as a frame; a column of numbers without any value is one of floats."""
+    texts = {"label", "run_id", "place", "energy_of"}
+    names = rows[0] if rows else {}
+    columns = {name: [row[name] for row in rows] for name in names}
+    return pd.DataFrame(
+        {name: pd.Series(values, dtype="str" if name in texts else "float64") for name, values in columns.items()}
+    )

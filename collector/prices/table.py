@@ -1,0 +1,140 @@
+"""A table of prices, carbon intensities and power draws: its documents, as people write them in YAML.
+
+docs/cost.md lists the keys. A row says where its number is from and of which day it is.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.schema.document import Amount, Count, Document, PositiveAmount
+
+Words = Annotated[str, Field(min_length=1, max_length=500)]
+Purchase = Literal["on-demand", "spot"]
+PowerKind = Literal["gpu", "vcpu"]
+Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+
+
+class PriceRow(Document):
+    """What one machine costs per hour in one region, bought in one way."""
+
+    cloud: Words
+    """`GKE`, `EKS` or `AKS` in the shipped table; any name in a table of one's own."""
+    region: Words
+    machine: Words
+    """The machine type, as the label `node.kubernetes.io/instance-type` of a node has it."""
+    purchase: Purchase = "on-demand"
+    price_per_hour: PositiveAmount
+    """Of the whole machine, in the currency of the table."""
+    gpu: Words | None = None
+    """Words that the name which NVML gives the GPU holds, such as `H100 80GB HBM3`. None: the machine has none."""
+    num_gpus: Count | None = None
+    """GPUs of the machine; 1 where a row with a `gpu` leaves it out."""
+    cpu: Words | None = None
+    """Words that the model name of the machine's CPU holds. None: not known."""
+    vcpus: Count
+    date: date
+    """The day of the price list; the day on which it was read where the list has none."""
+    source: Words
+    """The address of the price list."""
+    remark: Words | None = None
+
+    @model_validator(mode="after")
+    def _check_gpus(self) -> Self:
+        if self.gpu is None and self.num_gpus is not None:
+            raise ValueError("num_gpus: is given without `gpu`; say which GPU the machine has, or leave both out")
+        return self
+
+    @property
+    def gpus_per_machine(self) -> int:
+        """The number of GPUs of the machine; 0 of a CPU node."""
+        return 0 if self.gpu is None else self.num_gpus or 1
+
+    @property
+    def place(self) -> str:
+        """The machine with cloud, region and GPUs: `EKS us-east-1 g4dn.xlarge (T4)`, with `, spot` where it is that."""
+        number = f"{self.gpus_per_machine} x " if self.gpus_per_machine > 1 else ""
+        gpus = "" if self.gpu is None else f" ({number}{self.gpu})"
+        return f"{self.cloud} {self.region} {self.machine}{gpus}" + ("" if self.purchase == "on-demand" else ", spot")
+
+    def compute_hourly_price(self, num_gpus: int, *, is_whole: bool = False) -> float:
+        """Return the price per hour of a machine for `num_gpus` GPUs.
+
+        Of a machine with more GPUs it is their share of the price, as if others paid for the rest; `is_whole`: all of
+        it. A CPU node always counts whole. ValueError where the machine has fewer GPUs.
+        """
+        if num_gpus > self.gpus_per_machine:
+            raise ValueError(f"{self.place} has {self.gpus_per_machine} GPUs, fewer than {num_gpus}")
+        if is_whole or not num_gpus:
+            return self.price_per_hour
+        return self.price_per_hour * num_gpus / self.gpus_per_machine
+
+
+class CarbonRow(Document):
+    """What the electricity of one region emits."""
+
+    cloud: Words
+    region: Words
+    grams_per_kwh: Amount
+    """Grams of CO2 equivalent per kWh from the region's grid, averaged over `year`."""
+    pue: Annotated[float, Field(ge=1, le=10)] | None = None
+    """Power usage effectiveness: energy of the data centre over that of its machines. None: not known, taken as 1."""
+    year: Annotated[int, Field(ge=1990, le=2100)]
+    source: Words
+
+
+class PowerRow(Document):
+    """How much power a GPU or a vCPU takes, for estimates where nothing was measured."""
+
+    kind: PowerKind
+    device: Words
+    """Words that the name of the GPU, or the model name of the CPU, holds. `any` of a vCPU: of every CPU."""
+    idle_watts: Amount | None = None
+    full_watts: PositiveAmount
+    date: date
+    source: Words
+
+    @model_validator(mode="after")
+    def _check_watts(self) -> Self:
+        if self.kind == "vcpu" and self.idle_watts is None:
+            raise ValueError("idle_watts: is missing; the estimate of a vCPU needs its power when idle and when busy")
+        if self.idle_watts is not None and self.idle_watts > self.full_watts:
+            raise ValueError("idle_watts: is more than full_watts; swap them")
+        return self
+
+
+class PriceTable(Document):
+    """Prices of machines, in one currency, with the carbon and the power that belong to them."""
+
+    title: Words
+    currency: Currency = "USD"
+    """Of all prices, three letters as in ISO 4217."""
+    prices: Annotated[tuple[PriceRow, ...], Field(min_length=1, max_length=10_000)]
+    carbon: tuple[CarbonRow, ...] = ()
+    power: tuple[PowerRow, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_unique(self) -> Self:
+        places = [(row.cloud, row.region, row.machine, row.gpu or "", row.purchase) for row in self.prices]
+        if (index := _find_repeated(places)) is not None:
+            raise ValueError(f"prices[{index}]: there is a row for {self.prices[index].place} already; keep one")
+        regions = [(row.cloud, row.region) for row in self.carbon]
+        if (index := _find_repeated(regions)) is not None:
+            raise ValueError(f"carbon[{index}]: there is a row for {' '.join(regions[index])} already; keep one")
+        return self
+
+    def find_carbon(self, cloud: str, region: str) -> CarbonRow | None:
+        """Return what the electricity of a region emits; None where no row says so."""
+        return next((row for row in self.carbon if (row.cloud, row.region) == (cloud, region)), None)
+
+
+def _find_repeated(keys: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the index of the first key that stands before it too; None where all differ."""
+    seen: set[tuple[str, ...]] = set()
+    for index, key in enumerate(keys):
+        if key in seen:
+            return index
+        seen.add(key)
+    return None

@@ -1,0 +1,183 @@
+"""The command `cost`."""
+
+import re
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from bench.errors import UserError
+from runner.commands.machines import MachinesOption, parse_machines
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    IncludeInvalidOption,
+    ModeratedOption,
+    PricesOption,
+    StoreOption,
+    make_error_console,
+)
+from runner.reporting.stored_runs import open_existing_store, print_skipped
+from runner.runs import find_newest_run
+from runner.terminal_text import join_printable
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.costs.document import CostDocument
+    from collector.costs.evaluation import CostQuestion
+
+SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+RunsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[RUN_ID]...", help="Ids of runs; default: the newest one in the store.")
+]
+DataSetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="NAME", help="Also cost epochs of imagenet, cifar10, horse2zebra, or of so many samples."
+    ),
+]
+DeadlineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--deadline", metavar="TIME", help="Name the cheapest machine whose job ends in time, such as 90m, 8h or 2d."
+    ),
+]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option("--budget", metavar="AMOUNT", help="Name the fastest machine whose job costs no more than this."),
+]
+EpochsOption = Annotated[float, typer.Option(metavar="NUMBER", help="Epochs of the data set.")]
+SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
+CloudOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")]
+RegionOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")]
+WholeMachinesOption = Annotated[
+    bool, typer.Option("--whole-machines", help="Count all of a machine, not the share of the GPUs that work.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+FileOption = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file.")]
+
+
+def cost(
+    run_ids: RunsArgument = None,
+    store: StoreOption = DEFAULT_STORE,
+    prices: PricesOption = None,
+    machine: MachinesOption = None,
+    dataset: DataSetOption = None,
+    epochs: EpochsOption = 1.0,
+    deadline: DeadlineOption = None,
+    budget: BudgetOption = None,
+    spot: SpotOption = False,
+    cloud: CloudOption = None,
+    region: RegionOption = None,
+    whole_machines: WholeMachinesOption = False,
+    include_invalid: IncludeInvalidOption = False,
+    moderated: ModeratedOption = False,
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
+    output: FileOption = None,
+) -> None:
+    """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest.
+
+    For example:
+
+    benchmatrix cost RUN_ID --dataset imagenet --epochs 90 --deadline 24h
+    """
+    if as_json and as_markdown:
+        raise UserError("--json and --markdown: give one of them")
+    question = replace(
+        _ask_for_job(dataset, epochs, deadline, budget),
+        purchases=("on-demand", "spot") if spot else ("on-demand",),
+        cloud=cloud,
+        region=region,
+        machines=parse_machines(machine or []),
+        counts_whole_machines=whole_machines,
+        include_invalid=include_invalid,
+    )
+    document = _evaluate(run_ids or [], store, prices, question, moderated)
+    _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
+
+
+def parse_duration(option: str, text: str) -> float:
+    """Return the seconds of `90`, `90s`, `90m`, `8h` or `2d`; UserError where it is none of these or not above 0."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    seconds = float(found[1]) * SECONDS_PER_UNIT[found[2]] if found else 0.0
+    if not 0 < seconds <= 1e9:
+        raise UserError(f"{option} {text}: expected a time above 0, such as 90m, 8h or 2d (a bare number is seconds)")
+    return seconds
+
+
+def _check_positive(option: str, value: float) -> float:
+    if not 0 < value <= 1e12:
+        raise UserError(f"{option} {value:g}: expected a number above 0")
+    return value
+
+
+def _ask_for_job(dataset: str | None, epochs: float, deadline: str | None, budget: float | None) -> "CostQuestion":
+    from collector.costs.datasets import find_data_set
+    from collector.costs.evaluation import CostQuestion
+
+    for name, value in (("--deadline", deadline), ("--budget", budget)):
+        if value is not None and dataset is None:
+            raise UserError(f"{name}: is for a whole job; say which with --dataset (and --epochs)")
+    return CostQuestion(
+        data_set=None if dataset is None else find_data_set(dataset),
+        epochs=_check_positive("--epochs", epochs),
+        deadline_seconds=None if deadline is None else parse_duration("--deadline", deadline),
+        budget=None if budget is None else _check_positive("--budget", budget),
+    )
+
+
+def _evaluate(
+    run_ids: list[str], store: str, prices: Path | None, question: "CostQuestion", moderated: bool
+) -> "CostDocument":
+    from collector.costs.evaluation import evaluate_costs
+    from collector.results.load import load_runs
+    from runner.price_tables.loading import check_machines, load_prices
+
+    table = load_prices(prices)
+    check_machines(table, question.machines, prices)
+    opened = open_existing_store(store)
+    collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
+    for collection in collections:
+        print_skipped(collection, make_error_console())
+    return evaluate_costs(collections, table, question, moderated=moderated)
+
+
+def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
+    from collector.costs.markdown import write_markdown
+    from collector.files import replace_text
+
+    if output is None and not as_json and not as_markdown:
+        _print_document(document, CONSOLE)
+        return
+    if as_json or as_markdown:
+        page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
+    else:
+        text = StringIO()
+        _print_document(document, Console(file=text, markup=False, emoji=False, highlight=False))
+        page = text.getvalue()
+    if output is None:
+        typer.echo(page, nl=False)
+        return
+    replace_text(output, page)
+    CONSOLE.print(str(output), soft_wrap=True)
+
+
+def _print_document(document: "CostDocument", console: Console) -> None:
+    from collector.costs.tables import make_job_table, make_sample_table
+    from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
+    from collector.report.terminal import print_table
+
+    for table in (make_job_table(document), make_sample_table(document)):
+        if table is not None:
+            console.print(table.caption, soft_wrap=True)
+            print_table(console, table)
+            console.print()
+    for lines in (list_answer_lines(document), list_unpriced_lines(document), list_basis_lines(document)):
+        for line in lines:
+            console.print(join_printable(line), soft_wrap=True)
+        console.print()

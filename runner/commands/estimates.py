@@ -1,0 +1,82 @@
+"""What `run --dry-run` and `render` say of the node-hours and the price of a run before anything is measured."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.errors import UserError
+from bench.registry import Device
+from bench.schema import Run
+from bench.store import Store
+from runner.commands.machines import parse_machines
+from runner.estimates.durations import is_at_place, read_durations
+from runner.estimates.pool_prices import PoolPrice, find_pool_prices
+from runner.estimates.run_estimate import describe_estimates, estimate_pools
+from runner.matrix.plan import Repeat, order_repeats
+from runner.profiles.model import Profile
+from runner.records import Records
+from runner.runs import describe_plan, select_missing
+
+Say = Callable[[str], None]
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Say how many node-hours and what price the run will take; measure nothing."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pricing:
+    """How a run is priced, and whether that is all that is wanted."""
+
+    is_dry: bool = False
+    machines: Mapping[Device, str] = field(default_factory=dict)
+    prices: Path | None = None
+
+    @classmethod
+    def of(cls, machine: list[str] | None, prices: Path | None, is_dry: bool = False) -> "Pricing":
+        """Return what the options ask for. Raise UserError if one of them is wrong."""
+        machines = parse_machines(machine or [])
+        if prices is not None and not machines:
+            raise UserError("--prices: its prices are looked up by machine type; add --machine DEVICE=MACHINE")
+        return cls(is_dry=is_dry, machines=machines, prices=prices)
+
+    def find(self, profile: Profile | None) -> dict[Device, PoolPrice]:
+        """Return the price of each pool that has one."""
+        return find_pool_prices(profile, self.machines, self.prices)
+
+
+def print_dry_run(
+    run: Run,
+    store: Store,
+    prices: Mapping[Device, PoolPrice],
+    say: Say,
+    *,
+    retry_failed: bool = False,
+    max_cost: float | None = None,
+) -> None:
+    """Print what the run lacks and what that will take, by earlier results of the same cells at the same place."""
+    missing = select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
+    describe_plan(run, missing, say)
+    print_estimate(missing, read_durations(store, run, partial(is_at_place, run)), prices, say, max_cost)
+
+
+def print_plan_estimate(run: Run, store: Store | None, prices: Mapping[Device, PoolPrice], say: Say) -> None:
+    """Print what all repeats of a plan will take: by earlier results in `store`, wherever they are from."""
+    durations = {} if store is None else read_durations(store, run, lambda _: True)
+    print_estimate(order_repeats(run.cells, run.order_seed), durations, prices, say)
+
+
+def print_estimate(
+    repeats: list[Repeat],
+    durations: Mapping[str, float],
+    prices: Mapping[Device, PoolPrice],
+    say: Say,
+    max_cost: float | None = None,
+) -> None:
+    """Print the estimate of the repeats, one line per pool and one for all."""
+    for line in describe_estimates(estimate_pools(repeats, durations, prices), max_cost):
+        say(line)

@@ -1,0 +1,96 @@
+"""When a run on this machine has had enough: a deadline, and a cap on what its hours cost."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from bench.errors import UserError
+from bench.registry import Device
+from bench.schema import Result, Run
+from runner.matrix.plan import Repeat
+from runner.records import RepeatKey
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapOptions:
+    """The caps that the user asked for; None: there is no such cap."""
+
+    deadline_seconds: float | None = None
+    """Counted from the beginning of the run."""
+    max_cost: float | None = None
+    prices: Mapping[Device, float] = field(default_factory=dict)
+    """Of this machine per hour, by the device of the cells that it measures."""
+    currency: str = "USD"
+
+
+@dataclass(kw_only=True)
+class LocalCaps:
+    """Says before each repeat whether the run may go on; adds up what its records took."""
+
+    options: CapOptions
+    begun_at: datetime
+    read_time: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _seconds: defaultdict[Device, float] = field(default_factory=lambda: defaultdict(float), repr=False)
+    _num_ended: Counter[Device] = field(default_factory=Counter, repr=False)
+
+    @classmethod
+    def of(cls, options: CapOptions, run: Run, seconds: Mapping[RepeatKey, float]) -> "LocalCaps":
+        """Return the caps of a run whose records took so many `seconds` already.
+
+        Raise UserError if the cost is to be capped and a device of the run has no price.
+        """
+        devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
+        if options.max_cost is not None:
+            check_prices(options, devices.values())
+        caps = cls(options=options, begun_at=run.created_at)
+        for (cell_id, _), duration in seconds.items():
+            if cell_id in devices:
+                caps._add(devices[cell_id], duration)
+        return caps
+
+    def add(self, repeat: Repeat, result: Result) -> None:
+        """Add what a record took."""
+        self._add(repeat.planned.cell.device, (result.finished_at - result.started_at).total_seconds())
+
+    def _add(self, device: Device, seconds: float) -> None:
+        self._seconds[device] += seconds
+        self._num_ended[device] += 1
+
+    @property
+    def cost(self) -> float:
+        """What the records cost so far."""
+        prices = self.options.prices
+        return sum(price * self._seconds[device] / SECONDS_PER_HOUR for device, price in prices.items())
+
+    def explain_end(self, repeat: Repeat) -> str | None:
+        """Return why the run must not begin this repeat; None if it may.
+
+        A repeat is expected to cost what those of its device that have ended cost on average; as long as none has, it
+        may begin while the cost is below the cap. A repeat that runs is not ended: its time limit does that.
+        """
+        options, device = self.options, repeat.planned.cell.device
+        deadline = options.deadline_seconds
+        if deadline is not None and self.read_time() >= self.begun_at + timedelta(seconds=deadline):
+            return f"the deadline of {deadline:g} s has passed"
+        if options.max_cost is None:
+            return None
+        spent = f"the run has cost about {self.cost:.2f} {options.currency}"
+        if not self._num_ended[device]:
+            return None if self.cost < options.max_cost else f"{spent}, which reaches --max-cost {options.max_cost:g}"
+        mean = options.prices[device] * self._seconds[device] / self._num_ended[device] / SECONDS_PER_HOUR
+        if self.cost + mean <= options.max_cost:
+            return None
+        return f"{spent}; one more repeat would pass --max-cost {options.max_cost:g}"
+
+
+def check_prices(options: CapOptions, devices: Iterable[Device]) -> None:
+    """Raise UserError if a device has no price."""
+    missing = sorted(set(devices) - options.prices.keys())
+    if missing:
+        raise UserError(
+            f"--max-cost: what an hour of this machine costs for {missing[0]} cells is not known; name its machine "
+            f"type with --machine {missing[0]}=MACHINE, and with --prices FILE where the tool has no price of it"
+        )

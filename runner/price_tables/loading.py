@@ -1,0 +1,59 @@
+"""Load the price table that comes with the tool, or a user's own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from bench.errors import UserError
+from bench.registry import Device
+from collector.prices.shipped import SHIPPED_PRICES
+from collector.prices.table import PriceTable
+from runner.yaml_files.errors import ErrorKind
+from runner.yaml_files.node import Node
+from runner.yaml_files.reading import read_yaml
+from runner.yaml_files.validation import NodeValidator
+from runner.yaml_files.wording import suggest_word
+
+DOCUMENTATION = "docs/cost.md"
+EXPECTED = "a price table; give it the keys 'title', 'currency' and 'prices'"
+# What a user's table leaves out is that of the shipped one: grids and chips are the same for everybody.
+SHARED_KEYS = ("carbon", "power")
+_VALIDATOR = NodeValidator(TypeAdapter(PriceTable), is_null_absent=True, documentation=DOCUMENTATION)
+
+
+def load_prices(path: Path | None = None) -> PriceTable:
+    """Return the price table in a YAML file; the shipped one if `path` is None.
+
+    A table of one's own takes carbon and power from the shipped one where it has no such key. Raise UserError with
+    file, line and key where the file cannot be read or is wrong.
+    """
+    if path is None:
+        return _VALIDATOR.validate(_read(SHIPPED_PRICES, SHIPPED_PRICES.name))
+    tree = _read(path, str(path))
+    missing = [key for key in SHARED_KEYS if tree.find_child(key) is None]
+    if missing:
+        shipped = _read(SHIPPED_PRICES, SHIPPED_PRICES.name)
+        assert isinstance(tree.value, dict)
+        taken = {key: child for key in missing if (child := shipped.find_child(key)) is not None}
+        tree = replace(tree, value=tree.value | taken)
+    return _VALIDATOR.validate(tree)
+
+
+def check_machines(table: PriceTable, machines: Mapping[Device, str], path: Path | None) -> None:
+    """Raise UserError if a machine type that `--machine` gives for a device (`cpu`, `gpu`) is not in the table."""
+    known = list(dict.fromkeys(row.machine for row in table.prices))
+    for device, machine in machines.items():
+        if machine not in known:
+            file = SHIPPED_PRICES.name if path is None else path
+            raise UserError(
+                f"--machine {device}={machine}: {file} has no such machine type; {suggest_word(machine, known)}"
+            )
+
+
+def _read(path: Path, file: str) -> Node:
+    tree = read_yaml(path, file, expected=EXPECTED)
+    if not isinstance(tree.value, dict):
+        raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {EXPECTED}")
+    return tree

@@ -1,0 +1,120 @@
+"""The cheapest for a deadline, the fastest for a budget, and a CPU or a GPU: worked out by hand."""
+
+from datetime import date
+
+import pytest
+
+from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline, divide_figures
+from collector.costs.document import CellCost, Figure, OfferCost
+
+HOUR = 3600.0
+
+
+def make_cost(
+    label: str, hours: tuple[float, float, float], prices: dict[str, float], *, device: str = "gpu"
+) -> CellCost:
+    """Return a cell whose job of 1,000 samples takes so many hours (value, low, high), with a machine per price."""
+    seconds = Figure(value=hours[0], low=hours[1], high=hours[2]).scale(HOUR)
+    offers = tuple(
+        OfferCost(
+            place=place,
+            cloud="X",
+            region="north",
+            machine=place,
+            purchase="on-demand",
+            num_gpus=1,
+            price_per_hour=price,
+            machine_price_per_hour=price,
+            cost_per_1000_samples=seconds.scale(price / HOUR),
+            cost_of_job=seconds.scale(price / HOUR),
+            co2_grams_per_1000_samples=None,
+            co2_grams_of_job=None,
+            price_date=date(2026, 1, 1),
+            source="books",
+        )
+        for place, price in prices.items()
+    )
+    return CellCost(
+        run_id="run",
+        cell_id=label,
+        label=label,
+        work="work",
+        device=device,
+        hardware=f"a {device}",
+        num_gpus=1 if device == "gpu" else 0,
+        seconds_per_1000_samples=seconds,
+        seconds_of_job=seconds,
+        energy=None,
+        joules_of_job=None,
+        offers=offers,
+        reason="" if offers else "no price",
+    )
+
+
+# 10 h at 1 and 2 per hour: 10 and 20. 4 h at 5: 20. Half an hour to either side.
+SLOW = make_cost("slow", (10.0, 9.5, 10.5), {"a": 1.0, "b": 2.0})
+FAST = make_cost("fast", (4.0, 3.5, 4.5), {"c": 5.0})
+
+
+def test_the_cheapest_that_ends_in_time_at_the_upper_end_of_its_interval() -> None:
+    choices = [choose_for_deadline("work", [SLOW, FAST], hours * HOUR, "EUR") for hours in (11.0, 10.2, 4.2)]
+    assert [(choice.cell_id, choice.place) for choice in choices] == [("slow", "a"), ("fast", "c"), (None, None)]
+    assert choices[0].sentence == (
+        "work: the cheapest within 11 h is a with slow: 10.0 (9.50 to 10.5) h, 10.0 (9.50 to 10.5) EUR"
+    )
+    assert choices[2].sentence == (
+        "work: nothing that was measured and priced ends within 4.2 h; the fastest is c with fast: "
+        "4.00 (3.50 to 4.50) h, 20.0 (17.5 to 22.5) EUR"
+    )
+
+
+def test_the_fastest_that_costs_no_more_than_the_budget() -> None:
+    choices = [choose_for_budget("work", [SLOW, FAST], budget, "EUR") for budget in (23.0, 21.0, 10.0)]
+    assert [(choice.cell_id, choice.place) for choice in choices] == [("fast", "c"), ("slow", "a"), (None, None)]
+    assert choices[2].sentence.startswith("work: nothing that was measured and priced costs at most 10 EUR; the cheape")
+
+
+def test_without_a_price_nothing_is_chosen() -> None:
+    choice = choose_for_deadline("work", [make_cost("none", (1.0, 1.0, 1.0), {})], HOUR, "EUR")
+    assert (choice.cell_id, choice.sentence) == (None, "work: no cell has a price")
+
+
+def test_a_cpu_node_is_the_cheaper_answer_where_the_interval_says_so() -> None:
+    gpu = make_cost("gpu", (1.0, 0.9, 1 / 0.9), {"g": 8.0})
+    cpu = make_cost("cpu", (10.0, 9.0, 10 / 0.9), {"n": 0.4}, device="cpu")
+    answer = answer_cpu_or_gpu("work", [gpu, cpu], "EUR")
+    assert answer is not None
+    # 4 against 8; both are known to a factor of 1 / 0.9, together to its power of the square root of two.
+    factor = (1 / 0.9) ** (2**0.5)
+    assert answer.ratio is not None
+    assert answer.verdict == "cpu"
+    assert [answer.ratio.value, answer.ratio.low, answer.ratio.high] == pytest.approx([0.5, 0.5 / factor, 0.5 * factor])
+    # For 8 in the 10 hours that the CPU takes.
+    assert answer.break_even_price_per_hour is not None
+    assert answer.break_even_price_per_hour.value == pytest.approx(0.8)
+    assert answer.sentence.startswith("work: a CPU node is cheaper: n costs 0.500 (0.431 to 0.580) times as much as g;")
+
+
+@pytest.mark.parametrize(("price", "verdict"), [(0.81, "undecided"), (1.6, "gpu")])
+def test_the_answer_needs_an_interval_that_excludes_1(price: float, verdict: str) -> None:
+    gpu = make_cost("gpu", (1.0, 0.9, 1 / 0.9), {"g": 8.0})
+    cpu = make_cost("cpu", (10.0, 9.0, 10 / 0.9), {"n": price}, device="cpu")
+    answer = answer_cpu_or_gpu("work", [gpu, cpu], "EUR")
+    assert answer is not None
+    assert answer.verdict == verdict
+
+
+def test_a_cpu_without_a_price_has_a_break_even() -> None:
+    gpu, cpu = make_cost("gpu", (1.0, 1.0, 1.0), {"g": 8.0}), make_cost("cpu", (10.0, 10.0, 10.0), {}, device="cpu")
+    answer = answer_cpu_or_gpu("work", [gpu, cpu], "EUR")
+    assert answer is not None
+    assert (answer.verdict, answer.ratio) == ("not priced", None)
+    assert "a node with a cpu is the cheaper answer where it costs below 0.800 (0.800 to 0.800) EUR" in answer.sentence
+    unpriced = answer_cpu_or_gpu("work", [make_cost("gpu", (1.0, 1.0, 1.0), {}), cpu], "EUR")
+    assert unpriced is not None
+    assert unpriced.break_even_price_per_hour is None
+    assert answer_cpu_or_gpu("work", [gpu], "EUR") is None
+
+
+def test_a_ratio_without_an_interval_has_none() -> None:
+    assert divide_figures(Figure(value=6.0), Figure(value=3.0, low=2.0, high=4.0)) == Figure(value=2.0)

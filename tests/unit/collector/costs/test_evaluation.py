@@ -1,0 +1,145 @@
+"""Costs, energy and CO2 of measured cells, with values computed by hand: 1,000 samples are 15.625 steps of 64."""
+
+from typing import Any
+
+import pytest
+
+from collector.costs.datasets import DataSet
+from collector.costs.document import CellCost, CostDocument
+from collector.costs.evaluation import CostQuestion, evaluate_costs
+from collector.prices.table import PriceRow
+from collector.results.collection import Collection
+from collector.results.summary import summarize_cells
+from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_gpu_use, make_validity
+from measured_runs import Collect, make_repeats
+from price_tables import make_price, make_price_table
+
+T4 = make_price("box", 0.002, gpu="T4")
+FOUR = make_price("four", 0.004, gpu="T4", num_gpus=4)
+PLAIN = make_price("plain", 0.0005, cpu="Xeon 2.20GHz")
+ON_GPU = {"environment": make_environment(gpus=(make_gpu(),)), "gpu_use": (make_gpu_use(),)}
+JOB = DataSet(name="mine", title="Mine", num_samples=64_000, source="me")
+
+
+def ask(*collections: Collection, prices: tuple[PriceRow, ...] = (T4, FOUR, PLAIN), **question: Any) -> CostDocument:
+    return evaluate_costs(collections, make_price_table(*prices), CostQuestion(**question))
+
+
+def ask_one(collection: Collection, **question: Any) -> CellCost:
+    (cell,) = ask(collection, **question).cells
+    return cell
+
+
+@pytest.fixture
+def on_gpu(collect: Collect) -> Collection:
+    return collect(*make_repeats(make_cell(device="gpu"), 0.1, 0.101, 0.099, **ON_GPU))
+
+
+@pytest.fixture
+def on_cpu(collect: Collect) -> Collection:
+    return collect(*make_repeats(make_cell(), 0.1, 0.1, 0.1, cpu_use=make_cpu_use()))
+
+
+def test_a_sample_costs_the_time_of_its_step(on_gpu: Collection) -> None:
+    cell = ask_one(on_gpu)
+    row = summarize_cells(on_gpu).iloc[0]
+    cheapest, dearer = cell.offers
+    assert (cheapest.place, dearer.place) == ("X north four (4 x T4)", "X north box (T4)")
+    # A quarter of 0.004 per second for one of four GPUs.
+    assert cheapest.price_per_hour == pytest.approx(3.6)
+    assert dearer.cost_per_1000_samples.value == pytest.approx(15.625 * row["center_step_seconds"] * 0.002)
+    assert dearer.cost_per_1000_samples.low == pytest.approx(15.625 * row["interval_low_seconds"] * 0.002)
+    assert dearer.cost_per_1000_samples.high == pytest.approx(15.625 * row["interval_high_seconds"] * 0.002)
+
+
+def test_whole_machines_count_all_of_their_gpus(on_gpu: Collection) -> None:
+    cell = ask_one(on_gpu, counts_whole_machines=True)
+    assert [offer.machine for offer in cell.offers] == ["box", "four"]
+    assert [offer.price_per_hour for offer in cell.offers] == pytest.approx([7.2, 14.4])
+
+
+def test_energy_is_what_the_gpu_counted_and_co2_follows(on_gpu: Collection) -> None:
+    cell = ask_one(on_gpu)
+    assert cell.energy is not None
+    # 180 J in 30 steps of 64 samples; 360 g/kWh with a PUE of 1.25.
+    assert cell.energy.joules_per_1000_samples.value == pytest.approx(180 / 30 / 64 * 1000)
+    assert (cell.energy.covers, cell.energy.is_estimate) == (("GPU",), False)
+    co2 = cell.offers[0].co2_grams_per_1000_samples
+    assert co2 is not None
+    assert co2.value == pytest.approx(93.75 * 1.25 * 360 / 3.6e6)
+
+
+def test_energy_of_a_gpu_that_counted_nothing_is_its_full_power_at_most(collect: Collect) -> None:
+    environment = make_environment(gpus=(make_gpu(),))
+    collection = collect(*make_repeats(make_cell(device="gpu"), 0.1, 0.1, environment=environment, gpu_use=()))
+    energy = ask_one(collection).energy
+    assert energy is not None
+    assert energy.joules_per_1000_samples.value == pytest.approx(1.5625 * 70)
+    assert energy.is_estimate
+    assert energy.method.startswith("GPU, estimated: at most GPUs x full power x time, with 70 W for T4 (datasheet")
+
+
+def test_energy_of_a_cpu_is_estimated_by_its_formula(on_cpu: Collection) -> None:
+    estimated = ask_one(on_cpu).energy
+    assert estimated is not None
+    # Two busy vCPUs of 4 W for 1.5625 s.
+    assert estimated.joules_per_1000_samples.value == pytest.approx(8 * 1.5625)
+    assert (estimated.covers, estimated.calculation) == (("vCPUs",), "(2 x 1 W + 2 x 3 W) x 1.56 s")
+
+
+def test_energy_of_a_cpu_is_that_of_its_sockets_where_they_count(collect: Collect) -> None:
+    use = make_cpu_use(energy_joules=19.2)  # of three steps
+    measured = ask_one(collect(*make_repeats(make_cell(), 0.1, 0.1, 0.1, cpu_use=use))).energy
+    assert measured is not None
+    assert measured.joules_per_1000_samples.value == pytest.approx(19.2 / 3 / 64 * 1000)
+    assert (measured.covers, measured.is_estimate) == (("CPU sockets",), False)
+
+
+def test_a_cpu_is_priced_by_its_model_or_by_the_machine_that_stands_for_it(on_cpu: Collection) -> None:
+    other = make_price("other", 0.1)
+    assert [offer.machine for offer in ask_one(on_cpu).offers] == ["plain"]
+    cell = ask_one(on_cpu, prices=(T4, other))
+    assert cell.offers == ()
+    assert cell.reason.startswith("no price for Intel(R) Xeon(R) CPU @ 2.20GHz: name a machine that stands for it")
+    document = ask(on_cpu, prices=(T4, other), machines={"cpu": "other"})
+    assert [offer.machine for offer in document.cells[0].offers] == ["other"]
+    assert "CPU cells count as if other were as fast as what they were measured on." in document.assumptions
+
+
+def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
+    spot = make_price("box", 0.001, gpu="T4", purchase="spot")
+    south = make_price("box", 0.003, gpu="T4", region="south")
+    prices = (T4, spot, south)
+    assert [offer.region for offer in ask_one(on_gpu, prices=prices).offers] == ["north", "south"]
+    both = ask_one(on_gpu, prices=prices, purchases=("on-demand", "spot"), region="north")
+    assert [offer.purchase for offer in both.offers] == ["spot", "on-demand"]
+    assert ask_one(on_gpu, prices=prices, cloud="Y").offers == ()
+    assert ask_one(on_gpu, prices=prices, region="south").offers[0].co2_grams_per_1000_samples is None
+
+
+def test_a_job_is_so_many_epochs_of_its_samples(on_gpu: Collection) -> None:
+    document = ask(on_gpu, data_set=JOB, epochs=2.0)
+    (cell,) = document.cells
+    assert cell.seconds_of_job is not None
+    assert cell.seconds_of_job.value == pytest.approx(2000 * summarize_cells(on_gpu).iloc[0]["center_step_seconds"])
+    assert cell.joules_of_job is not None
+    assert cell.joules_of_job.value == pytest.approx(93.75 * 128)
+    assert (document.job and document.job.num_samples, document.job and document.job.epochs) == (64_000, 2.0)
+
+
+def test_cells_of_other_sizes_are_other_work(collect: Collect) -> None:
+    cells = [make_cell(), make_cell(input_size=64), make_cell(num_classes=20), make_cell(mode="compiled")]
+    results = [result for cell in cells for result in make_repeats(cell, 0.1)]
+    works = [cell.work for cell in ask(collect(*results)).cells]
+    assert works == [
+        "conv6 train, 32 px, fp32, 10 classes, synthetic data",
+        "conv6 train, 64 px, fp32, 10 classes, synthetic data",
+        "conv6 train, 32 px, fp32, 20 classes, synthetic data",
+        "conv6 train, 32 px, fp32, 10 classes, synthetic data",
+    ]
+
+
+def test_cells_without_a_sound_repeat_are_asked_for(collect: Collect) -> None:
+    collection = collect(*make_repeats(make_cell(), 0.1, 0.1, validity=make_validity("contaminated")))
+    assert ask(collection).cells == ()
+    assert len(ask(collection, include_invalid=True).cells) == 1

@@ -1,0 +1,36 @@
+"""The section of the report on costs."""
+
+from pathlib import Path
+
+from collector.analysis import analyze_run
+from collector.report.html import render_report
+from collector.report.sections import build_sections
+from factories import make_cell
+from measured_runs import Collect, make_repeats
+from price_tables import make_price, make_price_table
+
+PRICES = make_price_table(make_price("plain", 0.001, cpu="Xeon 2.20GHz"))
+
+
+def test_a_run_with_a_price_table_has_its_costs(collect: Collect) -> None:
+    collection = collect(*make_repeats(make_cell(), 0.064))
+    (view,) = [
+        view for view in build_sections(analyze_run(collection, prices=PRICES)) if view.section.anchor == "costs"
+    ]
+    (table,) = view.tables
+    # 1,000 samples in 15.625 steps of 0.064 s are a second; two vCPUs take 8 W, and a joule emits 1.25 x 0.0001 g.
+    assert table.headings[:4] == ["cell", "cheapest machine", "per hour, EUR", "cost, EUR"]
+    ((cell, machine, hourly, cost, _, energy, *_, source, co2),) = table.format_rows()
+    assert (cell, machine) == ("conv6 train, CPU, batch 64, 32 px, PyTorch eager", "X north plain")
+    assert (hourly, cost, energy, source, co2) == ("3.60", "0.00100", "8.00", "vCPUs, estimated", "0.00100")
+    assert "X north plain: 3.6 EUR per hour, 2026-01-01, our books" in view.content["basis"]
+
+
+def test_a_run_without_a_price_table_has_no_such_section(collect: Collect, tmp_path: Path) -> None:
+    collection = collect(*make_repeats(make_cell(), 0.1))
+    assert "costs" not in [view.section.anchor for view in build_sections(analyze_run(collection))]
+    path = tmp_path / "report.html"
+    render_report(collection, forecast=None, path=path, prices=PRICES)
+    html = path.read_text()
+    assert 'id="costs"' in html
+    assert "What this rests on" in html
