@@ -6,6 +6,7 @@ import traceback
 import typer
 
 from bench.errors import TransientError, UserError
+from runner.commands.access import access
 from runner.commands.audit import audit
 from runner.commands.cancel import cancel
 from runner.commands.claims import claims
@@ -33,8 +34,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, claims, audit, watch, forecast,
-    schema, version,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, claims, audit, access, watch,
+    forecast, schema, version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")
