@@ -63,15 +63,18 @@ def _compare(
 ) -> str:
     """Return the figure of the best choice, and how the best policy of each other alternative relates to it.
 
+    Of one alternative alone, how its other policies do.
+
     `sign` is 1 where less is better, -1 where more is.
     """
+    one = len({outcome.choice.alternative.name for outcome in known}) == 1
     others: dict[str, Outcome] = {}
     for outcome in sorted(known, key=lambda outcome: sign * find_ratio(outcome).center):
-        if outcome.choice.alternative.name != best.choice.alternative.name:
-            others.setdefault(outcome.choice.alternative.name, outcome)
+        others.setdefault(outcome.choice.policy if one else outcome.choice.alternative.name, outcome)
     compared = [
         f"{outcome.choice.name}: {_describe_ratio(compare_ratios(find_ratio(outcome), find_ratio(best)))}"
         for outcome in others.values()
+        if outcome is not best
     ]
     figure = format_figure(estimate_ratio(find_ratio(best)))
     return f"{subject}: {best.choice.name} {figure}" + "".join(f"; {text}" for text in compared) + "."

@@ -175,7 +175,7 @@ def _list_of_method(scenario: Scenario) -> Iterator[Assumption]:
     if "fair-share" in scenario.policies:
         yield Assumption(
             standing="assumed",
-            text="fair-share: as Kueue 0.13.1 with fair sharing, a queue per user in one cohort, reclaimWithinCohort "
+            text="fair-share: as Kueue 0.19.2 with fair sharing, a queue per user in one cohort, reclaimWithinCohort "
             "Any; a preempted job goes on from its last checkpoint.",
         )
     if scenario.budget_per_week is not None:

@@ -1,13 +1,13 @@
 """Fair share as Kueue gives it: queues of one cohort that borrow from each other, and take back by preemption.
 
-The rules are those of Kueue 0.13.1 with fair sharing enabled, its default preemption strategies, and ClusterQueues
-with `reclaimWithinCohort: Any` and `withinClusterQueue: Never`, for jobs of one GPU and of equal priority:
-https://github.com/kubernetes-sigs/kueue/tree/v0.13.1, pkg/scheduler/{scheduler,fair_sharing_iterator}.go,
-pkg/scheduler/preemption/preemption.go, pkg/cache/fair_sharing.go. The words (share, nominal quota, cycle) are Kueue's.
+The rules are those of Kueue 0.19.2 with fair sharing enabled, its default preemption strategies and feature gates, and
+ClusterQueues with `reclaimWithinCohort: Any` and `withinClusterQueue: Never`, for jobs of one GPU and equal priority:
+https://github.com/kubernetes-sigs/kueue/tree/v0.19.2, pkg/scheduler/{scheduler,fair_sharing_iterator}.go,
+pkg/scheduler/preemption, pkg/cache/scheduler/fair_sharing.go. The words (share, nominal quota, cycle) are Kueue's.
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from collector.access.jobs import Job
@@ -47,13 +47,9 @@ class Queue:
         """Whether it uses more than it is guaranteed."""
         return len(self.running) > self.nominal
 
-    def compute_share(self, total: int, more: int = 0) -> int:
-        """Return Kueue's share value with `more` jobs: what is borrowed over all that can be lent, by weight.
-
-        In thousandths, rounded down twice, as Kueue has it: at the ratio, and after the division by the weight.
-        """
-        borrowed = len(self.running) + more - self.nominal
-        return 0 if borrowed <= 0 else borrowed * 1000 // total * 1000 // round(self.weight * 1000)
+    def compute_share(self, total: int, more: int = 0) -> float:
+        """Return Kueue's share value with `more` jobs: what is borrowed of all that can be lent, by weight; from 0."""
+        return max(0, len(self.running) + more - self.nominal) / total / self.weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +60,14 @@ class Cycle:
     preempted: tuple[tuple[Queue, Job], ...]
 
 
-def run_cycle(queues: Sequence[Queue], total: int, spared: Iterable[Job] = ()) -> Cycle:
+def run_cycle(queues: Sequence[Queue], total: int) -> Cycle:
     """Return which heads are admitted to `total` GPUs, and which jobs are preempted for others.
 
     Every queue nominates its head. They are taken by the share that their queue would have, then by the time of
-    submission; a head that finds no free GPU may name a job to preempt, and is admitted in a later cycle. `spared` are
-    not preempted: a job that got its GPU at this very moment, so that a moment has an end. The queues are not changed.
+    submission; a head that finds no free GPU may name a job to preempt, and is admitted in a later cycle. The queues
+    are not changed.
+
+    Cycles that preempt come to an end: the larger of the two shares that a preemption changes becomes smaller.
     """
     free = total - sum(len(queue.running) for queue in queues)
     nominated = [(queue, head) for queue in queues if (head := queue.head) is not None]
@@ -82,31 +80,25 @@ def run_cycle(queues: Sequence[Queue], total: int, spared: Iterable[Job] = ()) -
             admitted.append((queue, head))
             free -= 1
         elif not has_room:
-            found = find_target(queue, queues, total, spared)
+            found = find_target(queue, queues, total)
             # Two heads of a cycle do not preempt the same job: the later one is skipped.
             if found is not None and all(job is not found[1] for _, job in preempted):
                 preempted.append(found)
     return Cycle(admitted=tuple(admitted), preempted=tuple(preempted))
 
 
-def find_target(
-    queue: Queue, queues: Sequence[Queue], total: int, spared: Iterable[Job] = ()
-) -> tuple[Queue, Job] | None:
+def find_target(queue: Queue, queues: Sequence[Queue], total: int) -> tuple[Queue, Job] | None:
     """Return the job that is preempted so that the head of `queue` fits, with its queue, or None.
 
-    Queues that borrow are asked, the one with the largest share first, and give the job that was admitted last. First
-    by the strategy LessThanOrEqualToFinalShare (the share of `queue` with the head is at most that of the other without
-    its job), then by LessThanInitialShare (it is less than that of the other as it is).
+    Each queue that borrows offers the job that was admitted last. The one with the largest share is asked first; of
+    equal ones that whose job was admitted last. First by the strategy LessThanOrEqualToFinalShare (the share of `queue`
+    with the head is at most that of the other without its job), then by LessThanInitialShare (it is less than that of
+    the other as it is).
     """
-    excluded = set(map(id, spared))
     share = queue.compute_share(total, 1)
-    found = [
-        (other, job)
-        for other in sorted(queues, key=lambda other: -other.compute_share(total))
-        if other is not queue and other.is_borrowing and other.compute_share(total) > 0
-        for job in [next((job for job in reversed(other.running) if id(job) not in excluded), None)]
-        if job is not None
-    ]
-    by_final_share = (entry for entry in found if share <= entry[0].compute_share(total, -1))
-    by_initial_share = (entry for entry in found if share < entry[0].compute_share(total))
-    return next(by_final_share, None) or next(by_initial_share, None)
+    borrowing = [other for other in queues if other is not queue and other.is_borrowing]
+    borrowing.sort(key=lambda other: (other.compute_share(total), other.running[-1].admission), reverse=True)
+    by_final_share = (other for other in borrowing if share <= other.compute_share(total, -1))
+    by_initial_share = (other for other in borrowing if share < other.compute_share(total))
+    found = next(by_final_share, None) or next(by_initial_share, None)
+    return None if found is None else (found, found.running[-1])

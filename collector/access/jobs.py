@@ -22,6 +22,8 @@ class Job:
     waited: float = 0.0
     """Hours of waiting that are over."""
     ended_at: float | None = None
+    admission: int = 0
+    """In the order of admissions; of its last one."""
     num_interruptions: int = 0
 
     def __post_init__(self) -> None:

@@ -20,9 +20,10 @@ from collector.access.scenario import Buy
 from collector.access.simulation import Week, simulate_weeks
 from collector.access.working_time import HOURS_PER_WEEK
 
-BOUND_HOURS = 10 / 3600
-"""Jobs that take less alone count as if they took 10 s, so that their slowdowns do not outweigh all others: bounded
-slowdown, D. G. Feitelson, Metrics for Parallel Job Scheduling and Their Convergence, JSSPP 2001."""
+BOUND_HOURS = 5 / 60
+"""Jobs that take less alone count as if they took so long, or slowdowns of jobs of seconds would outweigh all others:
+bounded slowdown (D. G. Feitelson, Metrics for Parallel Job Scheduling and Their Convergence, JSSPP 2001, with 10 s).
+Our bound is about what it takes to start a rented GPU: who waits for that does not mind two minutes, or one."""
 WEEKS_PER_YEAR = 365.25 / 7
 TAIL = 0.95
 

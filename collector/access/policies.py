@@ -1,7 +1,7 @@
 """Policies: which of the jobs that wait is admitted next, and whether one that runs has to make room."""
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from collector.access.fair_share import Queue, run_cycle
@@ -43,19 +43,10 @@ class FirstComeDispatcher:
 class FairShareDispatcher:
     """Admits and preempts as Kueue does, with a queue per user."""
 
-    def __init__(
-        self,
-        pool: GpuPool,
-        queues: Sequence[Queue],
-        read_clock: Callable[[], float],
-        note_admission: Callable[[Job], None] = lambda job: None,
-    ) -> None:
+    def __init__(self, pool: GpuPool, queues: Sequence[Queue]) -> None:
         self._pool = pool
         self._queues = queues
-        self._read_clock = read_clock
-        self._note_admission = note_admission
-        self._admitted_now: list[Job] = []
-        self._admitted_at = 0.0
+        self._num_admissions = 0
         self.num_preempted = 0
 
     def submit(self, job: Job) -> None:
@@ -70,10 +61,8 @@ class FairShareDispatcher:
 
     def _schedule(self) -> None:
         """Run cycles until one decides nothing."""
-        if self._read_clock() != self._admitted_at:
-            self._admitted_at, self._admitted_now = self._read_clock(), []
         while True:
-            cycle = run_cycle(self._queues, self._pool.capacity, self._admitted_now)
+            cycle = run_cycle(self._queues, self._pool.capacity)
             for queue, job in cycle.preempted:
                 queue.running.remove(job)
                 queue.push(job)
@@ -82,8 +71,8 @@ class FairShareDispatcher:
             for queue, job in cycle.admitted:
                 queue.pop()
                 queue.running.append(job)
-                self._admitted_now.append(job)
-                self._note_admission(job)
+                self._num_admissions += 1
+                job.admission = self._num_admissions
                 self._pool.admit(job)
             if not cycle.admitted and not cycle.preempted:
                 return

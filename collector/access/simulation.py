@@ -125,7 +125,7 @@ def _open_laboratory(setting: Setting, number: int) -> _Laboratory:
     dispatcher: Dispatcher
     if setting.policy == "fair-share":
         queues = [Queue(nominal=group.quota, weight=group.weight) for _, _, group in users]
-        dispatcher = FairShareDispatcher(pool, queues, lambda: env.now)
+        dispatcher = FairShareDispatcher(pool, queues)
     else:
         dispatcher = FirstComeDispatcher(pool)
     streams = [

@@ -9,13 +9,14 @@ from collector.access.jobs import Job
 
 
 class Counter:
-    """Makes jobs, each submitted after the one before."""
+    """Makes jobs, each submitted after the one before; those that run were admitted in that order."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
 
     def make(self, user: int = 0) -> Job:
-        job = Job(number=len(self.jobs), user=user, submitted_at=float(len(self.jobs)), work=1.0)
+        number = len(self.jobs)
+        job = Job(number=number, user=user, submitted_at=float(number), work=1.0, admission=number)
         self.jobs.append(job)
         return job
 
@@ -40,17 +41,17 @@ def list_numbers(entries: Sequence[tuple[Queue, Job]]) -> list[int]:
     ("nominal", "weight", "running", "more", "share"),
     [
         (2, 1.0, 2, 0, 0),  # nothing borrowed
-        (2, 1.0, 2, 1, 125),  # 1 of 8
-        (0, 1.0, 3, 0, 375),
-        (0, 2.0, 3, 0, 187),  # 375 / 2, rounded down
-        (1, 0.5, 3, 0, 500),
+        (2, 1.0, 2, 1, 1 / 8),
+        (0, 1.0, 3, 0, 3 / 8),
+        (0, 2.0, 3, 0, 3 / 16),
+        (1, 0.5, 3, 0, 1 / 2),
     ],
 )
 def test_the_share_is_what_is_borrowed_of_all_by_weight(
-    counter: Counter, nominal: int, weight: float, running: int, more: int, share: int
+    counter: Counter, nominal: int, weight: float, running: int, more: int, share: float
 ) -> None:
     queue = make_queue(counter, nominal=nominal, weight=weight, running=running)
-    assert queue.compute_share(8, more) == share
+    assert queue.compute_share(8, more) == pytest.approx(share)
 
 
 def test_one_head_of_each_queue_is_admitted_the_smallest_share_first(counter: Counter) -> None:
@@ -108,32 +109,37 @@ def test_a_weight_of_two_gets_twice_as_much(counter: Counter) -> None:
     assert (len(light.running), len(heavy.running)) == (2, 4)
 
 
-def test_the_second_strategy_preempts_where_both_would_only_change_places(counter: Counter) -> None:
-    # 3 GPUs, all with one queue, of weight 2: its share of 500 falls to 333 without a job, and that of the other, of
-    # weight 1, would rise to 333: the first strategy allows it. With weight 2.5, 400 falls to 266: only the second
-    # (333 < 400) does.
-    for weight in (2.0, 2.5):
-        queue = make_queue(counter, weight=weight, running=3)
-        other = make_queue(counter, pending=1)
-        found = find_target(other, [queue, other], 3)
-        assert found is not None
-        assert found[1] is queue.running[-1]
-    queue = make_queue(counter, weight=3.0, running=3)  # 333 is not less than 333, and 222 is less
+@pytest.mark.parametrize(
+    ("weight", "is_preempted"),
+    [
+        (2.0, True),  # 1/2 becomes 1/3 without a job; the other's 1/3 is at most that
+        (2.5, True),  # 2/5 becomes 4/15: only the second strategy, 1/3 < 2/5
+        (3.0, False),  # 1/3 is not less than 1/3
+    ],
+)
+def test_a_job_is_preempted_by_the_first_strategy_or_else_the_second(
+    counter: Counter, weight: float, is_preempted: bool
+) -> None:
+    queue = make_queue(counter, weight=weight, running=3)
     other = make_queue(counter, pending=1)
-    assert find_target(other, [queue, other], 3) is None
+    found = find_target(other, [queue, other], 3)
+    assert (found is not None) == is_preempted
+    assert found is None or found[1] is queue.running[-1]
+
+
+def test_of_equal_borrowers_the_one_with_the_newest_job_gives_it(counter: Counter) -> None:
+    borrowers = [make_queue(counter, running=1) for _ in range(3)]  # jobs 0, 1, 2
+    owner = make_queue(counter, nominal=1, pending=1)
+    for order in (borrowers, borrowers[::-1]):
+        found = find_target(owner, [*order, owner], 3)
+        assert found is not None
+        assert found[1].number == 2
 
 
 def test_two_heads_of_a_cycle_do_not_preempt_the_same_job(counter: Counter) -> None:
     borrower = make_queue(counter, running=2)
     owners = [make_queue(counter, nominal=1, pending=1) for _ in range(2)]
     assert list_numbers(run_cycle([borrower, *owners], 2).preempted) == [1]
-
-
-def test_a_spared_job_is_not_preempted(counter: Counter) -> None:
-    borrower = make_queue(counter, running=2)
-    owner = make_queue(counter, nominal=1, pending=1)
-    assert list_numbers(run_cycle([borrower, owner], 2, [borrower.running[1]]).preempted) == [0]
-    assert run_cycle([borrower, owner], 2, borrower.running).preempted == ()
 
 
 def test_a_job_that_comes_back_has_its_old_place(counter: Counter) -> None:
