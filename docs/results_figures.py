@@ -74,6 +74,10 @@ class StoredRun:
         """Return the rows of the summary, one per cell, whose columns have these values (one, or any of a list)."""
         return select(self.analysis.summary, fields)
 
+    def sharing(self, **fields: Any) -> pd.DataFrame:
+        """Return the rows of the cells with tenants whose columns have these values, one per cell and role."""
+        return select(self.analysis.sharing, fields)
+
     def results(self, **fields: Any) -> pd.DataFrame:
         """Return the repeats whose columns have these values."""
         return select(self.collection.results, fields)
