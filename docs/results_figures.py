@@ -83,10 +83,10 @@ class StoredRun:
         return select(self.collection.results, fields)
 
     def steps(self, kind: str = "timed", **fields: Any) -> pd.DataFrame:
-        """Return the `timed` or `warmup` steps of the repeats whose columns have these values."""
+        """Return the `timed` or `warmup` steps of the repeats whose columns have these values, of tenant 0."""
         repeats = pd.MultiIndex.from_frame(self.results(**fields)[["cell_id", "repeat"]])
         samples = self.collection.samples
-        samples = samples[samples["kind"] == kind]
+        samples = samples[(samples["kind"] == kind) & (samples["tenant"] == 0)]
         return samples[pd.MultiIndex.from_frame(samples[["cell_id", "repeat"]]).isin(repeats)]
 
 

@@ -115,10 +115,12 @@ def list_groups(results: pd.DataFrame) -> list[CellGroup]:
 
 
 def measure_groups(collection: Collection, groups: Sequence[CellGroup]) -> Iterator[GroupFigures]:
-    """Yield the figures of each group, of the repeats that count."""
+    """Yield the figures of each group, of the repeats that count; step times are read piece by piece."""
     reader = _Reader(collection)
+    places = [place for group in groups for place in reader.find_places(group)]
+    steps = collection.steps.read_timed([collection.steps.find_tenants(place) for place in places])
     for group in groups:
-        yield reader.read(group)
+        yield reader.read(group, steps)
 
 
 class _Reader:
@@ -126,14 +128,18 @@ class _Reader:
 
     def __init__(self, collection: Collection) -> None:
         self._repeats = Repeats(collection.results)
-        self._steps = collection.steps
         self._tenants: dict[tuple[str, int], list[Row]] = {}
         for row in collection.tenants.to_dict("records"):
             self._tenants.setdefault((row["cell_id"], row["repeat"]), []).append(
                 {str(name): value for name, value in row.items()}
             )
 
-    def read(self, group: CellGroup) -> GroupFigures:
+    def find_places(self, group: CellGroup) -> list[int]:
+        """Return which of the run's series of steps are those of the group's repeats, of tenant 0."""
+        return self._repeats.find_places(group.counted)
+
+    def read(self, group: CellGroup, steps: Iterator[list[FloatArray]]) -> GroupFigures:
+        """Return the figures of a group; `steps`: from which those of its repeats come next, a series per tenant."""
         values = self._repeats.values
         energies = [values(ENERGY_COLUMNS[group.row["device"]])[index] for index in group.counted]
         figures = GroupFigures(
@@ -143,9 +149,8 @@ class _Reader:
                 filter(None, (values("gpu_memory_peak_bytes")[row] for row in group.counted)), default=None
             ),
         )
-        for index, place in zip(group.counted, self._repeats.find_places(group.counted), strict=True):
-            tenants = self._list_tenants(group, index)
-            (series,) = self._steps.read_timed([self._steps.find_tenants(place)])
+        for index in group.counted:
+            tenants, series = self._list_tenants(group, index), next(steps)
             for role in group.roles:
                 own = [number for number in range(len(tenants)) if find_role(group, number) == role]
                 figures.rates[role].append(tuple(tenants[number]["throughput_samples_per_s"] for number in own))
