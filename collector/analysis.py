@@ -14,17 +14,20 @@ from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
+from collector.sharing.tabulate import tabulate_sharing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """One run with its summary and its comparisons. Base units only."""
+    """One run with its summary, its comparisons and what its tenants do to each other. Base units only."""
 
     collection: Collection
     summary: pd.DataFrame
     """The rows of `summarize_cells` with the labels of `add_labels`."""
     comparisons: Mapping[str, pd.DataFrame]
     """The pairs of `compare_all`, by the name of the comparison."""
+    sharing: pd.DataFrame
+    """The rows of `tabulate_sharing` with the labels of `add_labels`: what tenants do to each other."""
     include_invalid: bool
     """Whether cells without a valid repeat are compared too."""
     moderated: bool
@@ -60,6 +63,7 @@ def analyze_run(
         collection=collection,
         summary=summary,
         comparisons=compare_all(summary, include_invalid=include_invalid),
+        sharing=add_labels(tabulate_sharing(collection, include_invalid=include_invalid)),
         include_invalid=include_invalid,
         moderated=moderated,
         forecast=forecast,

@@ -12,6 +12,7 @@ from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
 from collector.results.steps import StepTimes
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
+from collector.sharing.tabulate import tabulate_sharing
 
 
 def write_collection(
@@ -19,9 +20,10 @@ def write_collection(
 ) -> list[Path]:
     """Write results, samples and tables to `directory`, made if absent, and return the paths of the files.
 
-    `results` and `samples` as Parquet (samples hold every raw step time), `results` and the tables as CSV, all in
-    base units. `include_invalid`: rows without a valid repeat are compared too. `moderated`: as in `summarize_cells`.
-    Files of the same names are replaced, each only by a whole one; UserError where that cannot be done.
+    `results`, `samples` and `tenants` as Parquet (samples hold every raw step time), `results` and the tables as CSV,
+    all in base units. `include_invalid`: rows without a valid repeat are compared too. `moderated`: as in
+    `summarize_cells`. Files of the same names are replaced, each only by a whole one; UserError where that cannot be
+    done.
     """
     summary = summarize_cells(collection, moderated=moderated)
     tables = {
@@ -29,6 +31,8 @@ def write_collection(
         "cells": summary,
         **compare_all(summary, include_invalid=include_invalid),
         "machines": tabulate_machines(collection.results),
+        "sharing": tabulate_sharing(collection, include_invalid=include_invalid),
+        "tenants": collection.tenants,
         "invalid": list_invalid(collection),
         "failures": list_failures(collection),
         "skipped": list_skipped(collection),
@@ -36,6 +40,7 @@ def write_collection(
     return [
         _write_parquet(collection.results, directory / "results.parquet"),
         _write_samples(collection.steps, directory / "samples.parquet"),
+        _write_parquet(collection.tenants, directory / "tenants.parquet"),
         *(_write_csv(table, directory / f"{name}.csv") for name, table in tables.items()),
     ]
 

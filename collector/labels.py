@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from bench.registry import FRAMEWORKS, MODELS
+from collector.results.cells import SHARING_FIELDS, WHOLE_DEVICE
 from collector.results.frames import Row, list_rows
 
 FRAMEWORK_NAMES: dict[str, str] = {name: framework.label for name, framework in FRAMEWORKS.items()}
@@ -33,6 +34,7 @@ OPTIONAL_FIELDS = {
     "num_profiled_steps": "{} steps profiled",
 }
 ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
+SHARING_NAMES = {"time-slicing": "time-slicing", "mps": "MPS", "mig": "MIG"}
 
 
 def label_workloads(frame: pd.DataFrame) -> list[str]:
@@ -43,7 +45,11 @@ def label_workloads(frame: pd.DataFrame) -> list[str]:
     present = [name for name in OPTIONAL_FIELDS if name in frame]
     counts = frame.groupby("model")[present].nunique(dropna=False)
     varying = {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
-    columns = ("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size", *OPTIONAL_FIELDS)
+    columns = (
+        *("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size"),
+        *SHARING_FIELDS,
+        *OPTIONAL_FIELDS,
+    )
     return [_describe_workload(row, varying[row["model"]]) for row in _list_rows(frame, columns)]
 
 
@@ -89,10 +95,29 @@ def count_gpus(number: int) -> str:
     return f"{number} GPU{'' if number == 1 else 's'}"
 
 
+def count_tenants(number: int) -> str:
+    """Return `1 tenant`, `4 tenants`."""
+    return f"{number} tenant{'' if number == 1 else 's'}"
+
+
 def _describe_workload(row: Row, varying: list[str]) -> str:
     batch = f"batch {row['batch_size']}" if "batch_size" in row else f"batch {row['batch_per_gpu']} per GPU"
     optional = [_describe_field(name, row[name]) for name in varying if (name, row[name]) != ("num_gpus", 1)]
-    return ", ".join([f"{row['model']} {row['phase']}", *_name_device(row), batch, _name_size(row), *optional])
+    named = [f"{row['model']} {row['phase']}", *_name_device(row), batch, _name_size(row)]
+    return ", ".join([*named, *_name_sharing(row), *optional])
+
+
+def _name_sharing(row: Row) -> list[str]:
+    """Return `4 tenants by MPS` and what the neighbours run; nothing for a cell that had its device to itself.
+
+    Every row says it, whatever the others are: a cell with tenants must never pass for one without. Of a comparison
+    that leaves one of the fields free, the sides say it.
+    """
+    number, sharing, neighbour = (row.get(name) for name in SHARING_FIELDS)
+    named = [] if number is None or (number == 1 and sharing in (None, WHOLE_DEVICE)) else [count_tenants(number)]
+    if named and sharing is not None and row.get("device") != "cpu":
+        named = [f"{named[0]} by {SHARING_NAMES[sharing]}"]
+    return named if neighbour is None or pd.isna(neighbour) else [*named, f"beside {neighbour}"]
 
 
 def _name_device(row: Row) -> list[str]:

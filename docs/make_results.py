@@ -1,4 +1,4 @@
-"""Write the pages of docs/results and the example of README.md from the results that are stored beside them.
+"""Write docs/results, the tables of docs/sharing.md and README.md's example from the results that are stored there.
 
 A folder of results has `page.yaml` (which runs it shows, under which names; the numbers that its page types) and
 `README.md.j2`, the text of its page with an expression wherever it states a figure. `python docs/make_results.py` makes
@@ -19,6 +19,7 @@ from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 
 import readme_example
+import sharing_tables
 from bench.store import Store
 from collector import units
 from collector.claims.page import write_claims_page
@@ -95,8 +96,9 @@ class Page:
         """Return README.md as the results make it."""
         environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
         known = {name: unit for name, unit in vars(units).items() if isinstance(unit, units.Unit)}
+        functions = {**FUNCTIONS, **sharing_tables.FUNCTIONS, **known}
         text = environment.from_string(self.template).render(
-            **FUNCTIONS, **known, **self.runs, run_table=lambda: tabulate_runs(self.runs.values())
+            **functions, **self.runs, run_table=lambda: tabulate_runs(self.runs.values())
         )
         return wrap_prose(text)
 
@@ -150,6 +152,12 @@ class Page:
             forecast = fit_forecast(table, year=collection.run.created_at.year + FORECAST_YEARS_AHEAD)
             render_report(collection, forecast=forecast, path=self.folder / run.report)
 
+    def list_shared(self) -> Iterator[tuple[str, StoredRun]]:
+        """Yield (folder, run) of each run of the page that has cells with tenants."""
+        for name, run in self.settings.runs.items():
+            if sharing_tables.has_tenants(self.folder / "runs" / run.id / "run.json"):
+                yield self.folder.name, self.runs[name]
+
 
 def list_pages() -> list[Page]:
     """Return the pages of all folders of results."""
@@ -179,8 +187,9 @@ def _fill(item: str) -> str:
 
 
 def find_all_faults() -> Iterator[str]:
-    """Yield what is wrong with the pages and with README.md."""
+    """Yield what is wrong with the pages, with docs/sharing.md and with README.md."""
     yield from find_stale_example()
+    yield from find_stale_sharing()
     for page in list_pages():
         yield from (f"{page.folder.name}/{fault}" for fault in page.find_faults())
 
@@ -189,6 +198,18 @@ def find_stale_example() -> Iterator[str]:
     """Yield that the example of README.md is stale, if it is."""
     if readme_example.make_readme(read_readme()) != read_readme():
         yield "README.md: its example is not what the results say; run `make results`"
+
+
+def find_stale_sharing() -> Iterator[str]:
+    """Yield that the tables of docs/sharing.md are stale, if they are."""
+    text = sharing_tables.PAGE.read_text(encoding="utf-8")
+    if make_sharing_page(text) != text:
+        yield f"{sharing_tables.PAGE.name}: its tables are not what the results say; run `make results`"
+
+
+def make_sharing_page(text: str) -> str:
+    """Return docs/sharing.md with the tables of all runs that have cells with tenants."""
+    return sharing_tables.make_sharing_page(text, [found for page in list_pages() for found in page.list_shared()])
 
 
 def read_readme() -> str:
@@ -201,6 +222,8 @@ def main() -> None:
     if "--check" in sys.argv[1:]:
         sys.exit("\n".join(find_all_faults()) or 0)
     readme_example.README.write_text(readme_example.make_readme(read_readme()), encoding="utf-8")
+    sharing = sharing_tables.PAGE
+    sharing.write_text(make_sharing_page(sharing.read_text(encoding="utf-8")), encoding="utf-8")
     for page in list_pages():
         page.write()
         if "--pages" not in sys.argv[1:]:

@@ -74,15 +74,19 @@ class StoredRun:
         """Return the rows of the summary, one per cell, whose columns have these values (one, or any of a list)."""
         return select(self.analysis.summary, fields)
 
+    def sharing(self, **fields: Any) -> pd.DataFrame:
+        """Return the rows of the cells with tenants whose columns have these values, one per cell and role."""
+        return select(self.analysis.sharing, fields)
+
     def results(self, **fields: Any) -> pd.DataFrame:
         """Return the repeats whose columns have these values."""
         return select(self.collection.results, fields)
 
     def steps(self, kind: str = "timed", **fields: Any) -> pd.DataFrame:
-        """Return the `timed` or `warmup` steps of the repeats whose columns have these values."""
+        """Return the `timed` or `warmup` steps of the repeats whose columns have these values, of tenant 0."""
         repeats = pd.MultiIndex.from_frame(self.results(**fields)[["cell_id", "repeat"]])
         samples = self.collection.samples
-        samples = samples[samples["kind"] == kind]
+        samples = samples[(samples["kind"] == kind) & (samples["tenant"] == 0)]
         return samples[pd.MultiIndex.from_frame(samples[["cell_id", "repeat"]]).isin(repeats)]
 
 

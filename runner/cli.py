@@ -6,6 +6,7 @@ import traceback
 import typer
 
 from bench.errors import TransientError, UserError
+from runner.commands.access import access
 from runner.commands.audit import audit
 from runner.commands.cancel import cancel
 from runner.commands.claims import claims
@@ -34,7 +35,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, cost, claims, audit, watch,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, cost, claims, audit,
+    access, watch,
     forecast, schema, version,
 ):  # fmt: skip
     app.command()(command)

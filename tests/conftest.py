@@ -41,6 +41,7 @@ SLOW_MODULES = {
     "unit/bench/test_attempt.py": "starts a process per failure that it provokes",
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
+    "unit/collector/access/test_queueing_theory.py": "simulates thousands of jobs per test",
     "unit/collector/claims/test_arithmetic_claims.py": "analyses a run per test",
     "unit/collector/claims/test_evaluators.py": "analyses a run of many cells per test",
     "unit/collector/claims/test_inference.py": "analyses a run of many cells per test",

@@ -87,7 +87,7 @@ class FakeKubelet:
     connection: Connection
     store: Store
     decide: Callable[[Pod], Behaviour] = lambda pod: "ok"
-    run_seconds: float = 0.0
+    run_seconds: float | Callable[[Pod], float] = 0.0
     killed_exit_code: int = EXIT_SIGKILL
     """That of a container whose pod somebody deleted."""
     may_end: threading.Event = field(default_factory=threading.Event)
@@ -197,14 +197,15 @@ class FakeKubelet:
             self._set_status(pod, status)
             return
         started = format_now()
-        if behaviour == "hang" or self.run_seconds or not self.may_end.is_set():
+        seconds = self.run_seconds(pod) if callable(self.run_seconds) else self.run_seconds
+        if behaviour == "hang" or seconds or not self.may_end.is_set():
             self._set_state(pod, "Running", {"running": {"startedAt": started}})
         if behaviour == "hang":
             return
         self.may_end.wait()
-        if self.run_seconds:
+        if seconds:
             later = threading.Timer(
-                self.run_seconds, self._quietly, (partial(self._end, behaviour=behaviour, started=started), pod)
+                seconds, self._quietly, (partial(self._end, behaviour=behaviour, started=started), pod)
             )
             later.daemon = True
             later.start()

@@ -11,7 +11,8 @@ import os
 import subprocess
 import time
 import urllib.request
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -58,6 +59,8 @@ class KueueController:
     webhook_port: int = field(default_factory=find_free_port)
     health_port: int = field(default_factory=find_free_port)
     process: "subprocess.Popen[bytes] | None" = None
+    _version: str = "v1beta1"
+    """Of the API and of the configuration."""
     _made: list[str] = field(default_factory=list)
     """Paths of the objects in the cluster, in the order in which they were made."""
 
@@ -74,7 +77,8 @@ class KueueController:
         for crd in crds:
             self._await_established(crd["metadata"]["name"])
         versions = {version["name"] for crd in crds for version in crd["spec"]["versions"]}
-        self._start_process("v1beta2" if "v1beta2" in versions else "v1beta1")
+        self._version = "v1beta2" if "v1beta2" in versions else "v1beta1"
+        self._start_process()
         for configuration in yaml.safe_load_all((self.assets / "kueue-config" / "webhook.yaml").read_text()):
             self._create(f"{ADMISSION}/{configuration['kind'].lower()}s", self._call_here(configuration))
 
@@ -85,14 +89,32 @@ class KueueController:
                 self._delete(path)
         for kind in ("workloads", "localqueues", "clusterqueues", "cohorts", "resourceflavors"):
             self._delete_objects(kind)
-        if self.process is not None:
-            self.process.kill()  # it keeps nothing, and takes ten seconds over an orderly end
-            self.process.wait(START_DEADLINE_SECONDS)
+        self._stop_process()
         kinds = [path for path in self._made if path.startswith(CRDS)]
         for path in kinds:
             self._delete(path)
         for path in kinds:
             self._await_gone(path)
+
+    @contextmanager
+    def share_fairly(self) -> Iterator[None]:
+        """Have it share fairly, by its default strategies, while the context lasts: it is started anew for that."""
+        self._stop_process()
+        # From v1beta2 on, fair sharing is on where there is anything of it.
+        strategies = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+        switch = {"enable": True} if self._version == "v1beta1" else {}
+        self._start_process({"fairSharing": strategies | switch})
+        try:
+            yield
+        finally:
+            self._stop_process()
+            self._start_process()
+
+    def _stop_process(self) -> None:
+        if self.process is not None:
+            self.process.kill()  # it keeps nothing, and takes ten seconds over an orderly end
+            self.process.wait(START_DEADLINE_SECONDS)
+            self.process = None
 
     def _make_certificate(self) -> None:
         command = (
@@ -104,9 +126,9 @@ class KueueController:
         for name in ("tls.crt", "tls.key"):
             (METRICS_CERTIFICATES / name).write_bytes((self.folder / name).read_bytes())
 
-    def _start_process(self, version: str) -> None:
+    def _start_process(self, more: dict[str, Any] | None = None) -> None:
         config: dict[str, Any] = {
-            "apiVersion": f"config.kueue.x-k8s.io/{version}",
+            "apiVersion": f"config.kueue.x-k8s.io/{self._version}",
             "kind": "Configuration",
             "namespace": "kueue-system",
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self.health_port}"},
@@ -117,6 +139,7 @@ class KueueController:
             "clientConnection": {"qps": 300, "burst": 600},
             "managedJobsNamespaceSelector": {"matchLabels": {MANAGED_LABEL: ""}},
             "integrations": {"frameworks": ["batch/job", "pod"]},
+            **(more or {}),
         }
         (self.folder / "config.yaml").write_text(json.dumps(config))
         flags = ("--config", "config.yaml", "--kubeconfig", self.control_plane.kubeconfig)

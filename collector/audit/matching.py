@@ -11,6 +11,7 @@ from collector.audit.devices import AuditedDevice, split_name
 from collector.audit.table import PEAK_PRECISIONS, TableRow
 from collector.claims.speedup import SPEEDUP_TOLERANCE
 from collector.labels import FRAMEWORK_NAMES
+from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.units import MILLISECOND, PERCENT, format_interval
 
@@ -36,7 +37,7 @@ def judge_by_measurement(
 
     `summary`: rows of `summarize_collections`; None where no run was given. Cells match in device, model, input size,
     phase, precision, batch size, number of devices and, where the row gives one, framework; in any mode, on synthetic
-    data.
+    data, without other tenants on the device.
     """
     if summary is None:
         return Measured(verdict="not tested", reason="")
@@ -86,14 +87,15 @@ def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> 
     assert row.model is not None
     default = MODELS[row.model].input_size
     sizes = {reading.input_size or default for reading in row.list_readings() if reading.is_model}
-    found = summary[
-        (summary["model"] == row.model)
-        & summary["input_size"].isin(sizes)
-        & (summary["phase"] == row.phase)
-        & (summary["precision"] == PEAK_PRECISIONS[row.precision])
-        & (summary["batch_size"] == row.batch_size)
-        & (summary["num_gpus"] == row.num_devices)
-        & summary["data_dir"].isna()
+    found = select_alone(summary)
+    found = found[
+        (found["model"] == row.model)
+        & found["input_size"].isin(sizes)
+        & (found["phase"] == row.phase)
+        & (found["precision"] == PEAK_PRECISIONS[row.precision])
+        & (found["batch_size"] == row.batch_size)
+        & (found["num_gpus"] == row.num_devices)
+        & found["data_dir"].isna()
     ]
     if row.framework is not None:
         found = found[found["framework"] == _find_framework(row.framework)]

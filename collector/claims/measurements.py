@@ -11,6 +11,7 @@ from collector.claims.stated_times import Counted
 from collector.claims.study import StatedDevice, Study
 from collector.comparisons import DEVICES, FRAMEWORKS, PRECISIONS, Comparison, compare_cells
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
+from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.units import MILLISECOND, PERCENT, RATIO, format_interval, format_number, format_significant
 
@@ -37,10 +38,10 @@ OTHER_MODELS = ("text-classifier", "matmul")
 class Measurements:
     """The pairs of cells that the claims are compared with, and the rows that they are made of.
 
-    All on one GPU at most, and at fp32 but for `precisions`. Of the study's models: `speedups`, GPU over CPU; `phases`,
-    training over inference; `latencies` and `fusion`, TensorFlow over PyTorch and modes of TensorFlow, made of the rows
-    `inference`, on a GPU at the stated input sizes on synthetic data. Of OTHER_MODELS: `others`, GPU over CPU, made of
-    `other_rows`. Of any model: `precisions`, TF32 over FP32.
+    All on one GPU at most, without other tenants, and at fp32 but for `precisions`. Of the study's models: `speedups`,
+    GPU over CPU; `phases`, training over inference; `latencies` and `fusion`, TensorFlow over PyTorch and modes of
+    TensorFlow, made of the rows `inference`, on a GPU at the stated input sizes on synthetic data. Of OTHER_MODELS:
+    `others`, GPU over CPU, made of `other_rows`. Of any model: `precisions`, TF32 over FP32.
     """
 
     summary: pd.DataFrame
@@ -66,7 +67,7 @@ def gather_measurements(summary: pd.DataFrame, study: Study, *, include_invalid:
     def compare(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
         return compare_cells(rows, comparison, include_invalid=include_invalid)
 
-    single = summary[summary["num_gpus"] == 1]
+    single = select_alone(summary[summary["num_gpus"] == 1])
     fp32 = single[single["precision"] == "fp32"]
     rows, others = fp32[fp32["model"].isin(study.workloads)], fp32[fp32["model"].isin(OTHER_MODELS)]
     infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & find_stated_sizes(rows, study)]

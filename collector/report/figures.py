@@ -105,7 +105,9 @@ def _draw_series(collection: Collection, measured: pd.DataFrame) -> Iterator[Fig
         measured = measured.sort_values("log_standard_error", ascending=False, kind="stable").head(MAX_PANELS)
     results = collection.results
     ok = results.loc[results["status"] == "ok", ["cell_id", "repeat", "environment_id"]]
-    samples = collection.samples.merge(ok, on=["cell_id", "repeat"])
+    samples = collection.samples
+    # Of a cell with tenants, the steps of its first one: those of the others have the same numbers.
+    samples = samples[samples["tenant"] == 0].merge(ok, on=["cell_id", "repeat"])
     by_row = {key: rows for key, rows in samples.groupby(["cell_id", "environment_id"])}
     for row in list_rows(measured):
         chart = plot_step_series(by_row[row["cell_id"], row["environment_id"]])

@@ -19,6 +19,7 @@ from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
 from collector.report.figures import build_figures
 from collector.report.plots.forecast import plot_forecast
+from collector.report.sharing_figures import show_sharing
 from collector.results.intervals import MODERATED
 from collector.results.summary import list_failures
 from collector.tables.comparisons import make_comparison_table
@@ -33,6 +34,12 @@ from collector.tables.machines import make_machines_table
 from collector.tables.memory import make_memory_table
 from collector.tables.nights import make_nights_table
 from collector.tables.roofline import make_roofline_table
+from collector.tables.sharing import (
+    make_fallen_table,
+    make_shared_device_table,
+    make_tenant_latency_table,
+    make_tenant_speed_table,
+)
 from collector.tables.skipped import SKIPPED_CAPTION, make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
 from collector.tables.sustained import make_sustained_table
@@ -119,6 +126,11 @@ def _make_cost_table(analysis: Analysis) -> Table | None:
     return None if analysis.costs is None or not analysis.costs.cells else make_sample_table(analysis.costs)
 
 
+def _collect_sharing(analysis: Analysis) -> Content:
+    groups = show_sharing(analysis.sharing)
+    return {"groups": groups} if groups else {}
+
+
 def _collect_claims(analysis: Analysis) -> Content:
     results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
     return {"study": introduce_study(), "results": results} if results else {}
@@ -165,6 +177,13 @@ SECTIONS = (
         template="comparisons.html.j2",
         collect_content=_collect_comparisons,
         tables=tuple(partial(make_comparison_table, comparison) for comparison in COMPARISONS),
+    ),
+    Section(
+        anchor="sharing",
+        title="Sharing",
+        template="plots.html.j2",
+        collect_content=_collect_sharing,
+        tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table),
     ),
     Section(
         anchor="conditions",

@@ -28,6 +28,8 @@ class Collection:
     run: Run
     results: pd.DataFrame
     """One row per planned repeat, columns `collector.results.frames.RESULT_COLUMNS`; status `missing`: no result."""
+    tenants: pd.DataFrame
+    """One row per tenant of the counted attempts that had tenants, columns `frames.TENANT_COLUMNS`."""
     steps: "StepTimes" = field(repr=False)
     """The raw step times of the counted attempts, which are read when they are asked for."""
     environments: dict[str, Environment]

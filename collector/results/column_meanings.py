@@ -16,11 +16,13 @@ from bench.schema import (
     Roofline,
     Samples,
     SustainedRun,
+    Tenancy,
+    TenantRecord,
 )
 
 # The first that has the field says what it means: the columns have the names of the fields that they hold.
 SOURCES: tuple[type[BaseModel], ...] = (
-    *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure),
+    *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure, Tenancy, TenantRecord),
 )
 ENVIRONMENT_FIELDS = ("num_threads", "hostname", "image", "git_revision", "num_visible_cores")
 # By the end of the name, the longest first.
@@ -120,6 +122,9 @@ MEANINGS: Mapping[str, str] = {
     "kind": "`warmup` or `timed`.",
     "seconds": "Wall time of the step.",
     "device_seconds": "Time of the step between two events on the GPU; missing where there are none.",
+    "tenant": "Which of the tenants that used the device at once, from 0; 0 of a cell that had it to itself.",
+    "neighbour": "What the other tenants ran instead of the cell; missing: they ran the cell too.",
+    "alone_cell_id": "The cell that is this tenant's work on a device of its own, measured as long.",
     "key": "The key of the JSON document that the row was made from.",
     "object_version": "Its version in the store: the ETag, or the time of its last change and its size.",
     "num_bytes": "Its size.",

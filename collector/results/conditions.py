@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from bench.schema import Calibration, CpuUse, DeviceProfile, GpuUse, HostPeak, Result, Roofline
+from bench.schema import Calibration, CpuUse, DeviceProfile, GpuUse, HostPeak, Result, Roofline, Tenancy
+from collector.results.tenancy import sum_sample_rates
 
 Row = dict[str, Any]
 
@@ -83,13 +84,17 @@ def describe_conditions(result: Result) -> Row:
         row |= result.roofline.model_dump()
     if result.cpu_use is not None:
         num_samples = len(result.samples.step_seconds) * result.cell.batch_size if result.samples else 0
-        row |= _describe_cpu(result.cpu_use, num_samples)
+        rate = sum_sample_rates(result)
+        # The energy is the machine's, and so that of all tenants: they share it by their samples.
+        row |= _describe_cpu(result.cpu_use, rate * result.cpu_use.window_seconds if rate else num_samples)
     if result.host_peak is not None:
         row["cpu_product_flops_per_second"] = _find_product(result.host_peak)
     if result.calibration is not None:
         row |= _describe_calibration(result.calibration)
     if result.gpu_use:
         row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
+    if result.gpu_use and result.tenancy is not None:
+        row |= _describe_shared_gpu(result.gpu_use[0], result.tenancy, sum_sample_rates(result))
     if result.device_profile is not None:
         row |= _describe_profile(result.device_profile)
     return row
@@ -108,7 +113,22 @@ def _describe_calibration(calibration: Calibration) -> Row:
     }
 
 
-def _describe_cpu(use: CpuUse, num_samples: int) -> Row:
+def _describe_shared_gpu(gpu: GpuUse, tenancy: Tenancy, samples_per_second: float | None) -> Row:
+    """Return the columns of GPU_COLUMNS that tenants share: there is no sampling pass, the window was watched instead.
+
+    A step has no energy of its own then, a sample has: that of the GPU in the window over the samples of all tenants.
+    """
+    power = _divide(gpu.window.energy_joules, gpu.window.seconds) if gpu.window is not None else None
+    return {
+        "gpu_mean_power_watts": power,
+        "gpu_energy_per_step_joules": None,
+        "gpu_energy_per_sample_joules": _divide(power, samples_per_second),
+        "gpu_energy_source": None if power is None else "energy-counter",
+        "gpu_memory_peak_bytes": tenancy.device_memory_used_bytes,
+    }
+
+
+def _describe_cpu(use: CpuUse, num_samples: float) -> Row:
     """Return CPU_COLUMNS but the matrix product; `num_samples`: of the timed window, in which the CPUs were watched."""
     return {
         "cpu_own_cores": use.own_cores,

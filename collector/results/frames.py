@@ -29,6 +29,9 @@ CELL_COLUMNS: Columns = {
     "input_size": "int64",
     "num_classes": "Int64",
     "data_dir": "str",
+    "tenants": "int64",
+    "sharing": "str",
+    "neighbour": "str",
     "num_warmup_steps": "int64",
     "max_warmup_seconds": "float64",
     "num_steps": "int64",
@@ -100,11 +103,33 @@ RESULT_COLUMNS: Columns = {
 SAMPLE_COLUMNS: Columns = {
     "cell_id": "str",
     "repeat": "int64",
+    "tenant": "int64",
     "kind": "str",
     "index": "int64",
     "seconds": "float64",
     "device_seconds": "float64",
 }
+TENANT_COLUMNS: Columns = {
+    "run_id": "str",
+    "cell_id": "str",
+    "repeat": "int64",
+    "attempt": "str",
+    "tenant": "int64",
+    "alone_cell_id": "str",
+    **{name: CELL_COLUMNS[name] for name in ("model", "phase", "precision", "mode", "batch_size", "input_size")},
+    "status": "str",
+    "window_seconds": "float64",
+    "lateness_seconds": "float64",
+    "num_warmup_steps_taken": "Int64",
+    "num_steps_taken": "Int64",
+    "throughput_samples_per_s": "float64",
+    "mean_step_seconds": "float64",
+    **MEMORY_COLUMNS,
+    "device_memory_bytes": "Int64",
+    "error_kind": "str",
+    "error_message": "str",
+}
+"""One row per tenant of an attempt that had several."""
 # The package whose version names a framework's version.
 FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, framework in FRAMEWORKS.items()}
 MISSING_REASON = "no result was found"

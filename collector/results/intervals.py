@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -58,14 +59,15 @@ def describe_center(
 def moderate_rows(rows: list[Row]) -> list[Row]:
     """Return the rows with moderated intervals, as `moderate_estimates` computes them.
 
-    Spreads between repeats and spreads between machines are different things: each kind is moderated by itself.
+    Spreads between repeats and spreads between machines are different things, and so are those of cells that had their
+    device to themselves and of cells that shared it (`is_shared`): each kind is moderated by itself.
     """
     moderated = list(rows)
-    for is_over_machines in (False, True):
+    for kind in product((False, True), repeat=2):
         indices = [
             index
             for index, row in enumerate(rows)
-            if row.get("log_standard_error") is not None and (row["num_machines"] > 1) == is_over_machines
+            if row.get("log_standard_error") is not None and (row["num_machines"] > 1, row["is_shared"]) == kind
         ]
         estimates = [read_estimate(rows[index]) for index in indices]
         for index, before, after in zip(indices, estimates, moderate_estimates(estimates), strict=True):

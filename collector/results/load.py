@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,8 @@ from collector.results.dataset.selection import SelectedRows, select_rows
 from collector.results.dataset.update import RunTable, list_quarantined, update_table
 from collector.results.host_peaks import HostPeaks
 from collector.results.repeats import select_counted, tabulate_repeats
-from collector.results.steps import StepTimes, name_documents
+from collector.results.steps import StepTimes, name_series
+from collector.results.tenants import read_tenants, tabulate_tenants
 
 __all__ = ["Collection", "SkippedDocument", "load_results", "load_run", "load_runs"]
 
@@ -88,11 +90,13 @@ class _Loader:
         host_peaks = HostPeaks(rows, ordered.order)
         related = host_peaks.relate(ordered.counted)
         counted = select_counted(ordered)
+        tenants = read_tenants(results, attempts, counted)
         skipped = sorted([*results.skipped, *list_quarantined(results), *unplanned], key=lambda found: found.key)
         return Collection(
             run=run,
             results=tabulate_repeats(run.run_id, run.cells, rows, ordered, related, placements),
-            steps=_find_steps(attempts, counted),
+            tenants=tabulate_tenants(tenants),
+            steps=_find_steps(attempts, counted, tenants),
             environments=_read_environments(results, attempts, counted),
             skipped=(*skipped, *skipped_placements, *skipped_faults),
             host_drifts=host_peaks.list_drifts(),
@@ -118,18 +122,36 @@ class _Loader:
         return tuple(faults), [*table.skipped, *list_quarantined(table)]
 
 
-def _find_steps(attempts: SelectedRows, counted: IntArray) -> StepTimes:
+def _find_steps(attempts: SelectedRows, counted: IntArray, tenants: pa.Table) -> StepTimes:
+    """Return where the series of steps are: of each counted attempt, and after them of its further `tenants`."""
     names = ["key", "object_version", "cell_id", "repeat", "num_warmup_steps_taken", "num_steps_taken"]
     rows = attempts.rows.select(names).take(counted)
-    numbers = [pc.fill_null(rows[name], 0).to_numpy() for name in ("num_warmup_steps_taken", "num_steps_taken")]
+    rows = rows.append_column("tenant", pa.array(np.zeros(len(counted), dtype=np.int64)))
+    others = tenants.filter(pc.greater(tenants["tenant"], 0))
+    places = others["place"].to_numpy()
+    series = [rows, others]
+    numbers = (_count_steps(found) for found in series)
+
+    def join(name: str) -> list[Any]:
+        return [value for found in series for value in found[name].to_pylist()]
+
     return StepTimes(
-        documents=name_documents(rows).to_pylist(),
-        cell_ids=rows["cell_id"].to_pylist(),
-        repeats=rows["repeat"].to_pylist(),
-        num_steps=np.add(*numbers),
-        part_numbers=attempts.part_numbers[counted],
+        documents=[name for found in series for name in name_series(found).to_pylist()],
+        tenants=join("tenant"),
+        owners=[*range(len(counted)), *places.tolist()],
+        cell_ids=join("cell_id"),
+        repeats=join("repeat"),
+        num_steps=np.concatenate(list(numbers)),
+        part_numbers=np.concatenate([attempts.part_numbers[counted], attempts.part_numbers[counted][places]]),
         parts=attempts.parts,
     )
+
+
+def _count_steps(rows: pa.Table) -> IntArray:
+    """Return how many steps each row has, warm-up included."""
+    numbers = [pc.fill_null(rows[name], 0).to_numpy() for name in ("num_warmup_steps_taken", "num_steps_taken")]
+    counts: IntArray = np.add(*numbers)
+    return counts
 
 
 def _read_environments(results: RunTable, attempts: SelectedRows, counted: IntArray) -> dict[str, Environment]:

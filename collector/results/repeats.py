@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from bench.schema import PlannedCell
 from collector.results.attempts import IntArray, OrderedAttempts
+from collector.results.cells import describe_cell
 from collector.results.frames import CELL_COLUMNS, MISSING_REASON, RESULT_COLUMNS
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policies
 
@@ -55,7 +56,7 @@ def convert_column(column: pa.ChunkedArray, dtype: str) -> "pd.Series[Any]":
 
 def _tabulate_plan(run_id: str, planned: Sequence[PlannedCell]) -> dict[str, "pd.Series[Any]"]:
     repeats = [plan.repeats for plan in planned]
-    cells = [plan.cell.model_dump(include=set(CELL_COLUMNS)) for plan in planned]
+    cells = [describe_cell(plan.cell) for plan in planned]
     columns = {
         name: pd.Series([cell[name] for cell in cells], dtype=dtype).repeat(repeats).reset_index(drop=True)
         for name, dtype in CELL_COLUMNS.items()

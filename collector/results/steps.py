@@ -26,10 +26,19 @@ MAX_STEPS_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class StepTimes:
-    """The raw step times of the attempts that count, one series or two for each; in seconds."""
+    """The raw step times of the attempts that count, one series or two for each; in seconds.
+
+    Of an attempt with tenants, the series of tenant 0 has the attempt's place; those of the others follow after all
+    attempts.
+    """
 
     documents: Sequence[str]
-    """Of the counted results, in the order of the plan: key and version of the object, as `name_documents` has them."""
+    """Of the counted results, in the order of the plan: key and version of the object and the tenant, as `name_series`
+    has them."""
+    tenants: Sequence[int]
+    """Of each, which tenant it is of; 0 where there are no others."""
+    owners: Sequence[int]
+    """Of each, the place of its attempt."""
     cell_ids: Sequence[str]
     repeats: Sequence[int]
     num_steps: IntArray
@@ -49,10 +58,15 @@ class StepTimes:
     def tabulate(self) -> Iterator[pd.DataFrame]:
         """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
         yield make_frame([], SAMPLE_COLUMNS)
-        for first, last in self._split(self.num_steps.tolist()):
-            places = [place for place in range(first, last) if self.num_steps[place]]
+        order = sorted(range(len(self.documents)), key=lambda place: (self.owners[place], self.tenants[place]))
+        for first, last in self._split([int(self.num_steps[place]) for place in order]):
+            places = [place for place in order[first:last] if self.num_steps[place]]
             if places:
                 yield self._tabulate(places)
+
+    def find_tenants(self, place: int) -> list[int]:
+        """Return the places of the series of all tenants of the attempt at a place, tenant 0 first."""
+        return [place, *self._others.get(place, ())]
 
     def _split(self, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield ranges whose sizes add up to at most MAX_STEPS_AT_ONCE, or that have one element."""
@@ -66,6 +80,15 @@ class StepTimes:
             yield first, len(sizes)
 
     @cached_property
+    def _others(self) -> dict[int, list[int]]:
+        """The places of the tenants but the first, by that of their attempt, in their order."""
+        found: dict[int, list[int]] = {}
+        for place, owner in enumerate(self.owners):
+            if place != owner:
+                found.setdefault(owner, []).append(place)
+        return found
+
+    @cached_property
     def _all_rows(self) -> pa.Table:
         """All rows, where they fit into memory: they are asked for several times."""
         return self._load(range(len(self.documents)))
@@ -77,7 +100,7 @@ class StepTimes:
         tables, names = [make_schema(STEPS).empty_table()], [pa.array([], pa.string())]
         for number in np.unique(numbers):
             rows = _read_part(self.parts[int(number)])
-            found = name_documents(rows)
+            found = name_series(rows)
             # An object that was replaced has rows in other parts too.
             is_wanted = pc.is_in(found, value_set=wanted.filter(pa.array(numbers == number)))
             tables.append(rows.filter(is_wanted))
@@ -111,6 +134,7 @@ class StepTimes:
         columns: dict[str, pd.Series[Any]] = {
             "cell_id": pd.Series([self.cell_ids[place] for place in owners], dtype="str").repeat(lengths),
             "repeat": pd.Series([self.repeats[place] for place in owners], dtype="int64").repeat(lengths),
+            "tenant": pd.Series([self.tenants[place] for place in owners], dtype="int64").repeat(lengths),
             "kind": pd.Series([kind for _, kind, _ in flat], dtype="str").repeat(lengths),
             "index": pd.Series(np.concatenate([np.arange(length) for length in lengths]), dtype="int64"),
             "seconds": pd.Series(np.concatenate([steps for *_, steps in flat]), dtype="float64"),
@@ -122,6 +146,11 @@ class StepTimes:
 def name_documents(rows: pa.Table) -> pa.ChunkedArray:
     """Return what tells apart the objects that rows were made from: key and version."""
     return pc.binary_join_element_wise(rows["key"], rows["object_version"], "\n")
+
+
+def name_series(rows: pa.Table) -> pa.ChunkedArray:
+    """Return what tells apart the series of steps: the object that they were made from, and the tenant."""
+    return pc.binary_join_element_wise(name_documents(rows), rows["tenant"].cast(pa.string()), "\n")
 
 
 def _read_part(part: Part) -> pa.Table:

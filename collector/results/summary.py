@@ -12,6 +12,7 @@ import pandas as pd
 
 from collector.results.calibrations import describe_deviations
 from collector.results.cell_repeats import SOUND_VERDICTS, Repeats, choose_counted
+from collector.results.cells import find_shared
 from collector.results.collection import Collection
 from collector.results.conditions import CONDITION_COLUMNS
 from collector.results.frames import (
@@ -100,6 +101,7 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     groups = [choose_counted(repeats, ok) for cell in cells for ok in cell.ok]
     steps = collection.steps.read_timed([repeats.find_places(counted) for counted in groups])
     figures = zip(groups, repeats.describe_groups(groups), steps, strict=True)
+    shared = find_shared(collection.results).to_list()
     rows: list[Row] = []
     firsts: list[int] = []
     for cell in cells:
@@ -110,6 +112,7 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
         for ok in cell.ok:
             counted, described, series = next(figures)
             row: Row = counts | _count_verdicts(repeats, ok) | described | _describe_steps(series)
+            row["is_shared"] = shared[cell.first]
             row["environment_id"] = repeats.values("environment_id")[counted[0]]
             row["machine_deviations"] = _join_deviations(deviations, row["machines"])
             rows.append(row | {"note": _note(row)})

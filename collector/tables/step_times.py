@@ -4,6 +4,7 @@ import pandas as pd
 
 from bench.schema import Phase
 from collector.analysis import Analysis
+from collector.results.cells import find_shared
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, NOT_THERE, PERCENT, THROUGHPUT
@@ -23,6 +24,7 @@ PIPELINED_REMARK = (
     "back to back with one synchronisation at the end, as people train: the next step is launched while the device "
     "works on the last."
 )
+TENANTS_REMARK = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
 WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
 THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
 REPEATS = Column(
@@ -86,4 +88,5 @@ def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: lis
         VERDICT,
         NOTE,
     ]
-    return make_table(caption, columns, rows, remark=PIPELINED_REMARK if pipelined else "")
+    remarks = [PIPELINED_REMARK if pipelined else "", TENANTS_REMARK if find_shared(rows).any() else ""]
+    return make_table(caption, columns, rows, remark=" ".join(filter(None, remarks)))

@@ -54,6 +54,8 @@ class NoiseDescription(Document):
     device: str
     is_same_machine: bool
     is_same_run: bool
+    is_shared: bool = False
+    """Whether it is that of cells that shared their device with other tenants."""
     source: Source
     floor: float
     """The relative difference that 95 % of pairs of identical runs stay below: 0.03 is 3 %."""

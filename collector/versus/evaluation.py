@@ -8,6 +8,7 @@ from typing import Any
 
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS, describe_scope
+from collector.results.cells import is_shared
 from collector.versus.document import CellComparison, CellVerdict, GroupComparison, NoiseDescription
 from collector.versus.groups import estimate_group_ratio
 from collector.versus.metrics import Metric
@@ -53,7 +54,7 @@ class CellPair:
     @property
     def pool(self) -> PoolKey:
         """Which noise the pair is held against."""
-        return self.a.cell["device"], self.is_same_machine
+        return self.a.cell["device"], self.is_same_machine, any(is_shared(side.cell) for side in (self.a, self.b))
 
 
 class NoisePools:
@@ -167,8 +168,9 @@ def _test_group(pairs: Sequence[CellPair], first: RatioTest, pools: NoisePools) 
 
 
 def _name_group(key: GroupKey, number: int) -> str:
-    (device, is_same_machine), *_ = key
-    return f"all {number} {DEVICE_NAMES[device]} cells{'' if is_same_machine else f', {ACROSS}'}"
+    (device, is_same_machine, shares), *_ = key
+    tenants = " with tenants" if shares else ""
+    return f"all {number} {DEVICE_NAMES[device]} cells{tenants}{'' if is_same_machine else f', {ACROSS}'}"
 
 
 def _describe_untested(pair: CellPair) -> CellComparison:
@@ -231,6 +233,7 @@ def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[Noise
             NoiseDescription(
                 device=pool[0],
                 is_same_machine=pool[1],
+                is_shared=pool[2],
                 is_same_run=is_same_run,
                 source=noise.source,
                 floor=math.expm1(component.log_floor),

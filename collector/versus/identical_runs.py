@@ -8,6 +8,7 @@ from typing import Any
 from bench.errors import TransientError, UserError
 from bench.schema import InvalidDocumentError, Run, read_run
 from bench.store import KeyMissing, Store, is_confirmation, run_key
+from collector.results.cells import is_shared
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.versus.metrics import Metric
@@ -44,6 +45,7 @@ def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: 
             kind=identify_kind(first),
             cell_id=first["cell_id"],
             device=first["device"],
+            is_shared=is_shared(first),
             run_id=first["run_id"],
             started_at=first["run_started"],
             machines="; ".join(side.machines),

@@ -18,8 +18,8 @@ from scipy import stats
 from collector.statistics import CONFIDENCE, Estimate
 
 Source = Literal["measured", "default", "given"]
-PoolKey = tuple[str, bool]
-"""Device, and whether the two runs used the same machines."""
+PoolKey = tuple[str, bool, bool]
+"""Device, whether the two runs used the same machines, and whether the cells shared their device."""
 
 DEFAULT_RUN_DEVIATION = 0.03
 """The standard deviation of the log by which a run shifts a cell, where no identical runs show it: the most of the 1 to
@@ -44,6 +44,8 @@ class RunEstimate:
     started_at: datetime
     machines: str
     estimate: Estimate
+    is_shared: bool = False
+    """Whether the cell shared its device with other tenants: its noise is theirs too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +205,7 @@ def _subtract(before: RunEstimate, after: RunEstimate) -> RunDifference:
     variances = [(one.estimate.log_standard_error or 0.0) ** 2 for one in (before, after)]
     freedoms = [one.estimate.degrees_of_freedom or 1.0 for one in (before, after)]
     return RunDifference(
-        pool=(before.device, before.machines == after.machines),
+        pool=(before.device, before.machines == after.machines, before.is_shared),
         runs=(before.run_id, after.run_id),
         cell_id=before.cell_id,
         log_difference=math.log(after.estimate.center / before.estimate.center),

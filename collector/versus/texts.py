@@ -101,7 +101,8 @@ def list_method_lines(document: CompareDocument) -> Iterator[str]:
 def describe_noise(noise: NoiseDescription) -> str:
     """Return the floor of one kind of cells, and its source, in a sentence."""
     where = " of one run" if noise.is_same_run else "" if noise.is_same_machine else f" {ACROSS}"
-    begin = f"Floor {_format_percent(noise.floor)} for {DEVICE_NAMES[noise.device]} cells{where}: "
+    tenants = " with tenants" if noise.is_shared else ""
+    begin = f"Floor {_format_percent(noise.floor)} for {DEVICE_NAMES[noise.device]} cells{tenants}{where}: "
     if noise.source == "measured":
         runs = f"{', '.join(noise.run_ids[:MAX_VALUES])}{' ...' if len(noise.run_ids) > MAX_VALUES else ''}"
         cells = count_things(noise.num_cells, "cell")

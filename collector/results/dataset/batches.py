@@ -28,12 +28,8 @@ class Batch:
     def add(self, stored: StoredObject, rows: Rows) -> None:
         """Add the rows of one document."""
         document = _name_object(stored)
-        for name, row in rows.items():
-            if name == ENVIRONMENTS:
-                if row["environment_document"] in self._environments:
-                    continue
-                self._environments.add(row["environment_document"])
-            self._rows[name].append(row | document)
+        for name, found in rows.items():
+            self._rows[name] += [row | document for row in found if name != ENVIRONMENTS or self._is_new(row)]
         self._count(stored)
 
     def quarantine(self, stored: StoredObject, reason: str) -> None:
@@ -55,6 +51,12 @@ class Batch:
         self.num_bytes += stored.num_bytes
         if self.num_documents % NUM_PYTHON_ROWS == 0:
             self._convert()
+
+    def _is_new(self, environment: Row) -> bool:
+        """Return whether no document before had the row of this environment; it is noted."""
+        is_new = environment["environment_document"] not in self._environments
+        self._environments.add(environment["environment_document"])
+        return is_new
 
     def _convert(self) -> None:
         for name, rows in self._rows.items():

@@ -7,14 +7,14 @@ from functools import cache
 import pyarrow as pa
 
 from bench.schema import Result, hash_text
-from collector.results.frames import RESULT_COLUMNS, Columns
+from collector.results.frames import RESULT_COLUMNS, TENANT_COLUMNS, Columns
 from collector.results.placements import PLACEMENT_COLUMNS
 
 TABLES_VERSION = 1
 """Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
 
 ATTEMPTS, STEPS, ENVIRONMENTS = "attempts", "steps", "environments"
-PLACEMENTS, NODE_FAULTS, QUARANTINE = "placements", "node-faults", "quarantine"
+TENANTS, PLACEMENTS, NODE_FAULTS, QUARANTINE = "tenants", "placements", "node-faults", "quarantine"
 
 ARROW_TYPES: Mapping[str, pa.DataType] = {
     "str": pa.string(),
@@ -25,6 +25,8 @@ ARROW_TYPES: Mapping[str, pa.DataType] = {
     "datetime64[us, UTC]": pa.timestamp("us", tz="UTC"),
     "list[float64]": pa.list_(pa.float64()),
 }
+# What a column says in rows of versions of the tool that did not have it, where that is known.
+DEFAULTS: Mapping[str, int | str] = {"tenants": 1, "sharing": "time-slicing", "tenant": 0}
 # The object that a row was made from, as a listing names it.
 OBJECT_COLUMNS: Columns = {"key": "str", "object_version": "str", "num_bytes": "int64"}
 _ATTEMPT_IDENTITY: Columns = {"cell_id": "str", "repeat": "int64", "attempt": "str"}
@@ -51,8 +53,10 @@ TABLE_COLUMNS: Mapping[str, Columns] = {
         "object_version": "str",
         "run_id": "str",
         **_ATTEMPT_IDENTITY,
+        "tenant": "int64",
         **dict.fromkeys(("warmup_step_seconds", "step_seconds", "device_step_seconds"), "list[float64]"),
     },
+    TENANTS: {"key": "str", "object_version": "str", **TENANT_COLUMNS},
     ENVIRONMENTS: {
         "environment_document": "str",
         "environment_id": "str",
@@ -94,7 +98,7 @@ def compute_version() -> str:
 
 
 def align_table(found: pa.Table, table: str) -> pa.Table:
-    """Return rows of any version of the tool with the present columns: those that they lack are missing.
+    """Return rows of any version of the tool with the present columns: those that they lack are DEFAULTS or missing.
 
     The only place that knows older tables: a column that was renamed, or whose meaning changed, is converted here.
     """
@@ -102,7 +106,7 @@ def align_table(found: pa.Table, table: str) -> pa.Table:
     columns = [
         found.column(field.name).cast(field.type)
         if field.name in found.column_names
-        else pa.nulls(found.num_rows, field.type)
+        else pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), found.num_rows)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

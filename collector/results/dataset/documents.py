@@ -25,13 +25,15 @@ from bench.store import (
     placements_prefix,
     results_prefix,
 )
-from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, NODE_FAULTS, PLACEMENTS, STEPS
-from collector.results.frames import CELL_COLUMNS, describe_environment, describe_result
+from collector.results.cells import describe_cell
+from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, NODE_FAULTS, PLACEMENTS, STEPS, TENANTS
+from collector.results.frames import describe_environment, describe_result
 from collector.results.placements import PLACEMENT_COLUMNS
+from collector.results.tenancy import describe_tenants, list_series
 
 Row = dict[str, Any]
-Rows = dict[str, Row]
-"""By table: at most one row of each."""
+Rows = dict[str, list[Row]]
+"""By table: those of one document."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +77,16 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
         if held != expected:
             raise InvalidDocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
     identity = {"run_id": result.run_id, "cell_id": result.cell_id, "repeat": result.repeat, "attempt": result.attempt}
-    rows: Rows = {ATTEMPTS: identity | result.cell.model_dump(include=set(CELL_COLUMNS)) | describe_result(result)}
-    rows[ATTEMPTS] |= _describe_host_peak(result)
+    attempt = identity | describe_cell(result.cell) | describe_result(result) | _describe_host_peak(result)
+    rows: Rows = {
+        ATTEMPTS: [attempt],
+        TENANTS: [identity | row for row in describe_tenants(result)],
+        STEPS: [identity | row for row in list_series(result)],
+    }
     if result.environment is not None:
-        columns, rows[ENVIRONMENTS] = environments.describe(result.environment, result.cell.framework)
-        rows[ATTEMPTS] |= columns
-    if result.samples is not None:
-        names = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
-        rows[STEPS] = identity | {name: getattr(result.samples, name) for name in names}
+        columns, document = environments.describe(result.environment, result.cell.framework)
+        attempt |= columns
+        rows[ENVIRONMENTS] = [document]
     return rows
 
 
@@ -103,12 +107,12 @@ def _describe_placement(data: bytes, key: ResultKey) -> Rows:
     row |= placement.model_dump(include={"node_name", "image_id", "qos_class", "cpu_request_cores"})
     if placement.node is not None:
         row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS, "num_cpus"})
-    return {PLACEMENTS: row}
+    return {PLACEMENTS: [row]}
 
 
 def _describe_node_fault(data: bytes, key: ResultKey) -> Rows:
     fault = read_node_fault(data)
-    return {NODE_FAULTS: _check_attempt(fault, key, "node fault") | {"document": fault.model_dump_json()}}
+    return {NODE_FAULTS: [_check_attempt(fault, key, "node fault") | {"document": fault.model_dump_json()}]}
 
 
 def _check_attempt(document: Placement | NodeFault, key: ResultKey, noun: str) -> Row:
@@ -145,7 +149,7 @@ NODE_FAULT_KIND = Kind(
     noun="node fault",
 )
 OTHER_TABLES: Mapping[str, tuple[str, ...]] = {
-    ATTEMPTS: (STEPS, ENVIRONMENTS),
+    ATTEMPTS: (STEPS, ENVIRONMENTS, TENANTS),
     PLACEMENTS: (),
     NODE_FAULTS: (),
 }

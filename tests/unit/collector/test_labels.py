@@ -6,6 +6,7 @@ from collector.labels import add_labels, label_hardware
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_result
 from measured_runs import Collect
+from shared_runs import TRAINING, make_gpu_cell
 
 
 def test_labels_tell_cells_apart_by_what_varies(collect: Collect) -> None:
@@ -29,6 +30,28 @@ def test_models_are_named_by_what_their_size_counts_and_by_their_gpus(collect: C
         "conv6 train, GPU, batch 64, 32 px, PyTorch eager",
         "conv6 train, GPU, batch 64, 32 px, 2 GPUs, PyTorch eager",
     ]
+
+
+def test_every_cell_with_tenants_says_so_whatever_the_others_are(collect: Collect) -> None:
+    neighbour = TRAINING.model_copy(update={"num_classes": 100})
+    cells = [
+        make_gpu_cell(tenants=4),
+        make_gpu_cell(tenants=4, sharing="mps"),
+        make_gpu_cell(sharing="mps"),
+        make_gpu_cell(tenants=2, neighbour=neighbour),
+        make_cell(tenants=2),
+    ]
+    collection = collect(make_result(make_gpu_cell()), cells=cells, repeats=1)
+    assert add_labels(summarize_cells(collection))["label"].to_list() == [
+        "conv6 train, GPU, batch 64, 32 px, 4 tenants by time-slicing, PyTorch eager",
+        "conv6 train, GPU, batch 64, 32 px, 4 tenants by MPS, PyTorch eager",
+        "conv6 train, GPU, batch 64, 32 px, 1 tenant by MPS, PyTorch eager",
+        "conv6 train, GPU, batch 64, 32 px, 2 tenants by time-slicing, "
+        "beside conv6 train batch 32 size 32 fp32 eager 100 classes, PyTorch eager",
+        "conv6 train, CPU, batch 64, 32 px, 2 tenants, PyTorch eager",
+    ]
+    (label,) = add_labels(summarize_cells(collect(cells=cells[:1], repeats=1)))["label"]
+    assert label == "conv6 train, GPU, batch 64, 32 px, 4 tenants by time-slicing, PyTorch eager"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collector.results.summary import summarize_cells
 from collector.statistics import estimate_center
 from factories import make_cell, make_environment, make_result
 from measured_runs import Collect, make_repeats
+from shared_runs import make_tenants_result
 
 SPREADS = {1: (1.0, 1.001, 1.002), 2: (2.0, 2.1, 2.2), 4: (4.0, 4.4, 4.1), 8: (8.0, 8.3, 8.1)}
 
@@ -52,6 +53,18 @@ def test_machines_and_repeats_are_moderated_apart(collect: Collect) -> None:
     among = summarize_cells(collect(*make_cells(), *spread), moderated=True)
     assert among["log_standard_error"].to_list()[:4] == alone["log_standard_error"].to_list()
     assert among["interval_method"].to_list()[4] == "Student's t, 3 machines"
+
+
+def test_cells_that_share_their_device_are_moderated_apart(collect: Collect) -> None:
+    shared = [
+        make_tenants_result(make_cell(batch_size=batch, tenants=2), [seconds] * 3, [seconds] * 3, repeat=number)
+        for batch in (1, 2, 4)
+        for number, seconds in enumerate((1.0, 1.5, 2.0 + batch), start=1)
+    ]
+    alone = summarize_cells(collect(*make_cells()), moderated=True)
+    among = summarize_cells(collect(*make_cells(), *shared), moderated=True)
+    assert among["log_standard_error"].to_list()[:4] == alone["log_standard_error"].to_list()
+    assert set(among["interval_method"]) == {"moderated Student's t, 3 repeats"}
 
 
 def test_a_cell_with_one_repeat_or_none_has_no_interval_moderated_or_not(collect: Collect) -> None:

@@ -1,6 +1,7 @@
 """The floor is what identical runs differ by, and nothing else is taken for it."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -62,7 +63,16 @@ def test_other_kinds_and_runs_of_one_repeat_say_nothing() -> None:
 
 def test_runs_on_different_machines_are_another_kind_of_noise() -> None:
     found = list_differences([make_estimate(0, 1.0), make_estimate(1, 1.1, machines="bench-2")])
-    assert [one.pool for one in found] == [("cpu", False)]
+    assert [one.pool for one in found] == [("cpu", False, False)]
+
+
+def test_the_noise_of_cells_with_tenants_is_not_that_of_cells_alone() -> None:
+    shared = [replace(one, is_shared=True) for one in make_pair("shared", 0.2)]
+    found = list_differences([*make_pair("alone", 0.01), *shared])
+    assert [(one.cell_id, one.pool) for one in found] == [
+        ("alone", ("cpu", True, False)),
+        ("shared", ("cpu", True, True)),
+    ]
 
 
 def test_a_single_pair_of_runs_has_one_degree_of_freedom_and_more_runs_have_more() -> None:

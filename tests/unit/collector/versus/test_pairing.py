@@ -3,13 +3,13 @@
 from typing import Any
 
 from bench.schema import Cell
-from collector.results.frames import CELL_COLUMNS
+from collector.results.cells import describe_cell
 from collector.versus.pairing import describe_nearest, pair_cells
 from factories import make_cell
 
 
 def list_rows(*cells: Cell) -> list[dict[str, Any]]:
-    return [{"cell_id": cell.cell_id} | cell.model_dump(include=set(CELL_COLUMNS)) for cell in cells]
+    return [{"cell_id": cell.cell_id} | describe_cell(cell) for cell in cells]
 
 
 def list_ids(pairs: list[Any]) -> list[tuple[str, str]]:
@@ -22,6 +22,14 @@ def test_equal_cells_are_pairs_and_the_others_are_left() -> None:
     assert list_ids(pairing.pairs) == [(shared.cell_id, shared.cell_id)]
     assert [rows[0]["cell_id"] for rows in pairing.only_in_a] == [only_a.cell_id]
     assert [rows[0]["cell_id"] for rows in pairing.only_in_b] == [only_b.cell_id]
+
+
+def test_a_cell_with_tenants_is_no_partner_of_the_cell_alone_unless_the_sides_are_said_to_differ_in_it() -> None:
+    alone, four = make_cell(), make_cell(tenants=4)
+    pairing = pair_cells(list_rows(alone), list_rows(four), set())
+    assert pairing.pairs == []
+    assert describe_nearest(pairing.only_in_a[0], pairing.only_in_b, "B") == "tenants is 4 in B"
+    assert list_ids(pair_cells(list_rows(alone), list_rows(four), {"tenants"}).pairs) == [(alone.cell_id, four.cell_id)]
 
 
 def test_the_length_of_the_measurement_may_differ_where_there_is_no_equal_one() -> None:

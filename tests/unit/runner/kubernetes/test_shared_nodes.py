@@ -10,6 +10,7 @@ import pytest
 from bench.schema import Cell, PlannedCell
 from cluster_objects import load_job, load_pod
 from collector.comparisons import COMPARISONS, PROTOCOL_FIELDS
+from collector.results.cells import SHARING_FIELDS
 from collector.results.frames import CELL_COLUMNS
 from factories import make_cell, make_run
 from node_faults import make_node_fault
@@ -83,7 +84,8 @@ def test_a_block_is_what_the_report_compares_on_one_kind_of_hardware() -> None:
     compared = [comparison for comparison in COMPARISONS if comparison.same_hardware and not comparison.derived]
     free = {name for found in compared for name in (found.field, *found.free)}
     assert free - {"num_gpus"} == {"framework", "mode", "precision"}
-    assert set(BLOCK_FIELDS) == fields - {"framework", "mode", "precision"}
+    # A cell with tenants is held against the cell alone, so it is in the same block.
+    assert set(BLOCK_FIELDS) == fields - {"framework", "mode", "precision", *SHARING_FIELDS}
 
 
 def test_the_first_of_each_block_and_round_goes_at_once_in_the_order_of_the_run() -> None:

@@ -1,0 +1,154 @@
+"""Holds the simulation's fair share against a real Kueue: the same users, jobs and times, in real seconds.
+
+A control plane, Kueue and a fake node with GPUs are started; pods run for as long as their job takes. Prints which
+jobs Kueue started when, and by how much the simulation differs. From the checkout, ten minutes:
+.venv/bin/python benchmarks/access_kueue.py --jobs 48 --mean-seconds 30
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
+
+from cluster_setup import start_plane  # noqa: E402
+from laboratory import Laboratory, has_ended, number_of  # noqa: E402
+from queues import Queues  # noqa: E402
+from runs import make_namespace  # noqa: E402
+
+from access_replay import Replay  # noqa: E402
+from bench.store import Store  # noqa: E402
+from collector.access.fair_share import Queue  # noqa: E402
+from collector.access.job_streams import Submission  # noqa: E402
+from control_plane import ControlPlane, find_assets  # noqa: E402
+from fake_kubelet import FakeKubelet  # noqa: E402
+from kueue_controller import MANAGED_LABEL, KueueController, find_kueue  # noqa: E402
+from runner.kubernetes.connection import Connection  # noqa: E402
+
+NAMESPACE = "laboratory"
+NUM_GPUS = 3
+QUOTAS, WEIGHTS = (1, 0, 0, 0), (1.0, 1.0, 2.0, 1.0)
+LOAD = 0.85
+LOOK_SECONDS = 0.5
+"""Between two looks at the Jobs: the resolution of the times."""
+SHORTEST_SECONDS = 2.0
+
+
+def main() -> None:
+    """Play the jobs on the cluster and in the simulation, and print how both compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=48)
+    parser.add_argument("--mean-seconds", type=float, default=30.0, help="Mean length of a job.")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    assets, kueue = find_assets(), find_kueue()
+    if assets is None or kueue is None:
+        sys.exit("no control plane or no Kueue: see tests/control_plane.py and tests/kueue_controller.py")
+    submissions = draw_submissions(arguments.jobs, arguments.mean_seconds, arguments.seed)
+    queues = [Queue(nominal=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
+    simulated = Replay(submissions=submissions, queues=queues, num_gpus=NUM_GPUS).run()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        start_plane(Path(folder), assets) as plane,
+        start_laboratory(plane, Path(folder), kueue, submissions) as laboratory,
+    ):
+        starts, num_preempted = play(laboratory, submissions)
+    report(submissions, simulated, starts, num_preempted)
+
+
+def draw_submissions(num_jobs: int, mean_seconds: float, seed: int) -> list[Submission]:
+    """Return jobs of random users and lengths at random whole seconds, no two at the same.
+
+    Kubernetes' times have no fractions: of two jobs of one second either may be the first.
+    """
+    generator = np.random.default_rng(seed)
+    gaps = np.ceil(generator.exponential(mean_seconds / NUM_GPUS / LOAD, num_jobs))
+    lengths = np.maximum(SHORTEST_SECONDS, generator.exponential(mean_seconds, num_jobs))
+    users = generator.integers(len(QUOTAS), size=num_jobs)
+    return [
+        Submission(at=float(at), user=int(user), hours=float(length))
+        for at, user, length in zip(np.cumsum(gaps), users, lengths, strict=True)
+    ]
+
+
+@contextmanager
+def start_laboratory(
+    plane: ControlPlane, folder: Path, assets: Path, submissions: Sequence[Submission]
+) -> Iterator[Laboratory]:
+    """Have Kueue with the users' queues, and a node whose pods run as long as their jobs take."""
+    connection = Connection(context=plane.context)
+    make_namespace(connection, NAMESPACE)
+    body = b'{"metadata": {"labels": {"%s": ""}}}' % MANAGED_LABEL.encode()
+    path, content_type = f"/api/v1/namespaces/{NAMESPACE}", "application/merge-patch+json"
+    connection.request("patch", path, body=body, content_type=content_type)
+    controller = KueueController(control_plane=plane, connection=connection, folder=folder / "kueue", assets=assets)
+    kubelet = FakeKubelet(
+        connection=connection,
+        store=Store.open(f"file://{folder}/store"),
+        decide=lambda pod: "no-record",
+        run_seconds=lambda pod: submissions[number_of(pod)].hours,
+    )
+    kubelet.add_node("node", capacity={"nvidia.com/gpu": str(NUM_GPUS)})
+    try:
+        controller.start()
+        kubelet.start()
+        with controller.share_fairly():
+            queues = Queues(connection=connection, namespace=NAMESPACE)
+            laboratory = Laboratory(connection=connection, namespace=NAMESPACE, queues=queues)
+            laboratory.add_users(QUOTAS, WEIGHTS, NUM_GPUS)
+            yield laboratory
+    finally:
+        kubelet.stop()
+        controller.stop()
+
+
+def play(laboratory: Laboratory, submissions: Sequence[Submission]) -> tuple[dict[int, float], int]:
+    """Submit every job at its time; return when each was first let run, and how often one was stopped."""
+    starts: dict[int, float] = {}
+    running: frozenset[int] = frozenset()
+    num_stopped = num_submitted = num_ended = 0
+    begun = time.monotonic()
+    while num_ended < len(submissions):
+        now = time.monotonic() - begun
+        while num_submitted < len(submissions) and submissions[num_submitted].at <= now:
+            laboratory.submit(num_submitted, submissions[num_submitted].user)
+            num_submitted += 1
+        jobs = laboratory.list_jobs()
+        now = time.monotonic() - begun
+        ended = frozenset(number_of(job) for job in jobs if has_ended(job))
+        admitted = frozenset(number_of(job) for job in jobs if not job["spec"]["suspend"]) - ended
+        for number in (admitted | ended) - starts.keys():
+            starts[number] = now
+        num_stopped += len(running - admitted - ended)
+        running, num_ended = admitted, len(ended)
+        time.sleep(LOOK_SECONDS)
+    return starts, num_stopped
+
+
+def report(submissions: Sequence[Submission], simulated: Replay, starts: dict[int, float], num_preempted: int) -> None:
+    """Print the waits of both, how far they are apart, and how alike their orders are."""
+    numbers = range(len(submissions))
+    at = np.array([job.at for job in submissions])
+    real = np.array([starts[number] for number in numbers]) - at
+    expected = np.array([simulated.first_starts[number] for number in numbers]) - at
+    differences = np.abs(real - expected)
+    order = stats.kendalltau(real + at, expected + at).statistic
+    print(f"{len(submissions)} jobs of {np.mean([job.hours for job in submissions]):.1f} s on {NUM_GPUS} GPUs")
+    print(f"mean wait: Kueue {real.mean():.1f} s, simulation {expected.mean():.1f} s")
+    print(f"p95 wait: Kueue {np.quantile(real, 0.95):.1f} s, simulation {np.quantile(expected, 0.95):.1f} s")
+    print(f"difference of a job's wait: mean {differences.mean():.1f} s, median {np.median(differences):.1f} s, "
+          f"largest {differences.max():.1f} s")  # fmt: skip
+    print(f"pairs of jobs that start in the same order: {(1 + order) / 2:.1%} (Kendall's tau {order:.3f})")
+    print(f"preemptions: Kueue {num_preempted}, simulation {simulated.num_preempted}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Flatten cells into columns, and tell those that had their device to themselves from those that shared it."""
+
+from typing import Any
+
+import pandas as pd
+
+from bench.schema import Cell
+from collector.results.frames import CELL_COLUMNS
+
+Row = dict[str, Any]
+
+SHARING_FIELDS = ("tenants", "sharing", "neighbour")
+"""The fields of a cell that say with whom it shared its device, and how; at their defaults it had it to itself."""
+WHOLE_DEVICE = "time-slicing"
+"""The value of `sharing` that, with one tenant, stands for a device that nobody shares."""
+
+
+def describe_cell(cell: Cell) -> Row:
+    """Return the columns CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
+    return cell.model_dump(include=set(CELL_COLUMNS)) | {"neighbour": describe_neighbour(cell)}
+
+
+def describe_neighbour(cell: Cell) -> str | None:
+    """Return what the other tenants of a cell run, `vgg16 train batch 64 size 224 fp32 eager`; None: the same as it.
+
+    Equal texts stand for equal neighbours. It has no comma: labels are split at those.
+    """
+    if cell.neighbour is None:
+        return None
+    other = cell.as_tenant(1)
+    words = [other.model, other.phase, f"batch {other.batch_size} size {other.input_size}", other.precision, other.mode]
+    if other.num_classes != cell.num_classes and other.num_classes is not None:
+        words.append(f"{other.num_classes} classes")
+    return " ".join(words)
+
+
+def find_shared(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows (with CELL_COLUMNS) are of cells that shared their device, or had a part of it.
+
+    One tenant under MPS counts: it shows what MPS itself costs, and is no measurement of the plain device.
+    """
+    return (rows["tenants"] > 1) | (rows["sharing"] != WHOLE_DEVICE)
+
+
+def is_shared(row: Row) -> bool:
+    """Return the same of one row."""
+    return bool(row["tenants"] > 1 or row["sharing"] != WHOLE_DEVICE)
+
+
+def select_alone(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows (with CELL_COLUMNS) of cells that had their whole device to themselves."""
+    return rows[~find_shared(rows)]

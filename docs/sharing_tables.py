@@ -1,0 +1,111 @@
+"""Make the tables of docs/sharing.md from the runs with tenants that are stored under docs/results."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from bench.schema import read_run
+from collector.analysis import Analysis
+from collector.claims.page import escape_markdown
+from collector.labels import SHARING_NAMES, add_labels, count_tenants
+from collector.results.cells import WHOLE_DEVICE, is_shared
+from collector.results.frames import Row, list_rows
+from collector.tables.sharing import make_fallen_table
+from collector.units import NOT_THERE, RATIO, format_interval, format_number
+from results_figures import StoredRun, write_markdown, write_table
+
+PAGE = Path(__file__).parent / "sharing.md"
+BEGIN, END = "<!-- sharing: made by `make results` from the runs under docs/results -->", "<!-- end -->"
+NOTHING = "No run with tenants is stored under docs/results yet."
+FIGURES: Mapping[str, str] = {
+    "aggregate_ratio": "All tenants together, over one alone on the GPU (above 1, sharing gains):",
+    "slowdown": "How many times slower each tenant is than alone:",
+    "p99_ratio": "The p99 of a tenant's steps over that of the same work alone:",
+    "energy_ratio": "Energy per sample over that alone (below 1, sharing saves):",
+    "jain_index": "Jain's index of the tenants' shares:",
+}
+"""Column of `tabulate_sharing` to the sentence above its table."""
+
+
+def make_sharing_page(text: str, runs: Iterable[tuple[str, StoredRun]]) -> str:
+    """Return docs/sharing.md with the tables of these runs (folder under docs/results, run) between its markers."""
+    if text.count(BEGIN) != 1:
+        raise AssertionError(f"{PAGE.name}: expected the line {BEGIN} once")
+    described = "\n\n".join(describe_run(folder, run) for folder, run in runs) or NOTHING
+    return re.sub(
+        f"{re.escape(BEGIN)}.*?{END}", lambda _: f"{BEGIN}\n{described}\n{END}", text, count=1, flags=re.DOTALL
+    )
+
+
+def has_tenants(path: Path) -> bool:
+    """Return whether a run, whose `run.json` is at `path`, planned cells that share a device."""
+    return any(is_shared(planned.cell.model_dump()) for planned in read_run(path.read_bytes()).cells)
+
+
+def describe_run(folder: str, run: StoredRun) -> str:
+    """Return what a run says of sharing, as Markdown."""
+    facts = run.facts
+    where = f"### {facts['GPU']}\n\nRun [`{run.run_id}`](results/{folder}/README.md), measured {facts['measured']}."
+    return "\n\n".join([where, *list_sharing_tables(run.analysis)])
+
+
+def list_sharing_tables(analysis: Analysis) -> list[str]:
+    """Return the tables of a run's shared cells as Markdown, each with the sentence above it."""
+    sharing = analysis.sharing
+    alike = sharing[sharing["neighbour"].isna()]
+    parts = [part for column, words in FIGURES.items() for part in _describe_figure(alike, column, words)]
+    mixed = sharing[sharing["neighbour"].notna()]
+    if len(mixed):
+        parts += ["Different work on one GPU: what a neighbour does.", tabulate_mixed(mixed)]
+    fallen = make_fallen_table(analysis)
+    return parts if fallen is None else [*parts, "Out of memory:", write_markdown(fallen)]
+
+
+def tabulate_by_tenants(rows: pd.DataFrame, column: str) -> str:
+    """Return a table in Markdown: a row for each work alone, a column for each way of sharing and number of tenants."""
+    kinds = sorted(
+        {(row["sharing"], row["tenants"]) for row in list_rows(rows)},
+        key=lambda kind: (list(SHARING_NAMES).index(kind[0]), kind[1]),
+    )
+    works = add_labels(rows.assign(tenants=1, sharing=WHOLE_DEVICE))["label"]
+    found = {
+        (work, row["sharing"], row["tenants"]): show_estimate(row, column)
+        for work, row in zip(works, list_rows(rows), strict=True)
+    }
+    headings = ["cell", *(f"{count_tenants(number)}, {SHARING_NAMES[sharing]}" for sharing, number in kinds)]
+    lines = [
+        [escape_markdown(work), *(found.get((work, *kind), "") for kind in kinds)] for work in dict.fromkeys(works)
+    ]
+    return write_table(headings, ["", *["right"] * len(kinds)], lines)
+
+
+def tabulate_mixed(rows: pd.DataFrame) -> str:
+    """Return a table in Markdown of cells whose neighbours run something else: what each side loses."""
+    columns = {"slowdown": "slowdown", "p50_ratio": "p50", "p95_ratio": "p95", "p99_ratio": "p99"}
+    roles = {"cell": "the cell", "neighbour": "its neighbour"}
+    lines = [
+        [escape_markdown(row["label"]), roles[row["role"]], *(show_estimate(row, column) for column in columns)]
+        for row in list_rows(rows)
+    ]
+    headings = ["cell", "tenants with", *(f"{title} over alone" for title in columns.values())]
+    return write_table(headings, ["", "", *["right"] * len(columns)], lines)
+
+
+def show_estimate(row: Row, column: str) -> str:
+    """Return `1.44 (1.40 to 1.48)`, without the interval where there is none; a dash where it is not known."""
+    value, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
+    if pd.isna(value):
+        return NOT_THERE
+    interval = "" if pd.isna(low) else f" ({format_interval(low, high, RATIO)})"
+    return f"{format_number(value, RATIO)}{interval}"
+
+
+FUNCTIONS: Mapping[str, Callable[..., object]] = {"by_tenants": tabulate_by_tenants, "mixed_table": tabulate_mixed}
+"""What templates of docs/results call, by the name that they use."""
+
+
+def _describe_figure(rows: pd.DataFrame, column: str, words: str) -> list[str]:
+    known = rows[rows[column].notna()]
+    return [] if known.empty else [words, tabulate_by_tenants(known, column)]

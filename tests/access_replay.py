@@ -1,0 +1,60 @@
+"""Given jobs, played through the simulation's fair share: what runs when, to be held against a real Kueue."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import simpy
+
+from collector.access.fair_share import Queue
+from collector.access.gpus import GpuPool
+from collector.access.job_streams import Submission
+from collector.access.jobs import Job
+from collector.access.policies import FairShareDispatcher
+
+
+@dataclass(kw_only=True)
+class Replay:
+    """What the simulation did with jobs. Jobs are named by their index; times are in the unit of the submissions."""
+
+    submissions: Sequence[Submission]
+    queues: Sequence[Queue]
+    num_gpus: int
+    running_after: dict[float, frozenset[int]] = field(default_factory=dict)
+    """By the time of each submission and end, the jobs that have a GPU once it was handled."""
+    first_starts: dict[int, float] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
+    num_preempted: int = 0
+
+    def run(self) -> "Replay":
+        """Play all jobs to their end."""
+        env = simpy.Environment()
+        pool = GpuPool(env, size=self.num_gpus, num_users=len(self.queues), rates=(1.0,))
+        dispatcher = FairShareDispatcher(pool, self.queues)
+
+        def note() -> None:
+            running = frozenset(job.number for queue in self.queues for job in queue.running)
+            self.running_after[env.now] = running
+            for number in running:
+                self.first_starts.setdefault(number, env.now)
+
+        def end(job: Job) -> None:
+            self.ends[job.number] = env.now
+            dispatcher.end(job)
+            note()
+
+        def submit() -> simpy.events.ProcessGenerator:
+            for number, found in enumerate(self.submissions):
+                yield env.timeout(found.at - env.now)
+                dispatcher.submit(Job(number=number, user=found.user, submitted_at=found.at, work=found.hours))
+                note()
+
+        pool.on_end = end
+        env.process(submit())
+        env.run()
+        self.num_preempted = dispatcher.num_preempted
+        return self
+
+
+def compute_waits(replay: Replay) -> Mapping[int, float]:
+    """Return by job the time from its submission to its first start."""
+    return {number: start - replay.submissions[number].at for number, start in replay.first_starts.items()}

@@ -1,0 +1,150 @@
+"""Cycles of fair share, against decisions that follow by hand from Kueue's rules."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from collector.access.fair_share import Queue, find_target, run_cycle
+from collector.access.jobs import Job
+
+
+class Counter:
+    """Makes jobs, each submitted after the one before; those that run were admitted in that order."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def make(self, user: int = 0) -> Job:
+        number = len(self.jobs)
+        job = Job(number=number, user=user, submitted_at=float(number), work=1.0, admission=number)
+        self.jobs.append(job)
+        return job
+
+
+@pytest.fixture
+def counter() -> Counter:
+    return Counter()
+
+
+def make_queue(counter: Counter, *, nominal: int = 0, weight: float = 1.0, running: int = 0, pending: int = 0) -> Queue:
+    queue = Queue(nominal=nominal, weight=weight, running=[counter.make() for _ in range(running)])
+    for _ in range(pending):
+        queue.push(counter.make())
+    return queue
+
+
+def list_numbers(entries: Sequence[tuple[Queue, Job]]) -> list[int]:
+    return [job.number for _, job in entries]
+
+
+@pytest.mark.parametrize(
+    ("nominal", "weight", "running", "more", "share"),
+    [
+        (2, 1.0, 2, 0, 0),  # nothing borrowed
+        (2, 1.0, 2, 1, 1 / 8),
+        (0, 1.0, 3, 0, 3 / 8),
+        (0, 2.0, 3, 0, 3 / 16),
+        (1, 0.5, 3, 0, 1 / 2),
+    ],
+)
+def test_the_share_is_what_is_borrowed_of_all_by_weight(
+    counter: Counter, nominal: int, weight: float, running: int, more: int, share: float
+) -> None:
+    queue = make_queue(counter, nominal=nominal, weight=weight, running=running)
+    assert queue.compute_share(8, more) == pytest.approx(share)
+
+
+def test_one_head_of_each_queue_is_admitted_the_smallest_share_first(counter: Counter) -> None:
+    greedy = make_queue(counter, running=2, pending=2)  # jobs 0, 1 run; 2, 3 wait
+    modest = make_queue(counter, running=1, pending=2)  # job 4 runs; 5, 6 wait
+    late = make_queue(counter, pending=1)  # job 7 waits
+    assert list_numbers(run_cycle([greedy, modest, late], 5).admitted) == [7, 5]
+    assert list_numbers(run_cycle([greedy, modest, late], 9).admitted) == [7, 5, 2]
+
+
+def test_of_equal_shares_the_job_that_was_submitted_first_is_admitted(counter: Counter) -> None:
+    second, first = make_queue(counter), make_queue(counter)
+    first.push(counter.make())
+    second.push(counter.make())
+    assert list_numbers(run_cycle([second, first], 1).admitted) == [0]
+
+
+def test_a_queue_takes_back_what_it_is_guaranteed_from_the_largest_borrower_and_its_newest_job(
+    counter: Counter,
+) -> None:
+    small = make_queue(counter, nominal=1, running=2)  # 0, 1: borrows one
+    large = make_queue(counter, nominal=1, running=3)  # 2, 3, 4: borrows two
+    owner = make_queue(counter, nominal=3, pending=1)  # 5
+    cycle = run_cycle([small, large, owner], 5)
+    assert list_numbers(cycle.preempted) == [4]
+    assert cycle.admitted == ()  # once the job is gone, in a later cycle
+
+
+def test_two_queues_that_borrow_share_alike_and_no_further(counter: Counter) -> None:
+    # Nobody is guaranteed anything. With 4 GPUs, 4 to 0 becomes 2 to 2, and a job more would only swap places.
+    greedy = make_queue(counter, running=4)
+    other = make_queue(counter, pending=4)
+    preempted = []
+    for _ in range(10):
+        cycle = run_cycle([greedy, other], 4)
+        for queue, job in cycle.preempted:
+            queue.running.remove(job)
+            preempted.append(job.number)
+        for queue, _ in cycle.admitted:
+            queue.running.append(queue.pop())
+    assert preempted == [3, 2]
+    assert (len(greedy.running), len(other.running)) == (2, 2)
+
+
+def test_a_weight_of_two_gets_twice_as_much(counter: Counter) -> None:
+    # With 6 GPUs, weights 2 and 1: shares 4/6/2 and 2/6/1 are equal.
+    light = make_queue(counter, running=6)
+    heavy = make_queue(counter, weight=2.0, pending=6)
+    for _ in range(20):
+        cycle = run_cycle([light, heavy], 6)
+        for queue, job in cycle.preempted:
+            queue.running.remove(job)
+        for queue, _ in cycle.admitted:
+            queue.running.append(queue.pop())
+    assert (len(light.running), len(heavy.running)) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("weight", "is_preempted"),
+    [
+        (2.0, True),  # 1/2 becomes 1/3 without a job; the other's 1/3 is at most that
+        (2.5, True),  # 2/5 becomes 4/15: only the second strategy, 1/3 < 2/5
+        (3.0, False),  # 1/3 is not less than 1/3
+    ],
+)
+def test_a_job_is_preempted_by_the_first_strategy_or_else_the_second(
+    counter: Counter, weight: float, is_preempted: bool
+) -> None:
+    queue = make_queue(counter, weight=weight, running=3)
+    other = make_queue(counter, pending=1)
+    found = find_target(other, [queue, other], 3)
+    assert (found is not None) == is_preempted
+    assert found is None or found[1] is queue.running[-1]
+
+
+def test_of_equal_borrowers_the_one_with_the_newest_job_gives_it(counter: Counter) -> None:
+    borrowers = [make_queue(counter, running=1) for _ in range(3)]  # jobs 0, 1, 2
+    owner = make_queue(counter, nominal=1, pending=1)
+    for order in (borrowers, borrowers[::-1]):
+        found = find_target(owner, [*order, owner], 3)
+        assert found is not None
+        assert found[1].number == 2
+
+
+def test_two_heads_of_a_cycle_do_not_preempt_the_same_job(counter: Counter) -> None:
+    borrower = make_queue(counter, running=2)
+    owners = [make_queue(counter, nominal=1, pending=1) for _ in range(2)]
+    assert list_numbers(run_cycle([borrower, *owners], 2).preempted) == [1]
+
+
+def test_a_job_that_comes_back_has_its_old_place(counter: Counter) -> None:
+    queue = make_queue(counter, pending=2)
+    first = queue.pop()
+    queue.push(first)
+    assert queue.head is first
+    assert queue.num_pending == 2

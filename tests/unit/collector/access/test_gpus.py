@@ -1,0 +1,171 @@
+"""GPUs in simulated time: every expected time is computed by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import simpy
+
+from collector.access.gpus import GpuPool, Renting
+from collector.access.jobs import Job
+
+FIVE_MINUTES = 5 / 60
+RENTING = Renting(start_hours=0.5, idle_hours=1.0)
+
+
+class Interruptions:
+    """Says when a GPU is interrupted, in place of a random generator."""
+
+    def __init__(self, *hours: float) -> None:
+        self.hours = [*hours]
+
+    def exponential(self, mean: float) -> float:
+        return self.hours.pop(0) if self.hours else 1e6
+
+
+def make_pool(
+    env: simpy.Environment, *, size: int = 1, rates: Sequence[float] = (1.0,), renting: Renting | None = None
+) -> GpuPool:
+    return GpuPool(env, size=size, num_users=2, rates=rates, renting=renting)
+
+
+def make_job(number: int = 0, *, work: float = 1.0, user: int = 0, checkpoint: float | None = None) -> Job:
+    return Job(number=number, user=user, submitted_at=0.0, work=work, checkpoint_work=checkpoint)
+
+
+def test_tenants_slow_each_other_and_speed_up_when_one_ends() -> None:
+    # Two tenants get 0.6 each. The short one ends after 1 / 0.6 = 5/3 h; the other has 3 - 1 = 2 left.
+    env = simpy.Environment()
+    pool = make_pool(env, rates=(1.0, 0.6))
+    short, long = make_job(0, work=1.0), make_job(1, work=3.0, user=1)
+    pool.admit(short)
+    pool.admit(long)
+    env.run(until=10)
+    assert short.ended_at == pytest.approx(5 / 3)
+    assert long.ended_at == pytest.approx(5 / 3 + 2)
+    assert pool.work_by_user == pytest.approx([1.0, 3.0])
+    assert pool.busy_hours == pytest.approx(11 / 3)
+
+
+def test_a_job_goes_where_the_fewest_are() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env, size=2, rates=(1.0, 0.5))
+    jobs = [make_job(number, work=1.0) for number in range(3)]
+    for job in jobs:
+        pool.admit(job)
+    env.run(until=10)
+    # Jobs 0 and 2 share one GPU, job 1 is alone on the other.
+    assert [job.ended_at for job in jobs] == pytest.approx([2.0, 1.0, 2.0])
+
+
+def test_a_rented_gpu_is_paid_from_its_start_until_it_was_idle_for_long_enough() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env, size=2, renting=RENTING)
+    job = make_job(work=2.0)
+    pool.admit(job)
+    env.run(until=10)
+    assert job.ended_at == pytest.approx(2.5)
+    assert job.measure_wait(10.0) == pytest.approx(0.5)
+    assert pool.paid_hours == pytest.approx(0.5 + 2.0 + 1.0)
+
+
+def test_a_second_job_finds_the_rented_gpu_still_there() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env, renting=RENTING)
+    pool.admit(make_job(0, work=1.0))
+    env.run(until=2.0)  # up from 0.5, ended at 1.5, idle until 2.5
+    late = make_job(1, work=1.0)
+    pool.admit(late)
+    env.run(until=10)
+    assert late.ended_at == pytest.approx(3.0)
+    assert pool.paid_hours == pytest.approx(4.0)
+
+
+def test_a_gpu_is_started_for_every_job_that_finds_none_and_not_for_more() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env, size=3, renting=RENTING)
+    for number in range(2):
+        pool.admit(make_job(number, work=1.0))
+    env.run(until=1.0)
+    assert pool.paid_hours == pytest.approx(2 * 1.0)
+
+
+def test_rented_gpus_that_are_always_on_are_paid_for_every_hour() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env, size=2, renting=Renting(start_hours=0.5, idle_hours=1.0, is_always_on=True))
+    job = make_job(work=1.0)
+    pool.admit(job)
+    env.run(until=10)
+    assert job.ended_at == pytest.approx(1.0)
+    assert pool.paid_hours == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("checkpoint", "end", "lost"), [(None, 6.5, 2.5), (1.0, 4.5, 0.5)])
+def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float | None, end: float, lost: float) -> None:
+    # Up at 0.5, interrupted 2.5 h later with 2.5 of 3 h done; started again at 3.0, up at 3.5.
+    env = simpy.Environment()
+    renting = Renting(start_hours=0.5, idle_hours=1.0, interruptions_per_hour=0.1)
+    generator: np.random.Generator = Interruptions(2.5)  # type: ignore[assignment]
+    pool = GpuPool(env, size=1, num_users=1, rates=(1.0,), renting=renting, generator=generator)
+    job = make_job(work=3.0, checkpoint=checkpoint)
+    pool.admit(job)
+    env.run(until=5.9 if checkpoint else 7.9)
+    assert job.ended_at == pytest.approx(end)
+    assert pool.lost_work == pytest.approx(lost)
+    assert pool.work_by_user == pytest.approx([3.0])
+    assert job.measure_wait(10.0) == pytest.approx(1.0)
+    assert (pool.num_interruptions, job.num_interruptions) == (1, 1)
+    assert pool.paid_hours == pytest.approx(3.0 + (end - 3.0) + 1.0)
+
+
+def test_the_interruption_of_a_gpu_that_was_given_back_meets_nobody() -> None:
+    env = simpy.Environment()
+    renting = Renting(start_hours=0.5, idle_hours=1.0, interruptions_per_hour=0.1)
+    generator: np.random.Generator = Interruptions(4.0)  # type: ignore[assignment]
+    pool = GpuPool(env, size=1, num_users=1, rates=(1.0,), renting=renting, generator=generator)
+    pool.admit(make_job(work=1.0))  # up from 0.5 to 2.5
+    env.run(until=4.0)
+    later = make_job(1, work=1.0)
+    pool.admit(later)  # up again from 4.5, when the first interruption would have come
+    env.run(until=10)
+    assert later.ended_at == pytest.approx(5.5)
+    assert pool.num_interruptions == 0
+
+
+def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env, rates=(1.0, 0.5))
+    stays, goes = make_job(0, work=2.0), make_job(1, work=2.0, user=1)
+    pool.admit(stays)
+    pool.admit(goes)
+    env.run(until=1.0)
+    pool.evict(goes)
+    env.run(until=10)
+    assert stays.ended_at == pytest.approx(1.0 + 1.5)
+    assert goes.ended_at is None
+    assert pool.lost_work == pytest.approx(0.5)
+    assert pool.work_by_user == pytest.approx([2.0, 0.0])
+    assert goes.measure_wait(3.0) == pytest.approx(2.0)
+
+
+def test_a_job_is_not_started_while_the_pool_must_not() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env)
+    pool.may_start = lambda: env.now >= 1.0
+    job = make_job(work=1.0)
+    pool.admit(job)
+    env.run(until=1.0)
+    pool.place()
+    env.run(until=5.0)
+    assert job.ended_at == pytest.approx(2.0)
+
+
+def test_who_learns_of_an_end_can_submit_the_next_job_at_once() -> None:
+    env = simpy.Environment()
+    pool = make_pool(env)
+    second = make_job(1, work=1.0)
+    pool.on_end = lambda job: pool.admit(second) if job is not second else None
+    pool.admit(make_job(0, work=1.0))
+    env.run(until=5.0)
+    assert second.ended_at == pytest.approx(2.0)
+    assert pool.num_admitted == 0

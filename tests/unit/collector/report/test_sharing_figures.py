@@ -1,0 +1,128 @@
+"""The figures of shared devices: every point with its interval, one panel for each cell, and each way of sharing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.schema import Result
+from collector.analysis import analyze_run
+from collector.report.figure import FigureGroup
+from collector.report.figures import build_figures
+from collector.report.sharing_figures import show_sharing
+from factories import make_result
+from measured_runs import Collect, make_repeats
+from report_pages import Page, put_and_render, read_words
+from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
+
+ALONE = make_gpu_cell()
+TOGETHER = 0
+
+
+def share(tenants: int, sharing: str, seconds: float) -> list[Result]:
+    """Return two repeats of a cell whose tenants' steps take so long, 1 % apart."""
+    cell = make_gpu_cell(tenants=tenants, sharing=sharing)
+    times = (seconds, 1.01 * seconds)
+    return [
+        make_tenants_result(cell, *([time],) * tenants, repeat=number) for number, time in enumerate(times, start=1)
+    ]
+
+
+def show(collect: Collect, *results: Result) -> tuple[FigureGroup, ...]:
+    return show_sharing(analyze_run(collect(*make_repeats(ALONE, 0.1, 0.1), *results)).sharing)
+
+
+def list_points(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the chart that are tenants, with whatever is drawn of each."""
+    rows = [row for rows in spec["datasets"].values() for row in rows if "tenants" in row]
+    return sorted(
+        {(row["by"], row["tenants"]): row for row in rows}.values(), key=lambda row: (row["by"], row["tenants"])
+    )
+
+
+def test_a_run_without_tenants_has_no_figure(collect: Collect) -> None:
+    assert show(collect) == ()
+
+
+def test_points_are_the_ratios_and_the_cell_alone_is_where_they_begin(collect: Collect) -> None:
+    results = [*share(2, "time-slicing", 0.2), *share(4, "time-slicing", 0.5), *share(2, "mps", 0.16)]
+    groups = show(collect, *results)
+    assert len(groups) == 2
+    (together,), (slowdown,) = (group.figures for group in groups)
+    assert together.title == slowdown.title == "conv6 train, GPU, batch 64, 32 px, PyTorch eager"
+    expected = [("MPS", 2, 1.25), ("time-slicing", 1, 1.0), ("time-slicing", 2, 1.0), ("time-slicing", 4, 0.8)]
+    found = [(row["by"], row["tenants"], row["ratio"]) for row in list_points(together.spec)]
+    assert [(by, tenants) for by, tenants, _ in found] == [(by, tenants) for by, tenants, _ in expected]
+    assert [ratio for *_, ratio in found] == pytest.approx([ratio for *_, ratio in expected], rel=0.01)
+    ratios = [row["ratio"] for row in list_points(slowdown.spec)]
+    assert ratios == pytest.approx([1.6, 1.0, 2.0, 5.0], rel=0.01)
+    assert "4 tenants by time-slicing: each 5.02 times slower" in slowdown.description
+
+
+def test_intervals_are_drawn_where_they_are_known(collect: Collect) -> None:
+    (group, _) = show(collect, *share(2, "mps", 0.2))
+    (figure,) = group.figures
+    rules = [layer for layer in figure.spec["layer"] if layer["encoding"].get("y2", {}).get("field") == "ratio_high"]
+    assert len(rules) == 1
+    (group, _) = show(collect, make_tenants_result(make_gpu_cell(tenants=4), *([0.4],) * 4))
+    (figure,) = group.figures
+    assert not [layer for layer in figure.spec["layer"] if "y2" in layer["encoding"]]
+
+
+def test_each_way_of_sharing_has_a_colour_and_a_shape_of_its_own(collect: Collect) -> None:
+    (group, _) = show(collect, *share(2, "time-slicing", 0.2), *share(2, "mps", 0.2), *share(2, "mig", 0.2))
+    (figure,) = group.figures
+    (points,) = (layer for layer in figure.spec["layer"] if "shape" in layer["encoding"])
+    for channel in ("color", "shape"):
+        scale = points["encoding"][channel]["scale"]
+        assert scale["domain"] == ["time-slicing", "MPS", "MIG"]
+        assert len(set(scale["range"])) == 3
+
+
+def test_cells_have_panels_of_their_own_and_those_out_of_memory_none(collect: Collect) -> None:
+    infer = make_gpu_cell(phase="infer")
+    others = [make_result(infer), make_tenants_result(make_gpu_cell(phase="infer", tenants=2), [0.2], [0.2])]
+    fallen = make_fallen_result(make_gpu_cell(tenants=8), *SEVEN_OF_EIGHT)
+    groups = show(collect, *share(2, "mps", 0.2), *others, fallen)
+    titles = [[figure.title for figure in group.figures] for group in groups]
+    names = [f"conv6 {phase}, GPU, batch 64, 32 px, PyTorch eager" for phase in ("train", "infer")]
+    assert titles == [names, names]
+    assert [row["tenants"] for row in list_points(groups[TOGETHER].figures[0].spec)] == [2, 1]
+
+
+def test_what_a_neighbour_does_to_each_percentile_is_drawn(collect: Collect) -> None:
+    infer, train = make_gpu_cell(phase="infer", batch_size=1), make_gpu_cell(batch_size=32)
+    mixed = make_gpu_cell(phase="infer", batch_size=1, tenants=2, neighbour=TRAINING)
+    results = [
+        result
+        for repeat, factor in ((1, 1.0), (2, 1.01))
+        for result in (
+            make_result(infer, repeat=repeat, step_seconds=(0.01,) * 20),
+            make_result(train, repeat=repeat, step_seconds=(0.05,) * 20),
+            make_tenants_result(mixed, [0.04 * factor] * 20, [0.1] * 20, repeat=repeat),
+        )
+    ]
+    (group,) = show(collect, *results)
+    assert group.question == "What does a neighbour do to the latency?"
+    (figure,) = group.figures
+    rows = [row for rows in figure.spec["datasets"].values() for row in rows if "ratio_low" in row]
+    names = [row["name"].partition(",")[0] for row in rows]
+    assert names == ["p50", "p95"]  # 20 steps are too few for p99
+    assert [row["ratio"] for row in rows] == pytest.approx([4.02, 4.02], rel=0.001)
+    assert {row["finding"] for row in rows} == {"longer"}
+
+
+def test_the_steps_of_a_cell_with_tenants_are_drawn_of_its_first_one(collect: Collect) -> None:
+    analysis = analyze_run(collect(make_tenants_result(make_gpu_cell(tenants=2), [0.2] * 3, [0.7] * 5)))
+    group = next(found for found in build_figures(analysis) if found.question == "Is the measurement steady?")
+    rows = [row for rows in group.figures[0].spec["datasets"].values() for row in rows if row.get("step", -1) >= 0]
+    assert [row["median"] for row in rows] == [200.0] * 3
+
+
+def test_the_report_has_a_section_of_its_own_for_tenants(tmp_path: Path) -> None:
+    path = put_and_render(tmp_path, *make_repeats(ALONE, 0.1, 0.1), *share(2, "mps", 0.16))
+    page = Page(path.read_text())
+    assert page.headings[page.headings.index("Sharing") + 1] == "Roofline, energy, devices"
+    words = read_words(path)
+    for text in ("What do tenants get out of one device together?", "all tenants of a device together", "by MPS"):
+        assert text in words

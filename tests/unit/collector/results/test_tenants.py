@@ -1,0 +1,138 @@
+"""Tenants through the data set and back: each has its row and its raw steps, and older tables are still read."""
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bench.schema import Result
+from bench.store import Store, raw_removal_key
+from collector.results.collection import Collection
+from collector.results.dataset import update
+from collector.results.dataset.columns import ATTEMPTS, STEPS, TENANTS
+from collector.results.dataset.parts import list_parts
+from collector.results.frames import TENANT_COLUMNS
+from collector.results.load import load_run
+from factories import RUN_ID, make_cell, make_result, make_run, put_documents
+from raw_removals import make_raw_removal
+from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
+
+CELLS = [make_gpu_cell(), make_gpu_cell(tenants=3), make_gpu_cell(phase="infer", tenants=2, neighbour=TRAINING)]
+RESULTS = [
+    make_result(CELLS[0], step_seconds=(0.1, 0.2)),
+    make_tenants_result(CELLS[1], (0.1, 0.2), (0.3,), (0.4, 0.5, 0.6), attempt="b2"),
+    make_tenants_result(CELLS[2], (0.01,), (0.7, 0.8), repeat=2),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Store.open(f"file://{tmp_path}/store")
+
+
+def collect(store: Store, *results: Result) -> Collection:
+    """Put results as a run and return what is read back from Parquet files."""
+    put_documents(store, make_run(CELLS, repeats=2), results)
+    load_run(store, RUN_ID, writes_tables=True)
+    collection = load_run(store, RUN_ID)
+    assert all(part.store is not None for part in collection.steps.parts)
+    return collection
+
+
+def assert_same(actual: Collection, expected: Collection) -> None:
+    for name in ("results", "tenants", "samples"):
+        pd.testing.assert_frame_equal(getattr(actual, name), getattr(expected, name))
+
+
+def test_each_tenant_has_a_row_in_the_order_of_the_plan(store: Store) -> None:
+    tenants = collect(store, *RESULTS).tenants
+    assert list(tenants.columns) == list(TENANT_COLUMNS)
+    train, infer = make_gpu_cell(batch_size=32), make_gpu_cell(phase="infer")
+    columns = ["cell_id", "repeat", "tenant", "alone_cell_id", "batch_size", "num_steps_taken"]
+    assert list(tenants[columns].itertuples(index=False, name=None)) == [
+        (CELLS[1].cell_id, 1, 0, CELLS[0].cell_id, 64, 2),
+        (CELLS[1].cell_id, 1, 1, CELLS[0].cell_id, 64, 1),
+        (CELLS[1].cell_id, 1, 2, CELLS[0].cell_id, 64, 3),
+        (CELLS[2].cell_id, 2, 0, infer.cell_id, 64, 1),
+        (CELLS[2].cell_id, 2, 1, train.cell_id, 32, 2),
+    ]
+    # Steps times batch over the seconds from the first step's start to the last one's end.
+    rates = [2 * 64 / 0.3, 64 / 0.3, 3 * 64 / 1.5, 64 / 0.01, 2 * 32 / 1.5]
+    assert tenants["throughput_samples_per_s"].to_list() == pytest.approx(rates)
+    assert set(tenants["window_seconds"]) == {10.0}
+
+
+def test_every_step_says_whose_it_is(store: Store) -> None:
+    samples = collect(store, *RESULTS).samples
+    timed = samples[samples["kind"] == "timed"]
+    keys = ["cell_id", "repeat", "tenant"]
+    assert {key: rows["seconds"].to_list() for key, rows in timed.groupby(keys)} == {
+        (CELLS[0].cell_id, 1, 0): [0.1, 0.2],
+        (CELLS[1].cell_id, 1, 0): [0.1, 0.2],
+        (CELLS[1].cell_id, 1, 1): [0.3],
+        (CELLS[1].cell_id, 1, 2): [0.4, 0.5, 0.6],
+        (CELLS[2].cell_id, 2, 0): [0.01],
+        (CELLS[2].cell_id, 2, 1): [0.7, 0.8],
+    }
+    found = samples.drop_duplicates(keys)
+    assert found["tenant"].to_list() == [0, 0, 1, 2, 0, 1]
+    assert (samples[samples["tenant"] > 0]["kind"] == "warmup").sum() == 3 * 2
+
+
+def test_the_attempt_that_counts_brings_its_tenants(store: Store) -> None:
+    fallen = make_fallen_result(CELLS[1], "ok", "oom", "ok", attempt="a1")
+    tenants = collect(store, RESULTS[1], fallen).tenants
+    assert set(tenants["attempt"]) == {"b2"}
+    alone = collect(Store.open(f"{store.url}-2"), fallen).tenants
+    assert alone["status"].to_list() == ["ok", "oom", "ok"]
+    assert alone["error_kind"].to_list()[1] == "out-of-memory"
+    assert alone["num_steps_taken"].isna().to_list() == [False, True, False]
+
+
+def test_two_collectors_at_once_double_no_tenant(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = collect(store, *RESULTS)
+    monkeypatch.setattr(update, "list_parts", lambda *_: [])  # this one listed the parts before the other wrote its
+    load_run(store, RUN_ID, writes_tables=True)
+    monkeypatch.undo()
+    assert len(list_parts(store, TENANTS, RUN_ID)) == 2
+    assert_same(load_run(store, RUN_ID), expected)
+
+
+def test_tables_from_before_there_were_tenants_are_read_as_of_cells_alone(store: Store) -> None:
+    results = [make_result(make_cell(), repeat=repeat, step_seconds=(0.1 * repeat,) * 3) for repeat in (1, 2)]
+    put_documents(store, make_run([make_cell()], repeats=2), results)
+    expected = load_run(store, RUN_ID, writes_tables=True)
+    expected.samples  # noqa: B018  (read now)
+    versions = {found.key: found.version for found in store.list_objects(f"runs/{RUN_ID}/results")}
+    for table, names in ((ATTEMPTS, ["tenants", "sharing", "neighbour"]), (STEPS, ["tenant"])):
+        (part,) = list_parts(store, table, RUN_ID)
+        rows = pq.read_table(io.BytesIO(store.get(part.key_of(table))))
+        store.put(part.key_of(table), write_parquet(rows.drop_columns(names)))
+    # The JSON is gone on purpose: the rows are all there is.
+    for key in versions:
+        store.delete(key)
+    store.put(raw_removal_key(RUN_ID, "a"), make_raw_removal(results, versions=versions).to_json())
+    collection = load_run(store, RUN_ID)
+    assert_same(collection, expected)
+    assert set(collection.samples["tenant"]) == {0}
+
+
+def write_parquet(rows: pa.Table) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(rows, file)
+    return file.getvalue()
+
+
+def test_energy_of_a_shared_device_is_that_of_the_samples_of_all_tenants(store: Store) -> None:
+    shared = make_tenants_result(CELLS[2], (0.01,), (0.1,), watts=60.0)
+    results = collect(store, shared).results
+    row = results[results["status"] == "ok"].iloc[0]
+    assert row["gpu_mean_power_watts"] == pytest.approx(60)
+    assert row["gpu_energy_per_sample_joules"] == pytest.approx(60 / (64 / 0.01 + 32 / 0.1))
+    assert pd.isna(row["gpu_energy_per_step_joules"])
+    assert row["gpu_memory_peak_bytes"] == 9 * 2**30
+    assert row["neighbour"] == "conv6 train batch 32 size 32 fp32 eager"

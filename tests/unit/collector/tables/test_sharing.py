@@ -1,0 +1,99 @@
+"""The tables of shared devices."""
+
+from bench.schema import Result
+from collector.analysis import Analysis, analyze_run
+from collector.tables.sharing import (
+    make_fallen_table,
+    make_shared_device_table,
+    make_tenant_latency_table,
+    make_tenant_speed_table,
+)
+from collector.tables.step_times import make_training_table
+from collector.tables.table import Table
+from factories import make_result
+from measured_runs import Collect, make_repeats
+from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
+
+ALONE, TWO, FOUR = make_gpu_cell(), make_gpu_cell(tenants=2), make_gpu_cell(tenants=4)
+MIXED = make_gpu_cell(phase="infer", batch_size=1, tenants=2, neighbour=TRAINING)
+NAME = "conv6 train, GPU, batch 64, 32 px, {} tenants by time-slicing, PyTorch eager"
+
+
+def share(*results: Result) -> list[Result]:
+    """Return results of two tenants, twice 2.5 times slower than alone, beside `results`."""
+    shared = [make_tenants_result(TWO, [0.25] * 4, [0.25] * 4, watts=64.0, repeat=repeat) for repeat in (1, 2)]
+    return [*make_repeats(ALONE, 0.1, 0.1), *shared, *results]
+
+
+def find_row(table: Table | None, name: str) -> dict[str, str]:
+    """Return the first row with this name by the headings, of which the first one of each counts."""
+    assert table is not None
+    row = next(found for found in table.format_rows() if found[0] == name)
+    return dict(reversed(list(zip(table.headings, row, strict=True))))
+
+
+def test_a_run_without_tenants_has_none_of_the_tables(collect: Collect) -> None:
+    analysis = analyze_run(collect(make_result()))
+    makers = (make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table)
+    assert [make(analysis) for make in makers] == [None] * 4
+
+
+def test_each_tenant_stands_beside_the_same_work_alone(collect: Collect) -> None:
+    row = find_row(make_tenant_speed_table(analyze_run(collect(*share()))), NAME.format(2))
+    assert row["each tenant, samples/s"] == "256"
+    assert row["alone, samples/s"] == "640"
+    assert (row["slowdown"], row["slowest tenant's"], row["repeats ok"]) == ("2.50", "2.50", "2 of 3")
+    assert "tenants with" not in row
+    assert "not compared, because" not in row
+
+
+def test_work_that_was_not_measured_alone_says_so(collect: Collect) -> None:
+    results = [make_tenants_result(MIXED, [0.04], [0.1]), make_result(make_gpu_cell(phase="infer", batch_size=1))]
+    table = make_tenant_speed_table(analyze_run(collect(*results)))
+    assert table is not None
+    roles, reasons = (table.headings.index(name) for name in ("tenants with", "not compared, because"))
+    assert [(row[roles], row[reasons]) for row in table.format_rows()] == [
+        ("the cell", ""),
+        ("its neighbour", "the run has no cell that is its neighbour alone (tenants 1, the whole device)"),
+    ]
+
+
+def test_percentiles_without_steps_enough_are_no_columns(collect: Collect) -> None:
+    table = make_tenant_latency_table(analyze_run(collect(*share())))
+    row = find_row(table, NAME.format(2))
+    assert (row["p50, ms"], row["p50 over alone"]) == ("250", "2.50")
+    assert not [heading for heading in row if heading.startswith(("p95", "p99"))]
+
+
+def test_all_tenants_stand_beside_one_alone(collect: Collect) -> None:
+    table = make_shared_device_table(analyze_run(collect(*share())))
+    row = find_row(table, NAME.format(2))
+    assert (row["together, over one alone"], row["after Holm's adjustment"]) == ("0.800", "less than one alone")
+    assert (row["Jain's index"], row["its lowest"]) == ("1.00", "1.00")
+    assert row["energy per sample, J"] == "0.125"  # 64 W over 512 samples a second
+    assert (row["memory, fullest tenant, GiB"], row["device, peak in use, GiB"]) == ("1.00", "9.00")
+    assert table is not None
+    assert table.remark.endswith("1 ratio is compared; after Holm's adjustment 1 of 1 difference remains.")
+
+
+def test_tenants_that_fell_out_of_memory_are_named(collect: Collect) -> None:
+    analysis = analyze_run(collect(*share(make_fallen_result(FOUR, "ok", "oom", "ok", "oom"))))
+    table = make_fallen_table(analysis)
+    assert table is not None
+    message = "OutOfMemoryError: CUDA out of memory"
+    assert table.format_rows() == [
+        (NAME.format(4), "1", "1", "2 of 3", message),
+        (NAME.format(4), "1", "3", "2 of 3", message),
+    ]
+    assert "no ok repeat (1 oom, 2 missing)" in find_row(make_tenant_speed_table(analysis), NAME.format(4)).values()
+
+
+def test_step_times_say_whose_they_are(collect: Collect) -> None:
+    def read_remark(analysis: Analysis) -> str:
+        table = make_training_table(analysis)
+        assert table is not None
+        return table.remark
+
+    remark = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
+    assert read_remark(analyze_run(collect(*share()))) == remark
+    assert read_remark(analyze_run(collect(*make_repeats(ALONE, 0.1), cells=[ALONE]))) == ""

@@ -1,0 +1,122 @@
+"""Scenarios as users write them: what is read, and errors with file, line and key."""
+
+from pathlib import Path
+
+import pytest
+
+from access_scenarios import make_scenario
+from bench.errors import UserError
+from collector.access.shipped import list_shipped_scenarios
+from runner.access_scenarios.figures import look_up_figures
+from runner.access_scenarios.loading import MAX_JOBS, estimate_num_jobs, load_scenario
+from runner.access_scenarios.prices import look_up_prices
+from runner.yaml_files.errors import ErrorKind, YamlError
+
+TEXT = """\
+question: Buy or rent?
+job_hours_on: T4
+kinds:
+  T4: {samples_per_second: 250}
+users:
+  - {name: all, number: 3, job_hours: 2, jobs_per_day: 1}
+alternatives:
+  - {name: rent, kind: T4, gpus: 2, rent: {price_per_hour: 0.5}}
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "ours.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def catch_error(folder: Path, text: str) -> YamlError:
+    with pytest.raises(YamlError) as caught:
+        load_scenario(write(folder, text))
+    return caught.value
+
+
+def test_a_scenario_of_eight_lines_is_enough(tmp_path: Path) -> None:
+    scenario, _ = load_scenario(write(tmp_path, TEXT))
+    assert scenario.users[0].job_hours == (2.0,)
+    assert scenario.policies == ("exclusive", "time-slicing", "fair-share")
+    assert (scenario.weeks, scenario.currency) == (30, "USD")
+
+
+def test_weeks_of_the_command_line_replace_those_of_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, TEXT + "weeks: 50\n")
+    assert load_scenario(path)[0].weeks == 50
+    assert load_scenario(path, weeks=7)[0].weeks == 7
+    with pytest.raises(UserError, match="--weeks 4: expected 5 to 10000"):
+        load_scenario(path, weeks=4)
+
+
+USER, RENT, BUY = "jobs_per_day: 1", "{price_per_hour: 0.5}", "rent: {price_per_hour: 0.5}"
+KIND = "{samples_per_second: 250}"
+CONFLICT, OUT_OF_RANGE, NOT_A_CHOICE = ErrorKind.CONFLICT, ErrorKind.OUT_OF_RANGE, ErrorKind.NOT_A_CHOICE
+ERRORS = [
+    ("job_hours: 2", "job_hours: 0", 6, "users[0].job_hours", OUT_OF_RANGE),
+    ("job_hours: 2", "job_hours: []", 6, "users[0].job_hours", ErrorKind.WRONG_LENGTH),
+    (USER, f"{USER}, think_hours: 1", 6, "users[0].jobs_per_day", CONFLICT),
+    (f", {USER}", "", 6, "users[0].jobs_per_day", CONFLICT),
+    (USER, f"{USER}, working_hours: [18, 9]", 6, "users[0].working_hours", CONFLICT),
+    (USER, f"{USER}, working_days: [Monday]", 6, "users[0].working_days[0]", NOT_A_CHOICE),
+    (USER, f"{USER}, spread: lognormal", 6, "users[0].cv", CONFLICT),
+    (USER, f"{USER}, quota: 1", 5, "users", CONFLICT),
+    ("number: 3", "numbers: 3", 6, "users[0].numbers", ErrorKind.UNKNOWN_KEY),
+    ("kind: T4", "kind: T5", 8, "alternatives[0].kind", CONFLICT),
+    ("job_hours_on: T4", "job_hours_on: V100", 2, "job_hours_on", CONFLICT),
+    (RENT, "{price_per_hour: -1}", 8, "alternatives[0].rent.price_per_hour", OUT_OF_RANGE),
+    (RENT, "{price_per_hour: 1, spot: true}", 8, "alternatives[0].rent.interruptions_per_hour", CONFLICT),
+    (RENT, "{price_per_hour: 1, machine: a}", 8, "alternatives[0].rent.price_per_hour", CONFLICT),
+    (f", {BUY}", "", 8, "alternatives[0].buy", CONFLICT),
+    (BUY, "buy: {price: 9, lifetime_years: 1, watts: 9}", 8, "alternatives[0].buy.electricity_per_kwh", CONFLICT),
+    (KIND, "{samples_per_second: 250, slowdowns: {mig: {2: 2}}}", 4, "kinds.T4.slowdowns.mig", NOT_A_CHOICE),
+    (KIND, "{samples_per_second: 250, slowdowns: {mps: {1: 2}}}", 4, "kinds.T4.slowdowns.mps.1", OUT_OF_RANGE),
+    (KIND, "{source: a blog}", 4, "kinds.T4.samples_per_second", CONFLICT),
+    ("question: Buy or rent?\n", "", 1, "question", ErrorKind.MISSING_KEY),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "key", "kind"), ERRORS)
+def test_an_error_names_line_and_key(tmp_path: Path, old: str, new: str, line: int, key: str, kind: ErrorKind) -> None:
+    assert old in TEXT
+    error = catch_error(tmp_path, TEXT.replace(old, new))
+    assert (error.line, error.key, error.kind) == (line, key, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty, expected a scenario"),
+        ("- a\n", "found no keys, expected a scenario"),
+        (TEXT.replace("jobs_per_day: 1", "jobs_per_day: 100000"), "jobs would be simulated, more than 2,000,000"),
+    ],
+)
+def test_a_file_that_is_no_scenario_or_too_large_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert message in str(catch_error(tmp_path, text))
+
+
+def test_a_name_that_is_no_scenario_suggests_one() -> None:
+    with pytest.raises(UserError, match="did you mean 'one-h100-or-t4s'"):
+        load_scenario("one-h100-or-t4")
+
+
+def test_the_number_of_jobs_is_estimated_by_hand() -> None:
+    users = [
+        {"name": "open", "number": 3, "job_hours": [2.0], "jobs_per_day": 2.0, "working_days": ["mon", "tue"]},
+        {"name": "closed", "job_hours": [2.0], "think_hours": 4.0, "working_hours": [8.0, 16.0]},
+    ]
+    scenario = make_scenario(users=users, policies=["exclusive"], weeks=10)
+    # A week: 3 * 2 * 2 = 12 and at most 7 * 8 / 4 = 14; two alternatives, ten weeks with as many of warm-up.
+    assert estimate_num_jobs(scenario) == pytest.approx(2 * 20 * 26)
+    assert estimate_num_jobs(scenario) < MAX_JOBS
+
+
+@pytest.mark.parametrize("name", list_shipped_scenarios())
+def test_every_shipped_scenario_has_twenty_lines_and_all_its_figures(name: str) -> None:
+    scenario, tree = load_scenario(name)
+    rented = {alternative.name for alternative in scenario.alternatives if alternative.rent is not None}
+    assert look_up_prices(scenario, tree).keys() == rented
+    assert look_up_figures(scenario, tree).keys() == scenario.kinds.keys()
+    assert len(list_shipped_scenarios()[name].read_text().splitlines()) <= 20

@@ -1,0 +1,90 @@
+"""The command `access`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from access_scenarios import describe_scenario
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "ours.yaml"
+    path.write_text(json.dumps(describe_scenario(policies=["exclusive", "mps"])))
+    return path
+
+
+def test_an_answer_comes_with_tables_and_all_that_it_rests_on(call_main: CallMain, ours: Path) -> None:
+    code, out, err = call_main("access", ours.name)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "Buy or rent?"
+    assert lines[2].startswith(("buy", "rent", "It depends"))
+    for words in (
+        "How long users wait",
+        "What they get, and for what",
+        "By group of users",
+        "rent, mps: left out, because the slowdowns of T4 with MPS are not known",
+        "What this rests on",
+        "  assumed: students: exponentially distributed around the lengths.",
+        "  assumed: buy: its electricity costs nothing, because no watts are given.",
+        "  stated: H100, mps: slowdown of 2 tenants 1.50, 3 tenants 2.15, 4 tenants 2.80",
+    ):
+        assert any(line.startswith(words) for line in lines), words
+
+
+def test_the_json_document_has_a_figure_with_its_interval_for_each_choice(call_main: CallMain, ours: Path) -> None:
+    code, out, err = call_main("access", ours.name, "--json", "--weeks", "6")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["weeks"] == 6
+    assert [(found["alternative"], found["policy"]) for found in document["choices"]] == [
+        ("buy", "exclusive"), ("buy", "mps"), ("rent", "exclusive")
+    ]  # fmt: skip
+    wait = document["choices"][0]["wait_hours"]
+    assert wait["low"] < wait["center"] < wait["high"]
+    assert document["choices"][0]["cost"]["center"] == pytest.approx(100.0, rel=1e-3)
+    assert document["choices"][0]["by_group"].keys() == {"students", "staff"}
+    assert [left["choice"] for left in document["left_out"]] == ["rent, mps"]
+    assert {found["standing"] for found in document["assumptions"]} == {"stated", "assumed", "not modelled"}
+
+
+def test_the_same_scenario_gives_the_same_page(call_main: CallMain, ours: Path) -> None:
+    first = call_main("access", ours.name, "--markdown")
+    assert first == call_main("access", ours.name, "--markdown")
+    code, out, err = call_main("access", ours.name, "--output", "pages/answer.md")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == "pages/answer.md"
+    assert Path("pages/answer.md").read_text().rstrip() == first[1].rstrip()
+
+
+def test_shipped_scenarios_are_listed_with_their_question(call_main: CallMain) -> None:
+    code, out, err = call_main("access", "--list")
+    assert (code, err) == (0, "")
+    assert "one-h100-or-t4s: Should our group buy one H100 or rent T4s?" in out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "error: SCENARIO is missing; "),
+        (("nothing",), "error: nothing: is no scenario; known are "),
+        (("none.yaml",), "error: none.yaml: there is no such file; "),
+        (("ours.yaml", "--json", "--markdown"), "error: --json and --markdown: give one of them"),
+        (("ours.yaml", "--weeks", "1"), "error: --weeks 1: expected 5 to 10000"),
+        (("wrong.yaml",), "error: wrong.yaml:1: alternatives[0].kind: there is no kind 'T5'; kinds are T4, H100"),
+    ],
+)
+def test_an_error_is_one_message(call_main: CallMain, ours: Path, words: tuple[str, ...], message: str) -> None:
+    alternatives = [{"name": "rent", "kind": "T5", "gpus": 1, "rent": {"price_per_hour": 1.0}}]
+    Path("wrong.yaml").write_text(json.dumps(describe_scenario(alternatives=alternatives)))
+    code, out, err = call_main("access", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert len(err.splitlines()) == 1
