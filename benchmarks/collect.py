@@ -67,7 +67,9 @@ def write_store(directory: Path, num_results: int) -> None:
     for result in make_results(num_results):
         planned = PlannedCell(cell=result.cell, repeats=NUM_REPEATS, timeout_seconds=600)
         cells.setdefault(result.cell_id, planned)
-        write_result(directory, result)
+        path = directory / name_result(result)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(result.to_json())
     run = Run(
         run_id=RUN_ID,
         matrix="collect",
@@ -83,38 +85,40 @@ def write_store(directory: Path, num_results: int) -> None:
     (directory / run_key(RUN_ID)).write_bytes(run.to_json())
 
 
-def write_result(directory: Path, result: Result) -> None:
-    """Write one result under its key."""
-    path = directory / result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(result.to_json())
+def name_result(result: Result) -> str:
+    """Return the key of a result."""
+    return result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
 
 
 def collect(step: str, url: str) -> None:
-    """Do one step in this process and print its seconds and the process's peak memory in MB."""
+    """Do one step in this process and print its seconds, the process's peak memory in MB and the results it saw."""
     from collector.export import write_collection
     from collector.results.load import load_run
 
     store = Store.open(url)
     begin = time.perf_counter()
     if step == "list":
-        seconds = len(list(store.list_objects(results_prefix(RUN_ID)))) and time.perf_counter() - begin
+        num_seen = len(list(store.list_objects(results_prefix(RUN_ID))))
+        seconds = time.perf_counter() - begin
     else:
         collection = load_run(store, RUN_ID, writes_tables=True)
         seconds = time.perf_counter() - begin
+        num_seen = int(collection.results["num_attempts"].sum())
         if step == "tables":
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory() as folder:
                 write_collection(collection, Path(folder))
             seconds = time.perf_counter() - begin
-    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, num_seen]))
 
 
-def run_step(step: str, server: S3Server) -> tuple[float, float]:
-    """Return seconds and peak memory in MB of a step in a process of its own."""
+def run_step(step: str, server: S3Server, num_results: int) -> tuple[float, float]:
+    """Return seconds and peak memory in MB of a step in a process of its own, which has to see so many results."""
     command = [sys.executable, __file__, "--step", step, "--url", f"s3://{server.bucket}"]
     output = subprocess.run(command, env=os.environ | server.environment, check=True, capture_output=True, text=True)
-    seconds, memory = json.loads(output.stdout)
+    seconds, memory, num_seen = json.loads(output.stdout)
+    if num_seen != num_results:
+        raise AssertionError(f"{step}: {num_seen} of {num_results} results were seen")
     return seconds, memory
 
 
@@ -138,7 +142,7 @@ def serve(folder: Path, num_results: int) -> Iterator[S3Server]:
     write_store(server.root / server.bucket, num_results)
     server.start()
     try:
-        run_step("list", server)
+        run_step("list", server, num_results)
         yield server
     finally:
         server.stop()
@@ -147,17 +151,20 @@ def serve(folder: Path, num_results: int) -> Iterator[S3Server]:
 def measure(num_results: int, num_turns: int) -> None:
     """Measure one number of results and print its figures."""
     with tempfile.TemporaryDirectory() as name, serve(Path(name), num_results) as server:
-        bucket = server.root / server.bucket
+        # Through the server, which would go on listing what is changed behind it.
+        os.environ.update(server.environment)
+        store, num_stored = Store.open(f"s3://{server.bucket}"), num_results
         turns: dict[str, list[float]] = {}
         for turn in range(num_turns):
-            shutil.rmtree(bucket / "tables", ignore_errors=True)
+            store.delete_many(list(store.list_keys("tables")))
             figures = {"rclone_s": copy_with_rclone(server, Path(name) / "copy")}
-            figures["first_s"], figures["first_mb"] = run_step("collect", server)
+            figures["first_s"], figures["first_mb"] = run_step("collect", server, num_stored)
             for result in make_results(NUM_LATE, attempt=f"late{turn}"):
-                write_result(bucket, result)
-            figures["list_s"], _ = run_step("list", server)
-            figures["second_s"], figures["second_mb"] = run_step("collect", server)
-            figures["tables_s"], figures["tables_mb"] = run_step("tables", server)
+                store.put(name_result(result), result.to_json())
+            num_stored += NUM_LATE
+            figures["list_s"], _ = run_step("list", server, num_stored)
+            figures["second_s"], figures["second_mb"] = run_step("collect", server, num_stored)
+            figures["tables_s"], figures["tables_mb"] = run_step("tables", server, num_stored)
             figures["first_over_rclone"] = figures["rclone_s"] / figures["first_s"]
             print(json.dumps({"results": num_results, "turn": turn} | figures), flush=True)
             for key, value in figures.items():

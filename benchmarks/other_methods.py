@@ -1,4 +1,4 @@
-"""Runs other change-point methods on the simulated nights of benchmarks/night_scenarios.py, for comparison.
+"""Runs other change-point methods on the simulated nights of tests/night_scenarios.py, for comparison.
 
 Each looks at the nights up to each night, as `watch` does, and raises an alarm for a cell when it reports a change to
 the worse of at least EFFECT_FLOOR for the first time. Cells are first freed of what they share, as `watch` frees them:
@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from night_scenarios import STEP, Scenario, draw, make_nights, run_programme
 
 from collector.nights.detection import EFFECT_FLOOR, find_group_effects, spread_over_cells
 from collector.nights.series import FloatArray
+from night_scenarios import STEP, Scenario, draw, make_nights, run_programme
 
 FIRST_LOOK = 10
 """Nights before the first alarm: fewer tell most methods nothing."""

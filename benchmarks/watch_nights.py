@@ -1,6 +1,6 @@
 """Measures what `benchmatrix watch` finds, and what it finds wrongly, in simulated nights whose truth is known.
 
-Prints the tables of docs/nights.md as Markdown. Nights are drawn as benchmarks/night_scenarios.py says. Other methods
+Prints the tables of docs/nights.md as Markdown. Nights are drawn as tests/night_scenarios.py says. Other methods
 on the same series: `--others` for ruptures (if installed), `--otava PYTHON` for apache-otava in an environment of its
 own, which benchmarks/otava_nights.py asks. From the checkout, half an hour; `--programmes 5` for a quick look:
 .venv/bin/python benchmarks/watch_nights.py
@@ -8,12 +8,18 @@ own, which benchmarks/otava_nights.py asks. From the checkout, half an hour; `--
 
 import argparse
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-from night_scenarios import STEP, Scenario, run_programme, two_sessions_bound
-from other_methods import list_other_lines
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from other_methods import list_other_lines  # noqa: E402
+
+from night_scenarios import STEP, Scenario, run_programme, two_sessions_bound  # noqa: E402
 
 NUM_PROGRAMMES = 20
 MIXED = Scenario(name="200 cells, 1 to 3 %, 20 of them with two levels", own=(0.01, 0.03), num_two_levels=20)

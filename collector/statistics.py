@@ -133,7 +133,10 @@ def estimate_paired_ratio(numerators: Mapping[str, float], denominators: Mapping
 
 
 def scale_estimate(estimate: Estimate, factor: float) -> Estimate:
-    """Return `factor` (a known number, > 0) times the estimate; the relative uncertainty stays."""
+    """Multiply an estimate by `factor` (> 0), which is known exactly, and return the product.
+
+    The relative uncertainty stays the same.
+    """
     return replace(estimate, center=estimate.center * factor)
 
 

@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, is_confirmation, run_key
+from bench.stored_runs import read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import Records, RecordSnapshot
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
-NUM_PARALLEL_READS = 32
 
 
 def choose_run(
@@ -68,25 +67,6 @@ def read_run(store: Store, run_id: str) -> Run | None:
         ) from error
 
 
-def read_all_runs(store: Store) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs of the store, and for each run.json that is missing or cannot be read the reason, by run id."""
-
-    def read(run_id: str) -> Run | str:
-        try:
-            run = read_stored_run(store.get(run_key(run_id)))
-        except KeyMissing:
-            return "there is none"
-        except InvalidDocumentError as error:
-            return str(error)
-        return run if run.run_id == run_id else f"it is of the run '{run.run_id}'"
-
-    run_ids = store.list_run_ids()
-    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
-        found = dict(zip(run_ids, pool.map(read, run_ids), strict=True))
-    runs = [run for run in found.values() if isinstance(run, Run)]
-    return runs, {run_id: reason for run_id, reason in found.items() if isinstance(reason, str)}
-
-
 def is_stored(store: Store, run_id: str) -> bool:
     """Return whether the store has a run with this id, without reading what is in it."""
     try:
@@ -98,7 +78,7 @@ def is_stored(store: Store, run_id: str) -> bool:
 
 def find_newest_run(store: Store) -> Run:
     """Return the run that was begun last, confirmations of nights aside; UserError if the store has none."""
-    runs = [run for run in read_all_runs(store)[0] if not is_confirmation(run.run_id)]
+    runs, _ = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
     if not runs:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"

@@ -20,7 +20,7 @@ ENVIRONMENT = {
 
 
 def choose_core() -> int:
-    """Return the core of a program that shall have one; parallel workers get different ones."""
+    """Return the number of the CPU core for programs that get one core: pytest's workers use different ones."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     cores = sorted(os.sched_getaffinity(0))
     return cores[int(worker) % len(cores)]

@@ -30,17 +30,17 @@ class RecordedChange:
 
     @property
     def is_pending(self) -> bool:
-        """Whether its confirmation is still to be measured or judged."""
+        """Return whether no decision was made about the change yet."""
         return self.decision is None
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether it was confirmed."""
+        """Return whether it was decided that the change is real."""
         return self.decision is not None and self.decision.outcome == "confirmed"
 
     @property
     def is_regression(self) -> bool:
-        """Whether it is a confirmed change for the worse."""
+        """Return whether it was decided that the cell, or group of cells, became slower."""
         return self.is_confirmed and self.suspicion.direction == "slower"
 
 

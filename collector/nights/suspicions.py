@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bench.schema import Decision, Direction, Run, Suspicion, hash_text
-from bench.store import confirmation_run_id
 from collector.nights.cell_nights import CellNight, CellNights, tabulate_nights
+from collector.nights.confirmation_name import name_confirmation
 from collector.nights.detection import DECISION_P_VALUE
 from collector.nights.environment_changes import describe_changes
 from collector.nights.judgement import Seen, Starts, judge, look, look_for_changes, measure_alone
@@ -60,11 +60,6 @@ class NightRun:
         """The repeats of the night, with those of its confirmation."""
         again = self.again
         return {key: night.join(again[key]) if key in again else night for key, night in self.cells.items()}
-
-
-def name_confirmation(matrix: str, run_id: str) -> str:
-    """Return the id of the run that measures again what is suspected in the run `run_id` of a matrix."""
-    return confirmation_run_id(hash_text(f"{matrix}/{run_id}"))
 
 
 def suspect(nights: Sequence[NightRun], history: ChangeHistory) -> list[Suspicion]:

@@ -16,16 +16,18 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedAttempts:
-    """The attempts at planned repeats, as indices of rows: repeats in the order of the plan, the counted attempt first.
+    """Says by row numbers which attempt of each planned repeat counts, and in which order all attempts are read.
 
-    The counted one is the earliest that ended ok, else the latest of all; the others follow by their start.
+    The earliest attempt that ended ok counts; if none did, the latest one does.
     """
 
     order: IntArray
+    """The rows of all attempts: repeat by repeat in the order of the plan, and within a repeat first the attempt that
+    counts, then the others in the order in which they started."""
     counted: IntArray
-    """Of each planned repeat the row of the attempt that counts; -1 without one."""
+    """For each planned repeat, the row of the attempt that counts; -1 if there is none."""
     num_attempts: IntArray
-    """Of each planned repeat."""
+    """For each planned repeat, how many attempts there are."""
 
 
 def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:

@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from bench.errors import UserError
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
+from bench.stored_runs import read_runs
 from collector.results.attempts import IntArray, order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SkippedDocument
@@ -31,7 +31,6 @@ from collector.results.tenants import read_tenants, tabulate_tenants
 __all__ = ["Collection", "SkippedDocument", "load_results", "load_run", "load_runs"]
 
 NUM_NEWEST_RUNS = 5
-NUM_PARALLEL_READS = 32
 # A part may be merged into another and deleted between its listing and its reading; hardly twice in a row.
 MAX_LOADS = 3
 
@@ -189,15 +188,7 @@ def _describe_missing_run(store: Store, run_id: str, run_ids: list[str]) -> str:
     if not run_ids:
         return f"store {store.url}: holds no runs; `benchmatrix run` makes one, --store names another store"
     nearest = difflib.get_close_matches(run_id, run_ids, n=1, cutoff=0.0)[0]
-    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
-        starts = list(pool.map(lambda name: _read_start(store, name), run_ids))
-    by_start = sorted(zip(starts, run_ids, strict=True), reverse=True)
-    newest = ", ".join(name for _, name in by_start[:NUM_NEWEST_RUNS])
+    runs, unreadable = read_runs(store, run_ids)
+    by_start = [run.run_id for run in sorted(runs, key=lambda run: (run.created_at, run.run_id), reverse=True)]
+    newest = ", ".join([*by_start, *unreadable][:NUM_NEWEST_RUNS])
     return f"store {store.url}: has no run '{run_id}'; did you mean '{nearest}'? The newest are {newest}"
-
-
-def _read_start(store: Store, run_id: str) -> datetime:
-    try:
-        return read_run(store.get(run_key(run_id))).created_at
-    except (KeyMissing, InvalidDocumentError):
-        return datetime.min.replace(tzinfo=UTC)

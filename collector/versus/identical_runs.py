@@ -2,12 +2,12 @@
 
 from collections.abc import Collection as Group
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.errors import TransientError, UserError
-from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import KeyMissing, Store, is_confirmation, run_key
+from bench.schema import Run
+from bench.store import Store, is_confirmation
+from bench.stored_runs import read_runs
 from collector.results.cells import is_shared
 from collector.results.collection import Collection
 from collector.results.load import load_run
@@ -22,18 +22,16 @@ RunKind = tuple[str, str, str | None]
 MAX_RUNS = 10
 """So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
 degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
-NUM_PARALLEL_READS = 32
 
 
 def load_related_runs(store: Store, compared: Sequence[Collection]) -> list[Collection]:
     """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`; skip unreadable ones."""
     own = {collection.run.run_id for collection in compared}
     # A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
-    own |= {run_id for run_id in store.list_run_ids() if is_confirmation(run_id)}
+    others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
+    runs, _ = read_runs(store, others)
     cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
-    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
-        runs = list(pool.map(lambda run_id: _try_to_read(store, run_id), set(store.list_run_ids()) - own))
-    related = [run for run in runs if run and any(planned.cell.cell_id in cell_ids for planned in run.cells)]
+    related = [run for run in runs if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
     newest = sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]
     return list(_load(store, newest))
 
@@ -90,10 +88,3 @@ def _load(store: Store, runs: Iterable[Run]) -> Iterator[Collection]:
             raise
         except UserError:
             continue  # it was deleted or replaced since its plan was read
-
-
-def _try_to_read(store: Store, run_id: str) -> Run | None:
-    try:
-        return read_run(store.get(run_key(run_id)))
-    except (KeyMissing, InvalidDocumentError):
-        return None

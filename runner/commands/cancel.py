@@ -18,14 +18,18 @@ def cancel(
     namespace: NamespaceOption = None,
     store: CancellationStoreOption = None,
 ) -> None:
-    """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished."""
+    """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
+
+    Of a night that is being watched, the run that measures its suspicions again is stopped too.
+    """
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     counts = cleaner.cancel()
-    CONSOLE.print(
-        f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} unfinished Jobs deleted, "
-        f"{counts.num_left} finished ones left",
-        soft_wrap=True,
-    )
+    for stopped, found in filter(None, [(run_id, counts), counts.confirmation]):
+        CONSOLE.print(
+            f"run {stopped} in namespace {cleaner.namespace}: {found.num_deleted} unfinished Jobs deleted, "
+            f"{found.num_left} finished ones left",
+            soft_wrap=True,
+        )
     if counts.unmarked_reason:
         CONSOLE.print(
             f"warning: no mark was left in the store of the run: {counts.unmarked_reason}. A runner that does not see "

@@ -22,6 +22,7 @@ StoreOption = Annotated[
     str | None,
     typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
 ]
+WatchOption = Annotated[bool, typer.Option("--watch", help="Check also what `run --watch` can use.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 
 
@@ -32,6 +33,7 @@ def doctor(
     namespace: NamespaceOption = None,
     store: StoreOption = None,
     queue: QueueOption = None,
+    watch: WatchOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
@@ -43,7 +45,8 @@ def doctor(
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS)
-    context = DoctorContext.make(connection, target, load_matrix(matrix, is_data_here=False), store)
+    loaded = load_matrix(matrix, is_data_here=False)
+    context = DoctorContext.make(connection, target, loaded, store, is_watched=watch)
     findings = []
     for finding in examine(context, store):
         findings.append(finding)

@@ -93,6 +93,13 @@ class NightWatch:
         report = watch.look()
         if report.pending and report.night.run_id == run.run_id:
             report = self._measure_again(watch, report, console, again)
+        elif report.night.run_id != run.run_id:
+            console.print(
+                f"run {run.run_id} is not the newest night of {run.matrix}: {report.night.run_id} began later, at "
+                f"{report.night.created_at:%Y-%m-%d %H:%M} UTC by its clock. What follows is about that one",
+                style="yellow",
+                soft_wrap=True,
+            )
         self.metrics.report = report
         for line in list_lines(report):
             console.print(line, soft_wrap=True)
@@ -144,6 +151,18 @@ class ClusterConfirmation:
     connection: "Connection"
     observer: "ClusterObserver"
     console: Console
+    marks: frozenset[str]
+    """The marks of the night's cancellations before it was measured; a later one ends the confirmation, too."""
+
+    @classmethod
+    def prepare(
+        cls, there: "ClusterRun", night: Run, connection: "Connection", observer: "ClusterObserver", console: Console
+    ) -> "ClusterConfirmation":
+        """Return what measures a night's suspicions again. Call it before the night is measured: it reads its marks."""
+        from runner.kubernetes.cancellation import list_marks
+
+        marks = list_marks(there.store, night.run_id)
+        return cls(there=there, night=night, connection=connection, observer=observer, console=console, marks=marks)
 
     def measure(self, matrix: str, run_id: str) -> None:
         """Measure the matrix as the run `run_id`, if the night's deadline leaves time for it."""
@@ -157,11 +176,12 @@ class ClusterConfirmation:
             retry_failed=False,
             prepull_seconds=None,
             deadline_seconds=self._count_seconds(run_id),
+            cancelled_with={self.night.run_id: self.marks},
         )
         try:
             there.measure(there.choose_run(), self.connection, self.observer, self.console)
         except RunCancelled:  # the night itself is over, and gets its report
-            raise UserError(f"{run_id} was cancelled") from None
+            raise UserError(f"{run_id}, or its night, was cancelled") from None
 
     def announce(self, report: "NightReport") -> None:
         """Record an event for each regression in the namespace of the cells."""

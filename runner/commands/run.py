@@ -273,11 +273,9 @@ def _measure_there(
                 observer = observe_with_metrics(
                     progress, connection, metrics_port, None if night is None else night.metrics
                 )
+                again = ClusterConfirmation.prepare(there, chosen, connection, observer, messages) if night else None
                 there.measure(chosen, connection, observer, messages)
-                if night is not None:
-                    again = ClusterConfirmation(
-                        there=there, night=chosen, connection=connection, observer=observer, console=messages
-                    )
+                if night is not None and again is not None:
                     night.follow(chosen, messages, again)
             is_ok = finish(there.store, chosen, messages)
             if night is not None and metrics_port is not None:

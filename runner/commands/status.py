@@ -8,6 +8,7 @@ import typer
 from bench.errors import UserError
 from bench.raw_removals import read_raw_removals
 from bench.schema import Run
+from bench.store import Store
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -58,10 +59,11 @@ def status(
     if on is not None:
         if profile is not None and namespace is None:
             namespace = load_profile(profile).namespace
-        _print_cluster_state(collection.run, on, namespace, opened.url, num_missing=counts["missing"])
+        _print_cluster_state(collection.run, on, namespace, opened, num_missing=counts["missing"])
 
 
-def _print_cluster_state(run: Run, on: str, namespace: str | None, store_url: str, *, num_missing: int) -> None:
+def _print_cluster_state(run: Run, on: str, namespace: str | None, store: Store, *, num_missing: int) -> None:
+    from runner.kubernetes.cancellation import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
@@ -70,6 +72,8 @@ def _print_cluster_state(run: Run, on: str, namespace: str | None, store_url: st
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
     connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
-    state = inspect_run(connection, namespace, run.run_id, store_url, run.cluster.queue)
+    state = inspect_run(connection, namespace, run.run_id, store.url, run.cluster.queue)
     for line in state.describe(num_missing):
         CONSOLE.print(line, soft_wrap=True)
+    if num_missing and not state.is_going_on and list_marks(store, run.run_id):
+        CONSOLE.print(f"the run was cancelled: {num_missing} repeats stay missing until it is resumed")

@@ -18,9 +18,10 @@ from pydantic import AwareDatetime
 from bench.errors import UserError
 from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix
+from collector.nights.confirmation_name import name_confirmation
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.matrix.plan import read_user_name
-from runner.runs import read_run
+from runner.runs import is_stored, read_run
 
 
 class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
@@ -44,8 +45,8 @@ def leave_mark(store: Store, run_id: str) -> None:
     store.put_with_short_retries(cancelled_key(run_id, uuid4().hex), document.to_json())  # somebody is waiting
 
 
-def leave_mark_where_jobs_write(urls: Collection[str], run_id: str) -> str:
-    """Put a mark into the store that the run's Jobs name; return why that failed, or nothing where it did not.
+def leave_mark_where_jobs_write(urls: Collection[str], run_id: str) -> Store | str:
+    """Put a mark into the store that the run's Jobs name and return this store, or why that failed.
 
     `urls`: the stores that its Jobs write to, one at the most.
     """
@@ -59,7 +60,17 @@ def leave_mark_where_jobs_write(urls: Collection[str], run_id: str) -> str:
         leave_mark(store, run_id)
     except UserError as error:
         return f"its Jobs name the store {url}, which cannot be used from here ({error})"
-    return ""
+    return store
+
+
+def find_confirmation(store: Store, run_id: str) -> str | None:
+    """Return the id of the run that measures again what was suspected in the run `run_id`; None if there is none.
+
+    StoreError if the store cannot be used.
+    """
+    run = read_run(store, run_id)
+    confirmation = None if run is None else name_confirmation(run.matrix, run_id)
+    return confirmation if confirmation is not None and is_stored(store, confirmation) else None
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:
@@ -69,11 +80,12 @@ def list_marks(store: Store, run_id: str) -> frozenset[str]:
 
 @dataclass(kw_only=True)
 class CancellationWatcher:
-    """Checks for marks that did not exist when the runner started, with one request for all checks that wait."""
+    """Checks for marks that did not exist when the runner started, with one look at them for all checks that wait."""
 
     dispatcher: Dispatcher
     store: Store
-    run_id: str
+    run_ids: tuple[str, ...]
+    """The run, and others whose cancellation ends it too: of a confirmation, its night."""
     known: frozenset[str]
     """The marks that existed at the start."""
     is_checking: bool = False
@@ -87,9 +99,12 @@ class CancellationWatcher:
             self._start()
 
     def _start(self) -> None:
-        """Send one request for the callbacks that wait. Later checks need another request: this one may miss a mark."""
+        """Look once for the callbacks that wait. Checks that come later need another look: this one may miss a mark."""
         callbacks, self._callbacks, self.is_checking = self._callbacks, [], True
-        self.dispatcher.record(lambda: list_marks(self.store, self.run_id), partial(self._handle_marks, callbacks))
+        self.dispatcher.record(self._list_marks, partial(self._handle_marks, callbacks))
+
+    def _list_marks(self) -> frozenset[str]:
+        return frozenset().union(*(list_marks(self.store, run_id) for run_id in self.run_ids))
 
     def _handle_marks(self, callbacks: list[Callable[[], None]], marks: frozenset[str]) -> None:
         if not marks <= self.known:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from bench.errors import UserError
 from bench.store import Store
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import leave_mark, leave_mark_where_jobs_write
+from runner.kubernetes.cancellation import find_confirmation, leave_mark, leave_mark_where_jobs_write
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.foreign_jobs import select_own
@@ -35,6 +35,8 @@ class Counts:
     """Finished ones."""
     unmarked_reason: str = ""
     """Why a cancellation could leave no mark in the store; empty: it has left one."""
+    confirmation: "tuple[str, Counts] | None" = None
+    """The id of the run that measures again what was suspected in this one, and the counts of its cancellation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,16 @@ class JobCleaner:
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
 
+        If the run is a night whose suspicions are being measured again, the same is done with its confirmation.
         UserError if the API server or the store refuses, a runner still submits Jobs, or nothing was done that a runner
         would see: no mark, and no unfinished Job.
         """
         try:
-            return self._cancel()
+            counts, store = self._cancel()
+            again = None if store is None else find_confirmation(store, self.run_id)
+            if again is None:
+                return counts
+            return replace(counts, confirmation=(again, replace(self, run_id=again, store=store)._cancel()[0]))
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
 
@@ -81,7 +88,7 @@ class JobCleaner:
                     f"run {self.run_id}: {len(unfinished)} of its {len(jobs)} Jobs are not finished; wait for them, "
                     f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
                 )
-            num_cancelled = self._cancel().num_deleted if unfinished else 0
+            num_cancelled = self._cancel()[0].num_deleted if unfinished else 0
             finished = self._list() if unfinished else jobs
             self._delete_all(finished)
         except ApiError as error:
@@ -110,15 +117,17 @@ class JobCleaner:
             self.connection.request("deletecollection", self._path, query=query)
         self._for_each([job for job in jobs if not job.fingerprint], self._delete)
 
-    def _cancel(self) -> Counts:
-        unmarked_reason = ""
-        if self.store is None:
+    def _cancel(self) -> tuple[Counts, Store | None]:
+        """Cancel this run alone; return what was done, and the store that has the mark."""
+        unmarked_reason, store = "", self.store
+        if store is None:
             jobs = self._list()  # nothing is deleted while it is not clear which run is meant
             urls = {strip_store_url(job.store_url) for job in jobs if job.store_url}
-            unmarked_reason = leave_mark_where_jobs_write(urls, self.run_id)
+            marked = leave_mark_where_jobs_write(urls, self.run_id)
+            unmarked_reason, store = (marked, None) if isinstance(marked, str) else ("", marked)
         else:
             self._check_access()
-            leave_mark(self.store, self.run_id)  # before a Job is deleted: a runner that misses one finds the mark
+            leave_mark(store, self.run_id)  # before a Job is deleted: a runner that misses one finds the mark
         counts = self._delete_unfinished(with_mark=True)
         if unmarked_reason and not counts.num_deleted:
             raise UserError(
@@ -126,7 +135,7 @@ class JobCleaner:
                 "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
                 "--store URL, the store of the run"
             )
-        return replace(counts, unmarked_reason=unmarked_reason)
+        return replace(counts, unmarked_reason=unmarked_reason), store
 
     def _delete_unfinished(self, *, with_mark: bool) -> Counts:
         num_deleted = 0

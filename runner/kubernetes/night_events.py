@@ -40,7 +40,11 @@ def record_regressions(
 
 
 def make_event(namespace: str, run_id: str, change: "RecordedChange", now: datetime) -> dict[str, Any]:
-    """Return the event of a confirmed regression as the API takes it."""
+    """Return the body of the Kubernetes Event (v1, type Warning) that reports a confirmed regression.
+
+    `run_id`: the id of the night's run, after which the Job is named that the event is about. `now`: when it is
+    reported.
+    """
     suspicion, decision = change.suspicion, change.decision
     shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
     what = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells on {suspicion.hardware}"

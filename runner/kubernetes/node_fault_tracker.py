@@ -95,7 +95,7 @@ class NodeFaultTracker:
         self._failed_before = {job.uid for job in jobs if job.end == "failed"}
 
     def note_pod(self, tracked: TrackedJob, pod: PodStatus) -> None:
-        """Note on which node a pod is, and that its node is at fault if that is how it ended."""
+        """Record on which node a pod is, and record a fault of that node if the pod's end shows one."""
         if not pod.node:
             return
         tracked.node = pod.node

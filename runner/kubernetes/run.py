@@ -1,7 +1,8 @@
 """A run on a cluster, from the choice of the run to its last record or its deadline."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
@@ -89,6 +90,8 @@ class ClusterRun:
     """Counted from the beginning of the run. None: there is no deadline."""
     owner: JobOwner | None = None
     """The Job that the runner itself runs in, if it does."""
+    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
     prepull_seconds: float | None = None
     """How long the first cell waits, at the most, for the nodes to pull the images. None: not at all."""
 
@@ -236,6 +239,7 @@ class ClusterRun:
             unschedulable_seconds=self.unschedulable_seconds,
             is_requeued=self.is_requeued,
             deadline=self.find_deadline(run),
+            cancelled_with=self.cancelled_with,
             find_former_nodes=FormerNodes(connection=connection, store=self.store, run=run).find,
             spending=Spending.of(self.target.profile, max_nodes=self.max_nodes, max_cost=self.max_cost),
         )

@@ -48,6 +48,11 @@ class RunState:
     queue: str = ""
     """A line about the run's queue; empty: it has none."""
 
+    @property
+    def is_going_on(self) -> bool:
+        """Whether a Job is not finished."""
+        return any(self.num_by_state.get(state) for state in ("running", "waiting", "queued"))
+
     def describe(self, num_missing: int) -> list[str]:
         """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
         states = [f"{self.num_by_state[state]} {label}" for state, label in _LABELS.items() if self.num_by_state[state]]
@@ -56,7 +61,7 @@ class RunState:
         lines += self.other_runs
         lines += [f"  {number} queued: {reason}" for reason, number in self.num_by_queue_reason.items()]
         lines += [self.queue] if self.queue else []
-        if self.rate_per_s and num_missing:
+        if self.rate_per_s and num_missing and self.is_going_on:
             left = format_wait(num_missing / self.rate_per_s)
             lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
         return lines

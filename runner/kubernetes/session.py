@@ -58,7 +58,7 @@ class ClusterSession:
         `list_missing` is called when the Jobs that exist are known. In this order nothing is measured twice: a Job that
         was deleted before the list has its record in the store. StoreError if the store cannot be used.
         """
-        marks = list_marks(options.recorder.store, options.run_id)
+        marks = list_marks(options.recorder.store, options.run_id).union(*options.cancelled_with.values())
         self.jobs, self._spending = TrackedJobs(), options.spending
         self._deadline, self._observer = options.deadline, options.observer
         self._next_tick = 0.0
@@ -121,8 +121,9 @@ class ClusterSession:
         return tracker
 
     def _make_watcher(self, options: SessionOptions, marks: frozenset[str]) -> CancellationWatcher:
+        run_ids = (options.run_id, *options.cancelled_with)
         return CancellationWatcher(
-            dispatcher=self._dispatcher, store=options.recorder.store, run_id=options.run_id, known=marks
+            dispatcher=self._dispatcher, store=options.recorder.store, run_ids=run_ids, known=marks
         )
 
     def _make_submission(self, options: SessionOptions, watcher: CancellationWatcher) -> Submission:
@@ -234,7 +235,7 @@ class ClusterSession:
             self._dispatcher.stop()
 
     def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
-        """Run an informer in a thread; its notifications are handled on the main thread."""
+        """Start a thread that runs an informer, and have each notification passed to `handle` on the main thread."""
 
         def notify(notification: Notification[T]) -> None:
             self._dispatcher.post(partial(handle, notification))

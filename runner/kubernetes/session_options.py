@@ -1,7 +1,7 @@
 """How a session measures its run, and what follows directly from that."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -38,6 +38,8 @@ class SessionOptions:
     """A Job that no node takes for so long is deleted and created again later, rather than given up."""
     deadline: datetime | None = None
     """When to stop, whatever is missing then."""
+    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
     spending: Spending
     find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]]
     """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""

@@ -131,7 +131,10 @@ class SharedNodes:
             self._bound[tracked.name] = tracked, job.required_node
 
     def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> None:
-        """Note where a pod is; the next of its block may follow it there. `tracked`: None for one of another round."""
+        """Record on which node a pod is, so that the next cell of its block can be submitted for the same node.
+
+        `tracked`: the repeat that the pod measures; None if its Job is not one that this runner follows.
+        """
         if not pod.node:
             return
         if is_deleted or pod.is_deleted or pod.phase in END_PHASES:  # on a lost node it stays

@@ -1,15 +1,16 @@
 """Load the nights of a matrix from a store: its runs, the repeats that count, and their confirmations."""
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from bench.errors import TransientError, UserError
-from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import KeyMissing, Store, is_confirmation, run_key
+from bench.schema import Run
+from bench.store import Store, is_confirmation
+from bench.stored_runs import read_runs
 from collector.nights.cell_nights import read_cell_nights, unify_centers
-from collector.nights.suspicions import Confirmation, NightRun, name_confirmation
+from collector.nights.confirmation_name import name_confirmation
+from collector.nights.suspicions import Confirmation, NightRun
 from collector.results.load import load_run
 
 MAX_NIGHTS = 90
@@ -17,7 +18,6 @@ MAX_NIGHTS = 90
 is one of less than 1 % a month."""
 CLOCK_TOLERANCE = timedelta(days=1)
 """A run that began later than this from now was stamped by a clock that is wrong."""
-NUM_PARALLEL_READS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,19 @@ class LoadedNights:
     warnings: tuple[str, ...] = ()
 
 
-def list_runs(store: Store) -> tuple[list[Run], list[str]]:
-    """Return the runs of a store without confirmations, the oldest first, and the ids of those that cannot be read."""
-    run_ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
-    with ThreadPoolExecutor(NUM_PARALLEL_READS) as pool:
-        found = list(pool.map(lambda run_id: _try_to_read(store, run_id), run_ids))
-    runs = sorted((run for run in found if run is not None), key=lambda run: (run.created_at, run.run_id))
-    unreadable = [run_id for run_id, run in zip(run_ids, found, strict=True) if run is None]
-    return runs, unreadable
+def list_runs(store: Store) -> tuple[list[Run], Mapping[str, str]]:
+    """Return the runs of a store without confirmations, the oldest first, and why others are left out, by run id.
+
+    A run that is dated in the future would be the newest night until that day, and hide all that are measured before.
+    """
+    found, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
+    left_out = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
+    latest = datetime.now(UTC) + CLOCK_TOLERANCE
+    for run in found:
+        if run.created_at > latest:
+            left_out[run.run_id] = f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
+    runs = [run for run in found if run.run_id not in left_out]
+    return sorted(runs, key=lambda run: (run.created_at, run.run_id)), left_out
 
 
 def choose_matrix(runs: list[Run], store: Store, name: str | None) -> str:
@@ -52,15 +57,13 @@ def choose_matrix(runs: list[Run], store: Store, name: str | None) -> str:
     return name
 
 
-def load_nights(store: Store, matrix: str, runs: list[Run], unreadable: list[str]) -> LoadedNights:
+def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[str, str]) -> LoadedNights:
     """Return the newest MAX_NIGHTS runs of a matrix with their repeats. StoreError if the store cannot be used."""
     own = [run for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
-    warnings = [f"run {run_id}: its run.json cannot be read; it is not looked at" for run_id in unreadable]
+    warnings = [f"run {run_id}: {reason}; it is not looked at" for run_id, reason in left_out.items()]
     run_ids = set(store.list_run_ids())
     nights = []
     for run in own:
-        if run.created_at > datetime.now(UTC) + CLOCK_TOLERANCE:
-            warnings.append(f"run {run.run_id}: began on {run.created_at:%Y-%m-%d}, which is to come: a clock is wrong")
         try:
             collection = load_run(store, run.run_id, writes_tables=True)
         except TransientError:
@@ -100,10 +103,3 @@ def _load_confirmation(store: Store, run_id: str) -> Confirmation | None:
         ended_at=collection.run.created_at if ended.empty else ended.max().to_pydatetime(),
         is_complete=not (collection.results["status"] == "missing").any(),
     )
-
-
-def _try_to_read(store: Store, run_id: str) -> Run | None:
-    try:
-        return read_run(store.get(run_key(run_id)))
-    except (KeyMissing, InvalidDocumentError):
-        return None

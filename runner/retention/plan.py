@@ -12,15 +12,16 @@ from bench.store import (
     Store,
     StoredObject,
     cancelled_prefix,
+    is_confirmation,
     parse_result_key,
     raw_removals_prefix,
     report_key,
     results_prefix,
 )
+from bench.stored_runs import read_runs
 from runner.retention.held_results import HeldResult, HeldResults
 from runner.retention.policy import Policy
 from runner.retention.protection import find_protected_runs
-from runner.runs import read_all_runs
 
 NOT_HELD = "not in the data set (`benchmatrix collect` brings them in)"
 CHANGED = "changed since they were collected (`benchmatrix collect` brings them in)"
@@ -78,7 +79,7 @@ class RemovalPlan:
 
 def plan_removal(store: Store, held: HeldResults, policy: Policy, now: datetime) -> RemovalPlan:
     """Return what the policy removes at `now`. Nothing is written. StoreError if the store cannot be used."""
-    runs, unreadable = read_all_runs(store)
+    runs, unreadable = read_runs(store, store.list_run_ids())
     protected = find_protected_runs(store, runs)
     kept = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
     planned, num_younger, num_removed_before = [], 0, 0
@@ -131,7 +132,13 @@ def find_last_write(run: Run, objects: Sequence[StoredObject]) -> datetime:
 
 
 def explain_unfinished(store: Store, run: Run, objects: Sequence[StoredObject], policy: Policy) -> str | None:
-    """Return why a run may still be going on; None if it is over: complete, cancelled, or reported in the store."""
+    """Return why a run may still be going on; None if it is over: complete, cancelled, or reported in the store.
+
+    A confirmation has no report, and a deadline may have cut it: it is over when nothing waits for it any more, which
+    `find_protected_runs` has looked at.
+    """
+    if is_confirmation(run.run_id):
+        return None
     keys = {found.key for found in objects}
     is_cancelled = any(key.startswith(cancelled_prefix(run.run_id)) for key in keys)
     if policy.include_unfinished or is_cancelled or report_key(run.run_id) in keys:

@@ -4,17 +4,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from commands import CallMain, create
 from disruptions import FirstHangs, forget_watches, keep_watches_shut, refuse_watches
-from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
+from rich.console import Console
+from runs import DEADLINE_SECONDS, Observed, Setup, make_cells, wait_for
 
+from bench.errors import UserError
 from bench.store import Store, cancelled_prefix
+from collector.nights.confirmation_name import name_confirmation
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.kubernetes.cancellation import Cancellation, RunCancelled
+from runner.commands.night import ClusterConfirmation
+from runner.kubernetes.cancellation import Cancellation, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
 from runner.matrix.plan import read_user_name
+from runner.nights.confirmation import describe_matrix
 from runner.runs import read_run
+from s3_server import S3Server
 
 StartKubelet = Callable[..., FakeKubelet]
 ConnectThrough = Callable[[FaultyServer], Connection]
@@ -177,6 +184,46 @@ def test_without_a_store_and_a_job_it_is_said_that_no_runner_was_told(
     assert f"error: run {namespace}: it has no unfinished Job in namespace {namespace}, and no Job of the run is" in err
     assert "give this command again with --store URL" in err
     assert list_marks(setup) == []
+
+
+def test_a_cancelled_night_ends_the_run_that_measures_it_again(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    start_kubelet(lambda pod: "hang", num_nodes=1)
+    night = Setup.make(connection, namespace, store, make_cells(1))
+    again = name_confirmation(night.run.matrix, namespace)
+    confirmation = Setup.make(connection, namespace, store, make_cells(1), run_id=again)
+    runner = confirmation.start()
+    wait_for(lambda: count_ready(confirmation) == 1, "a cell that is measured again")
+
+    code, out, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
+
+    assert code == 0
+    assert out.splitlines() == [
+        f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 0 finished ones left",
+        f"run {again} in namespace {namespace}: 1 unfinished Jobs deleted, 0 finished ones left",
+    ]
+    with pytest.raises(RunCancelled):
+        runner.result(DEADLINE_SECONDS)
+    assert confirmation.list_jobs() == []
+
+
+def test_a_night_that_is_cancelled_before_its_confirmation_begins_is_not_measured_again(
+    connection: Connection, namespace: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    store = Store.open(f"s3://{s3_server.bucket}")
+    night = Setup.make(connection, namespace, store, make_cells(1))
+    again = name_confirmation(night.run.matrix, namespace)
+    path = tmp_path / "again.yaml"
+    path.write_text(yaml.safe_dump(describe_matrix(night.run, list(night.run.cells))))
+    confirmation = ClusterConfirmation.prepare(
+        night.make_cluster_run(), night.run, connection, Observed(), Console(quiet=True)
+    )
+    leave_mark(store, namespace)
+
+    with pytest.raises(UserError, match=f"{again}, or its night, was cancelled"):
+        confirmation.measure(str(path), again)
+    assert night.list_jobs() == []
 
 
 def test_no_mark_is_left_where_the_cluster_refuses_and_it_is_said_where_the_store_does(

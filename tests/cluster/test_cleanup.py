@@ -71,6 +71,10 @@ def test_cancel_stops_the_runner_and_leaves_what_is_finished(
     assert (0, f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 1 finished ones left\n", "") == (
         call_main("cancel", namespace, "--on", "current", "--namespace", namespace)
     )
+    assert run_status(call_main, namespace, store)[1:] == [
+        "Jobs: 1 finished",
+        "the run was cancelled: 11 repeats stay missing until it is resumed",
+    ]
 
 
 def test_clean_refuses_while_cells_run_and_removes_all_with_force(

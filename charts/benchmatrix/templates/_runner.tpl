@@ -171,4 +171,7 @@ spec:
       args:
         - doctor
         {{- include "benchmatrix.arguments" . | nindent 8 }}
+        {{- if .Values.watch.enabled }}
+        - --watch
+        {{- end }}
 {{- end -}}

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.store import Store
+from bench.store import Store, StoreError
 from collector.results.dataset.columns import align_table, compute_version
 
 TABLES_PREFIX = "tables"
@@ -123,11 +124,18 @@ def write_part(
     part = Part(store=store, table=table, run_id=run_id, version=compute_version(), part_id=uuid4().hex)
     others = tuple(name for name, rows in tables.items() if name != table and rows.num_rows)
     said = {"other_tables": others, "replaces": sorted(replaces)}
-    for name in (*others, table):
+    names = (*others, table)
+    for number, name in enumerate(names):
         rows = tables[name].replace_schema_metadata({METADATA_KEY: json.dumps(said).encode()})
         file = io.BytesIO()
         pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS)
-        store.put_with_short_retries(part.key_of(name), file.getvalue())
+        try:
+            store.put_with_short_retries(part.key_of(name), file.getvalue())
+        except StoreError:
+            for written in names[:number]:  # seen by nobody without the last one, and perhaps the disk is full
+                with suppress(StoreError):
+                    store.delete(part.key_of(written))
+            raise
     return PartContent(part=part, rows=tables[table], other_tables=others, replaces=tuple(said["replaces"]))
 
 

@@ -18,6 +18,11 @@ def find_removed_versions(store: Store, run_id: str) -> Mapping[str, str]:
     return {key: result.version for key, result in removed.items()}
 
 
+def holds_removed_rows(content: PartContent, removed: Mapping[str, str]) -> bool:
+    """Return whether a part has a row of a removed result."""
+    return bool(_select_keys(content.rows, removed).num_rows)
+
+
 def keep_removed_rows(places: Places, contents: Sequence[PartContent], removed: Mapping[str, str]) -> list[PartContent]:
     """Write the rows of removed results to parts of their own and return these: the others are to be replaced."""
     kept = []

@@ -18,7 +18,7 @@ from collector.results.dataset.compaction import compact_parts, delete_replaced,
 from collector.results.dataset.documents import Kind
 from collector.results.dataset.parts import DamagedPartError, Part, PartContent, hold_part, list_parts, read_contents
 from collector.results.dataset.places import Places
-from collector.results.dataset.removed import find_removed_versions, keep_removed_rows
+from collector.results.dataset.removed import find_removed_versions, holds_removed_rows, keep_removed_rows
 
 # A result of 250,000 steps with the times of wall clock and device has 12 MB; the harness itself stops long before.
 MAX_DOCUMENT_BYTES = 16 * 2**20
@@ -49,7 +49,7 @@ def update_table(
 
     Where reading ends early, what was read is written: the next collection goes on from there. `writes_all`: write
     fewer than MIN_PART_DOCUMENTS too. `rebuilds`: read all documents anew, and replace the parts that there are; the
-    rows of those that were removed on purpose stay.
+    rows of those that were removed on purpose stay, those of another version of the tool as that version wrote them.
     """
     contents, damaged = _read_parts(places, kind.table, run_id)
     table = RunTable(kind=kind, contents=[] if rebuilds else contents, objects={})
@@ -64,8 +64,12 @@ def update_table(
     reader.read(new, set() if rebuilds else damaged, writes_all=writes_all or rebuilds)
     if rebuilds:
         # After the reading: `clean` may have removed documents meanwhile, and says which before it removes them.
-        table.contents += keep_removed_rows(places, contents, find_removed_versions(store, run_id))
-        _replace(places, table, run_id, {content.part.part_id for content in contents} | damaged)
+        removed = find_removed_versions(store, run_id)
+        is_kept = [not found.part.is_current and holds_removed_rows(found, removed) for found in contents]
+        replaced = [found for found, kept in zip(contents, is_kept, strict=True) if not kept]
+        table.contents += [found for found, kept in zip(contents, is_kept, strict=True) if kept]
+        table.contents += keep_removed_rows(places, replaced, removed)
+        _replace(places, table, run_id, {found.part.part_id for found in replaced} | damaged)
     table.contents = compact_parts(places, table.contents)
     return table
 
@@ -73,17 +77,26 @@ def update_table(
 def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartContent], set[str]]:
     """Return the parts that count, and the ids of those that cannot be read: their documents are read anew.
 
-    Parts that others replaced a while ago are deleted.
+    A part of another version of the tool that cannot be read is neither: that version may be able to, and it may have
+    the only rows of results that were removed. Parts that others replaced a while ago are deleted.
     """
     contents: list[PartContent] = []
     damaged: list[Part] = []
+    num_foreign = 0
     for store in places.stores:
         parts = list_parts(store, table, run_id)
         for part, found in zip(parts, read_contents(parts), strict=True):
-            if isinstance(found, DamagedPartError):
+            if not isinstance(found, DamagedPartError):
+                contents.append(found)
+            elif part.is_current:
                 damaged.append(part)
             else:
-                contents.append(found)
+                num_foreign += 1
+    if num_foreign:
+        places.notices.append(
+            f"{num_foreign} files of the tables of {run_id} are of another version of benchmatrix, and this one cannot "
+            "read them; they stay as they are"
+        )
     delete_replaced([*(content.part for content in contents), *damaged], contents)
     kept = drop_replaced(contents)
     replaced = {part_id for content in contents for part_id in content.replaces}

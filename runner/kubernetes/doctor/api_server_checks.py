@@ -14,6 +14,7 @@ from runner.kubernetes.permissions import (
     NODE_PERMISSION,
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
+    WATCH_PERMISSIONS,
     Permission,
 )
 
@@ -72,7 +73,7 @@ def describe_clock_finding(server_time: datetime, *, before: datetime, after: da
 
 
 def check_permissions(context: DoctorContext) -> Iterator[Finding]:
-    """Find whether the user may do what the runner does. What only `cancel` and `clean` need is a warning at most."""
+    """Find whether the user may do what the runner does. What it can do without is a warning at most."""
     for permission in RUN_PERMISSIONS:
         yield _check_permission(context, permission, f"permission: {permission.resource}", if_refused="failed")
     housekeeping = () if context.target.context == IN_CLUSTER else CLEANUP_PERMISSIONS  # a runner needs none of them
@@ -81,6 +82,9 @@ def check_permissions(context: DoctorContext) -> Iterator[Finding]:
         yield _check_permission(context, permission, check, if_refused="warning")
     for permission in QUEUE_PERMISSIONS if context.target.queue is not None else ():
         check = f"permission: {permission.resource}, to explain what waits"
+        yield _check_permission(context, permission, check, if_refused="warning")
+    for permission in WATCH_PERMISSIONS if context.is_watched else ():
+        check = f"permission: {permission.resource}, to announce regressions"
         yield _check_permission(context, permission, check, if_refused="warning")
     yield _check_node_permission(context)
 

@@ -82,7 +82,7 @@ def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
 
 
 def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Decimal]]:
-    """Return what pods of DaemonSets request, by the name of their node."""
+    """Add up what the pods of DaemonSets request; return it by the name of the node, and of the resource."""
     taken: defaultdict[str, defaultdict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
     for pod in pods:
         owners = pod["metadata"].get("ownerReferences", ())

@@ -28,7 +28,7 @@ class QueueFit:
 def fit_queue(
     spec: Mapping[str, Any], cluster_queue: Mapping[str, Any], flavors: Mapping[str, Mapping[str, Any]]
 ) -> QueueFit:
-    """Return how a ClusterQueue suits a pod of this specification.
+    """Return why a ClusterQueue can never admit a pod of this specification, or else what it has to borrow for it.
 
     `flavors`: ResourceFlavors by name; one that is not among them counts as one without labels and taints.
     """

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from bench.store import Store
 from memory_cgroup import MemoryCgroup
 from workspace import Workspace
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store of this test alone."""
+    return Store.open(f"file://{tmp_path}/store")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Damaged records count as missing; records are read once."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,6 @@ from runner.runs import (
     list_missing_repeats,
 )
 from stored_runs import CELL_A, CELL_B, make_ok, make_own_run, name_repeats
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def damage_first(run: Run, store: Store, how: str) -> str:

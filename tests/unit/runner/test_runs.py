@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,6 @@ from runner.runs import (
     read_run,
 )
 from stored_runs import CELL_A, CELL_B, NOW, make_failed, make_ok, make_own_run, name_repeats
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def test_missing_is_what_has_no_key(store: Store) -> None:

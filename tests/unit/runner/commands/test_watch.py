@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: Ca
     assert code == 1
     assert [change["state"] for change in json.loads(out)["changes"]] == ["confirmed"]
     assert err == ""
+
+
+def test_a_night_whose_clock_was_set_back_is_said_not_to_be_the_newest(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    ahead = datetime.now(UTC) + timedelta(hours=12)
+    nights = SimulatedNights(store=Store.open(f"file://{workspace.folder}/results"), matrix="quick")
+    nights.put_night(0, created_at=ahead, run_id="ahead")
+
+    code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--watch", "--run-id", "mine", "--no-report")
+
+    assert code == 0
+    assert f"run mine is not the newest night of quick: ahead began later, at {ahead:%Y-%m-%d %H:%M} UTC" in out
 
 
 def test_a_webhook_without_watch_is_refused_before_anything_is_measured(

@@ -1,7 +1,6 @@
 """Which marks stop a runner, and how often the store is asked for them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,19 +13,16 @@ RUN_ID = "mine"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}")
-
-
-@pytest.fixture
 def dispatcher() -> Iterator[Dispatcher]:
     dispatcher = Dispatcher(warn_user=lambda message: None, patience_seconds=60.0)
     yield dispatcher
     dispatcher.stop()
 
 
-def make_watcher(dispatcher: Dispatcher, store: Store) -> CancellationWatcher:
-    return CancellationWatcher(dispatcher=dispatcher, store=store, run_id=RUN_ID, known=list_marks(store, RUN_ID))
+def make_watcher(dispatcher: Dispatcher, store: Store, *others: str) -> CancellationWatcher:
+    return CancellationWatcher(
+        dispatcher=dispatcher, store=store, run_ids=(RUN_ID, *others), known=list_marks(store, RUN_ID)
+    )
 
 
 def run_all(dispatcher: Dispatcher, cancellation_watcher: CancellationWatcher) -> None:
@@ -69,6 +65,15 @@ def test_a_mark_that_was_there_at_the_start_stops_nobody_and_a_later_one_does(
     with pytest.raises(RunCancelled):
         run_all(dispatcher, cancellation_watcher)
     assert answers == ["go on"] * 2
+
+
+def test_a_mark_of_its_night_stops_a_confirmation(dispatcher: Dispatcher, store: Store) -> None:
+    cancellation_watcher = make_watcher(dispatcher, store, "night")
+    leave_mark(store, "night")
+
+    cancellation_watcher.check()
+    with pytest.raises(RunCancelled):
+        run_all(dispatcher, cancellation_watcher)
 
 
 def test_checks_begun_during_a_request_share_the_next_one(

@@ -2,10 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, cast
-
-import pytest
 
 from bench.schema import Node
 from bench.store import Store, placement_key
@@ -31,11 +28,6 @@ class Nodes:
         if self.is_forbidden:
             raise ApiError(status=HTTPStatus.FORBIDDEN, reason="Forbidden", message="nodes is forbidden")
         return [read({"metadata": {"name": name}}) for name in self.names]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}")
 
 
 def place(store: Store, cell: int, node_name: str, *, repeat: int = 1, instance_type: str | None = None) -> str:

@@ -49,7 +49,7 @@ def make_submission(
     submission = Submission(
         dispatcher=dispatcher,
         cancellation_watcher=CancellationWatcher(
-            dispatcher=dispatcher, store=Store.open(f"file://{folder}"), run_id="mine-1", known=frozenset()
+            dispatcher=dispatcher, store=Store.open(f"file://{folder}"), run_ids=("mine-1",), known=frozenset()
         ),
         connection=connection,
         namespace="space",

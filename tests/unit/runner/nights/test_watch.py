@@ -163,15 +163,19 @@ def test_a_confirmation_is_no_night(nights: SimulatedNights) -> None:
 
 def test_damaged_documents_and_clocks_that_are_wrong_are_named(nights: SimulatedNights) -> None:
     nights.put_night(0)
-    nights.put_night(1, created_at=START + timedelta(days=20_000), run_id="to-come")
+    nights.put_night(1, created_at=START + timedelta(days=20_000), run_id="to-come", matrix="another")
+    nights.put_night(2, created_at=START + timedelta(days=20_001), run_id="later-still")
     nights.store.put("runs/broken/run.json", b"{")
     nights.store.put("nights/smoke/changes/abc/decision.json", b"{}")
     nights.store.put("nights/smoke/changes/abc/something.json", b"{}")
 
-    warnings = "\n".join(Watch(store=nights.store).look().warnings)
+    report = Watch(store=nights.store).look()
 
-    assert "run broken: its run.json cannot be read" in warnings
-    assert "run to-come: began on" in warnings
+    warnings = "\n".join(report.warnings)
+    assert (report.matrix, report.night.run_id, report.num_nights) == ("smoke", "night-0", 1)
+    assert "run broken: its run.json cannot be read (no JSON" in warnings
+    for run_id in ("to-come", "later-still"):
+        assert f"run {run_id}: began on" in warnings
     assert "nights/smoke/changes/abc/decision.json" in warnings
     assert "something.json: the key is not one of a change" in warnings
 

@@ -1,9 +1,6 @@
 """runner.reporting.publication: where a finished run's report is put, in which order, and what it says is missing."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import pytest
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
@@ -25,11 +22,6 @@ def publish(store: Store, run: Run, *states: str) -> list[str]:
 
 def read_latest(store: Store) -> Run:
     return Run.model_validate_json(store.get(LATEST_RUN_KEY))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}")
 
 
 def test_the_document_that_names_the_run_is_written_last(store: Store) -> None:

@@ -30,11 +30,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
-
-
-@pytest.fixture
 def run(store: Store) -> Run:
     return put_collected_run(store)
 

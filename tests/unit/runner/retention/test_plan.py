@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,6 @@ from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
 LATER = datetime.now(UTC) + timedelta(days=200)
 """When the tests' objects, written now, are 200 days old."""
 POLICY = parse_policy("90d", include_unfinished=False)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def put_run(store: Store, number: str, *, day: int = 1, results: int = 2) -> Run:
@@ -153,6 +147,19 @@ def test_a_run_that_lacks_repeats_stays_until_it_is_known_to_be_over(store: Stor
         store.put(report_key(half.run_id), b"<html>")
     policy = parse_policy("90d", include_unfinished=how == "option")
     assert {run.run_id for run in plan_removal(store, held, policy, LATER).runs} == {old.run_id, half.run_id}
+
+
+def test_a_confirmation_that_a_deadline_cut_is_over_once_its_change_is_decided(store: Store, old: Run) -> None:
+    cut = make_own_run(run_id="confirm-0a1b2c3d")
+    put_documents(store, cut, [make_ok(cut, CELL_A)])
+    folder = "nights/smoke/changes/0a1b2c3d"
+    named = {"night_run_id": old.run_id, "confirmation_run_id": cut.run_id}
+    store.put(f"{folder}/suspicion.json", json.dumps(named).encode())
+    held = CollectedResults.collect(store)
+
+    assert plan_removal(store, held, POLICY, LATER).kept_runs[cut.run_id] == "a change that is not decided is about it"
+    store.put(f"{folder}/decision.json", b"{}")
+    assert {run.run_id for run in plan_removal(store, held, POLICY, LATER).runs} == {old.run_id, cut.run_id}
 
 
 def test_age_counts_from_the_last_object_that_was_written(store: Store, old: Run) -> None:

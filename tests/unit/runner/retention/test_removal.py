@@ -27,11 +27,6 @@ NUM_REPEATS = 3
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
-
-
-@pytest.fixture
 def run(store: Store) -> Run:
     return put_old_run(store)
 

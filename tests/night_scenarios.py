@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from bench.schema import Cell, PlannedCell, Run
 from collector.nights.cell_nights import CellNight
 from collector.nights.judgement import Seen, Starts, judge, look_for_changes, measure_alone
 from collector.nights.series import FloatArray, Nights, SeriesKey
+from factories import make_cell, make_run
 
 STEP = float(np.log(1.05))
 REPEAT_NOISE = 0.02
@@ -106,9 +106,10 @@ def draw(scenario: Scenario, seed: int) -> Drawn:
 def make_nights(repeats: FloatArray) -> Nights:
     """Return the series of repeats of shape (cells, nights, repeats)."""
     num_cells, num_nights, number = repeats.shape
-    keys = tuple(SeriesKey(cell=_make_cell(seed), cpu_model="simulated", gpu_name=None) for seed in range(num_cells))
+    cells = [make_cell(seed=seed) for seed in range(num_cells)]
+    keys = tuple(SeriesKey(cell=cell, cpu_model="simulated", gpu_name=None) for cell in cells)
     return Nights(
-        runs=(_make_run(keys[0].cell),) * num_nights,
+        runs=(make_run(cells[:1], repeats=NUM_REPEATS),) * num_nights,
         keys=keys,
         logs=repeats.mean(axis=2),
         num_repeats=np.full((num_cells, num_nights), number),
@@ -180,26 +181,3 @@ def two_sessions_bound(scenario: Scenario) -> float:
     variance = scenario.own[0] ** 2 + REPEAT_NOISE**2 / (NUM_REPEATS + NUM_CONFIRMATIONS)
     score = scenario.step / np.sqrt(variance / scenario.within)
     return float(stats.norm.sf(stats.norm.isf(ALARMS_ALLOWED) - score))
-
-
-def _make_cell(seed: int) -> Cell:
-    return Cell(
-        model="conv6",
-        framework="pytorch",
-        device="cpu",
-        phase="train",
-        batch_size=64,
-        input_size=32,
-        num_classes=10,
-        seed=seed,
-    )
-
-
-def _make_run(cell: Cell) -> Run:
-    return Run.model_validate_json(
-        Run.model_construct(
-            run_id="simulated", matrix="simulated", created_at="2026-01-01T00:00:00Z", executor="local", hostname="h",
-            user="u", tool_version="0", git_revision=None, left_out=(),
-            cells=(PlannedCell(cell=cell, repeats=NUM_REPEATS, timeout_seconds=60.0),),
-        ).model_dump_json(warnings=False)
-    )  # fmt: skip

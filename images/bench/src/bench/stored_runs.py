@@ -1,0 +1,35 @@
+"""Reads the plans of the runs of a store, several at a time, and says which cannot be read."""
+
+from collections.abc import Iterable
+
+from bench.schema import InvalidDocumentError, Run, read_run
+from bench.store import KeyMissing, Store, StoreError, run_key
+
+NUM_PARALLEL_READS = 32
+
+
+def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
+    """Return these runs in this order, and for each run.json that is missing or cannot be read the reason, by run id.
+
+    Raise StoreError if the store cannot be used.
+    """
+    ids_by_key = {run_key(run_id): run_id for run_id in run_ids}
+    found: dict[str, Run | str] = {}
+    for key, data in store.try_many(ids_by_key, num_parallel=NUM_PARALLEL_READS):
+        found[key] = _read(data, ids_by_key[key])
+    in_order = {run_id: found[key] for key, run_id in ids_by_key.items()}
+    runs = [run for run in in_order.values() if isinstance(run, Run)]
+    return runs, {run_id: reason for run_id, reason in in_order.items() if isinstance(reason, str)}
+
+
+def _read(data: bytes | KeyMissing | StoreError, run_id: str) -> Run | str:
+    """Return the run, or why it cannot be read."""
+    if isinstance(data, KeyMissing):
+        return "there is none"
+    if isinstance(data, StoreError):
+        raise data
+    try:
+        run = read_run(data)
+    except InvalidDocumentError as error:
+        return str(error)
+    return run if run.run_id == run_id else f"it is of the run '{run.run_id}'"
