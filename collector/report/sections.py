@@ -12,7 +12,7 @@ from collector.analysis import Analysis
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
 from collector.facts import count_things
-from collector.forecast.fit import describe_forecast
+from collector.forecast.words import describe_forecast
 from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
 from collector.report.figures import build_figures
