@@ -24,7 +24,7 @@ from bench.store import Store
 from collector import units
 from collector.claims.page import write_claims_page
 from collector.forecast.fit import fit_forecast
-from collector.forecast.gpu_table import load_gpu_table
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.report.html import list_stale_tables, render_report
 from collector.results.load import load_run
 from results_figures import FUNCTIONS, StoredRun, tabulate_runs
@@ -146,10 +146,10 @@ class Page:
 
     def write_reports(self) -> None:
         """Write the report of each run."""
-        table = load_gpu_table()
+        series = make_gpu_series(load_gpu_table())
         for name, run in self.settings.runs.items():
             collection = self.runs[name].collection
-            forecast = fit_forecast(table, year=collection.run.created_at.year + FORECAST_YEARS_AHEAD)
+            forecast = fit_forecast(series, year=collection.run.created_at.year + FORECAST_YEARS_AHEAD)
             render_report(collection, forecast=forecast, path=self.folder / run.report)
 
     def list_shared(self) -> Iterator[tuple[str, StoredRun]]:

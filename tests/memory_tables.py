@@ -1,7 +1,10 @@
-"""Tables of GPUs: lines of a file, and tables whose memory follows a known law."""
+"""Tables of GPUs and series: lines of a file, and series whose values follow a known law."""
 
 import numpy as np
 import pandas as pd
+
+from collector.forecast.gpu_table import make_gpu_series
+from collector.forecast.series import DatedValues, Series, SeriesKind, make_series
 
 HEADER = "name,vendor,release,memory_gb,segment,source"
 GOOD_ROW = "Tesla T4,NVIDIA,2018-09,16,datacenter,datasheet"
@@ -27,19 +30,36 @@ def make_table(years: list[int], memory_gb: list[float]) -> pd.DataFrame:
     )
 
 
+def make_yearly(first_year: int, memory_gb: list[float]) -> Series:
+    """Return the series of a table with one GPU a year."""
+    return make_gpu_series(make_table(list(range(first_year, first_year + len(memory_gb))), memory_gb))
+
+
 def make_doubling_table() -> pd.DataFrame:
     """Return exactly 1 GB in 2008, doubling every two years, to 64 GB in 2020."""
     years = list(range(2008, 2021))
     return make_table(years, [2 ** ((year - 2008) / 2) for year in years])
 
 
-def make_bending_table() -> pd.DataFrame:
+def make_bending_series() -> Series:
     """Return exactly 101 - (year - 2012)^2: 37 GB in 2004 and 2020, 1 GB in 2022, and below zero from 2023 on."""
-    years = list(range(2004, 2021))
-    return make_table(years, [101.0 - (year - 2012) ** 2 for year in years])
+    return make_yearly(2004, [101.0 - (year - 2012) ** 2 for year in range(2004, 2021)])
 
 
 def make_noisy_table() -> pd.DataFrame:
     rng = np.random.default_rng(7)
     years = list(range(2008, 2024))
     return make_table(years, [2 ** (1 + (year - 2008) / 2.5 + rng.normal(0, 0.5)) for year in years])
+
+
+def make_releases(rows: list[tuple[float, float]], kind: SeriesKind, *, unit: str = "GB") -> Series:
+    """Return a series of releases, each a decimal year and a value."""
+    frame = pd.DataFrame(
+        {
+            "name": [f"release {number}" for number in range(1, len(rows) + 1)],
+            "year": [int(date) for date, _ in rows],
+            "date": [date for date, _ in rows],
+            "value": [value for _, value in rows],
+        }
+    )
+    return make_series(DatedValues(rows=frame, quantity="memory", unit=unit, source="releases.csv"), kind)

@@ -15,7 +15,7 @@ from collector.claims.verdicts import ClaimContext, ClaimResult, ClaimVerdict
 from collector.facts import list_facts
 from collector.files import replace_text
 from collector.forecast.fit import Forecast, fit_forecast
-from collector.forecast.gpu_table import load_gpu_table
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.results.collection import Collection
 from collector.results.intervals import MODERATED, MODERATED_WARNING
 from collector.results.summary import summarize_collections
@@ -77,8 +77,8 @@ def write_claims_page(
 
     GPU over CPU is compared across runs too. The directory of `path` is made if absent. Returns what is written.
     """
-    table = load_gpu_table()
-    forecast = fit_forecast(table, year=int(table["year"].max()) + 1)
+    series = make_gpu_series(load_gpu_table())
+    forecast = fit_forecast(series, year=series.last_year + 1)
     summary = summarize_collections(collections, moderated=moderated)
     context = _gather_context(summary, forecast, include_invalid)
     results = _evaluate_all(context)

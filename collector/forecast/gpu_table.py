@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 
 from bench.errors import UserError
+from collector.forecast.series import COLUMNS as SERIES_COLUMNS
+from collector.forecast.series import DatedValues, Series, SeriesKind, make_series
 
 COLUMNS = ("name", "vendor", "release", "memory_gb", "segment", "source")
 SEGMENTS = ("datacenter", "consumer", "workstation")
@@ -37,6 +39,21 @@ def load_gpu_table(path: Path | None = None) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=[*COLUMNS, "year", "date"])
     table.attrs["path"] = str(path)
     return table
+
+
+def make_gpu_series(table: pd.DataFrame, kind: SeriesKind = "frontier") -> Series:
+    """Return the series of memory of a GPU in GB from a table of `load_gpu_table`.
+
+    "frontier" and "records" look at every segment, "all" at datacenter GPUs only. Raises UserError for too few dates.
+    """
+    chosen = table[table["segment"] == "datacenter"] if kind == "all" else table
+    values = DatedValues(
+        rows=chosen.rename(columns={"memory_gb": "value"})[SERIES_COLUMNS].reset_index(drop=True),
+        quantity="memory of one datacenter GPU" if kind == "all" else "memory of one GPU",
+        unit="GB",
+        source=table.attrs.get("path", "GPU table"),
+    )
+    return make_series(values, kind)
 
 
 def _read_rows(reader: "csv.DictReader[str]", path: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from collector.comparisons import COMPARISONS, count_left_out
 from collector.costs.tables import make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
 from collector.facts import count_things
-from collector.forecast.fit import describe_forecast
+from collector.forecast.words import describe_forecast
 from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
 from collector.report.figures import build_figures

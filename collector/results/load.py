@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np

@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from bench.errors import UserError
 from bench.schema import Run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -13,7 +12,6 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
 
 FORECAST_YEARS_AHEAD = 4
-DEFAULT_SERIES = "frontier"
 
 
 def choose_output(output: Path | None, run: Run) -> Path:
@@ -51,19 +49,18 @@ def write_report(
     return path
 
 
-def fit_forecast(year: int | None = None, table: Path | None = None, series: str = DEFAULT_SERIES) -> "Forecast":
-    """Return the forecast of GPU memory.
+def fit_forecast(year: int | None = None, table: Path | None = None) -> "Forecast":
+    """Return the forecast of the memory of the largest GPU of a year.
 
     `year`: None for FORECAST_YEARS_AHEAD from now. `table`: None for the table of GPUs that comes with the tool.
-    Raise UserError if `series` is unknown or the table cannot be read.
+    Raise UserError if the table cannot be read.
     """
-    from collector.forecast.fit import Series
     from collector.forecast.fit import fit_forecast as fit_series
-    from collector.forecast.gpu_table import load_gpu_table
+    from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 
-    known: tuple[Series, ...] = get_args(Series)
-    chosen = next((name for name in known if name == series), None)
-    if chosen is None:
-        raise UserError(f"--series {series}: unknown; it takes {' or '.join(known)}")
-    last_year = year or datetime.now(UTC).year + FORECAST_YEARS_AHEAD
-    return fit_series(load_gpu_table(table), year=last_year, series=chosen)
+    return fit_series(make_gpu_series(load_gpu_table(table)), year=choose_year(year))
+
+
+def choose_year(year: int | None) -> int:
+    """Return the year asked for, or FORECAST_YEARS_AHEAD from now."""
+    return year or datetime.now(UTC).year + FORECAST_YEARS_AHEAD

@@ -1,132 +1,160 @@
-"""Plot a memory forecast: observations, fitted curves and intervals."""
+"""Plot a forecast: observations, candidates, the winner's interval, and everybody's at the year asked for."""
 
 import math
-from pathlib import Path
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
-from bench.errors import UserError
-from collector.files import replace_file, replace_text
+from collector.forecast.candidates import CANDIDATES
 from collector.forecast.fit import Forecast
-from collector.forecast.trend import CANDIDATES
+from collector.report.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers; each with its own dashes.
-_COLOURS = ["#E69F00", "#009E73", "#CC79A7", "#0072B2"]
-_DASHES = [[2, 2], [8, 3], [8, 3, 2, 3], [1, 0]]
-_NAMES = [candidate.name for candidate in CANDIDATES]
-_OBSERVATION_COLOUR = "#333333"
+# The eighth of Okabe and Ito's colours that stays readable on white; the study's polynomials have the pale ones.
+_BROWN = "#8B5A2B"
+_COLOURS = [ORANGE, SKY, PURPLE, BLUE, GREEN, VERMILLION, _BROWN, GREY]
+_DASHES = [[2, 2], [8, 3], [8, 3, 2, 3], [1, 0], [1, 0], [4, 2], [10, 4], [1, 3]]
+NAMES = [candidate.name for candidate in CANDIDATES]
 _MAX_GRID_LINES = 12
-PICTURE_WIDTH_PIXELS = 800
-_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+_MAX_POWERS_OF_TWO = 16
+"""An axis that spans more of them is marked in powers of ten."""
+BAR_STEP_YEARS = 0.22
+"""How far apart the candidates' intervals stand behind the year asked for."""
 
 
 def plot_forecast(forecast: Forecast) -> alt.LayerChart:
-    """Draw memory by year on a log2 axis: the observations, one line per candidate, its 95 % prediction interval.
+    """Draw values by year on a log axis: observations, candidates, intervals at the year asked for, the winner's band.
 
-    The intervals begin at the last observation. Refused years are not drawn. A band whose lower bound is zero or less
-    runs down to the edge of the plot. As wide as its container; readable from 360 px.
+    The band begins at the last observation. Refused years are not drawn. Behind the year asked for, each candidate's
+    interval stands as a bar, those that are not calibrated thin. Under the picture is whom to name for the data. As
+    wide as its container; readable from 360 px.
     """
-    floor_power, ceiling_power = _find_powers(forecast)
-    memory = _memory_axis(floor_power, ceiling_power)
+    value = make_value_axis(find_bounds(forecast), forecast.series.values.unit)
     layers = [
-        _draw_bands(forecast, memory, floor_gb=2.0**floor_power),
-        _draw_lines(forecast, memory),
-        _draw_observations(forecast, memory),
+        _draw_band(forecast, value),
+        _draw_lines(forecast, value),
+        _draw_bars(forecast, value),
+        draw_observations(forecast, value),
     ]
-    return alt.LayerChart(layer=layers, width="container", height=380)
+    chart = alt.LayerChart(layer=layers, width="container", height=380)
+    return add_credit(chart, [forecast.series.values.attribution])
 
 
-def check_plot_path(path: Path) -> None:
-    """Raise UserError where the file's ending names no format that a plot can be written in."""
-    if path.suffix not in (".html", ".png", ".svg"):
-        raise UserError(f"--plot {path}: the ending says the format; it takes .html, .png or .svg")
+def add_credit(chart: alt.LayerChart, attributions: list[str]) -> alt.LayerChart:
+    """Write whom to name for the data under the picture, so that it goes where the picture goes."""
+    credits = [f"Data: {each}" for each in dict.fromkeys(attributions) if each]
+    if not credits:
+        return chart
+    title = alt.TitleParams(credits, orient="bottom", anchor="start", fontSize=10, fontWeight="normal", color=GREY)
+    return chart.properties(title=title)
 
 
-def save_forecast_plot(forecast: Forecast, path: Path) -> None:
-    """Write the plot to an .html file that opens offline, or to a .png or .svg. UserError for another ending."""
-    check_plot_path(path)
-    chart = plot_forecast(forecast)
-    if path.suffix == ".html":
-        replace_text(path, chart.to_html(inline=True))
-        return
-    spec = chart.properties(width=PICTURE_WIDTH_PIXELS).to_dict()  # a picture has no container to be as wide as
-    if path.suffix == ".svg":
-        replace_text(path, vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE))
-        return
-    picture = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE)
-    with replace_file(path) as file:
-        file.write(picture)
-
-
-def _find_powers(forecast: Forecast) -> tuple[int, int]:
-    """Return the powers of 2 that bound the axis: below the least observation, above every bound of the asked year."""
+def find_bounds(forecast: Forecast) -> tuple[float, float]:
+    """Return what the axis has to span: the observations and every bound of the asked year."""
     asked = forecast.predictions[forecast.predictions["year"] == forecast.year]
-    observed = forecast.observations["memory_gb"]
-    highest = max(observed.max(), asked["upper_gb"].max()) if asked["upper_gb"].notna().any() else observed.max()
-    return math.floor(math.log2(observed.min())) - 1, math.ceil(math.log2(highest))
+    observed = forecast.series.observations["value"]
+    lows, highs = [observed.min(), asked["lower"].min()], [observed.max(), asked["upper"].max()]
+    return min(low for low in lows if not math.isnan(low)), max(high for high in highs if not math.isnan(high))
 
 
-def _memory_axis(floor_power: int, ceiling_power: int) -> alt.Y:
-    step = math.ceil((ceiling_power - floor_power) / _MAX_GRID_LINES)
+def make_value_axis(bounds: tuple[float, float], unit: str) -> alt.Y:
+    """Return a log axis from a power of 2 below the bounds to one above, or of 10 where they are far apart."""
+    low, high = bounds
+    base = 2 if math.log2(high / low) <= _MAX_POWERS_OF_TWO else 10
+    floor, ceiling = math.floor(math.log(low, base) + 1e-9), math.ceil(math.log(high, base) - 1e-9)
+    ceiling = max(ceiling, floor + 1)
+    step = math.ceil((ceiling - floor) / _MAX_GRID_LINES)
     return alt.Y(
-        "memory_gb:Q",
-        title="GB of memory, log scale",
-        scale=alt.Scale(type="log", base=2, domain=[2.0**floor_power, 2.0**ceiling_power], nice=False),
-        axis=alt.Axis(values=[2.0**power for power in range(floor_power, ceiling_power + 1, step)], format=",~r"),
+        "value:Q",
+        title=f"{unit}, log scale",
+        scale=alt.Scale(type="log", base=base, domain=[float(base) ** floor, float(base) ** ceiling], nice=False),
+        axis=alt.Axis(
+            values=[float(base) ** power for power in range(floor, ceiling + 1, step)],
+            format=",~r" if base == 2 else ".0e",
+        ),
     )
 
 
-def _date_axis() -> alt.X:
-    return alt.X("date:Q", title=None, scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(format="d", tickCount=6))
+def make_date_axis() -> alt.X:
+    """Return the axis of decimal years."""
+    scale = alt.Scale(zero=False, nice=False, padding=8)
+    return alt.X("date:Q", title=None, scale=scale, axis=alt.Axis(format="d", tickCount=6))
 
 
-def _draw_bands(forecast: Forecast, memory: alt.Y, *, floor_gb: float) -> alt.Chart:
-    """Draw the intervals from the last observation on: over the data, four bands would hide the points."""
-    ahead = forecast.predictions[forecast.predictions["year"] >= forecast.observations["year"].max()]
-    reaching_zero = ahead["lower_gb"].isna() & ahead["refusal"].isna()
-    bands = _date(ahead.assign(memory_gb=ahead["lower_gb"].mask(reaching_zero, floor_gb)))
-    chart: alt.Chart = alt.Chart(bands).mark_area(opacity=0.15, clip=True)
-    return chart.encode(x=_date_axis(), y=memory, y2="upper_gb:Q", color=_candidate_colour())
+def _draw_band(forecast: Forecast, value: alt.Y) -> alt.Chart:
+    """Draw the winner's intervals from the last observation on: eight bands would hide one another."""
+    ahead = _date(forecast.predictions[forecast.predictions["year"] > forecast.series.last_year])
+    band = ahead[ahead["candidate"] == forecast.ranking.winner].dropna(subset=["lower", "upper"])
+    chart: alt.Chart = alt.Chart(band.assign(value=band["lower"])).mark_area(opacity=0.18, clip=True)
+    return chart.encode(x=make_date_axis(), y=value, y2="upper:Q", color=_candidate_colour())
 
 
-def _draw_lines(forecast: Forecast, memory: alt.Y) -> alt.Chart:
-    chart: alt.Chart = alt.Chart(_date(forecast.predictions)).mark_line(clip=True, strokeWidth=2)
+def _draw_lines(forecast: Forecast, value: alt.Y) -> alt.Chart:
+    lines = _date(forecast.predictions)
+    lines = lines.assign(weight=(lines["candidate"] == forecast.ranking.winner).map({True: 3.0, False: 1.4}))
+    chart: alt.Chart = alt.Chart(lines).mark_line(clip=True)
     return chart.encode(
-        x=_date_axis(),
-        y=memory,
+        x=make_date_axis(),
+        y=value,
         color=_candidate_colour(),
-        strokeDash=alt.StrokeDash("candidate:N", scale=alt.Scale(domain=_NAMES, range=_DASHES)),
-        tooltip=[
-            alt.Tooltip("candidate:N"),
-            alt.Tooltip("year:Q", format="d"),
-            alt.Tooltip("memory_gb:Q", title="forecast, GB", format=",.3r"),
-            alt.Tooltip("lower_gb:Q", title="95 % from, GB", format=",.3r"),
-            alt.Tooltip("upper_gb:Q", title="95 % to, GB", format=",.3r"),
-        ],
+        strokeWidth=alt.StrokeWidth("weight:Q", scale=None, legend=None),
+        strokeDash=alt.StrokeDash("candidate:N", scale=alt.Scale(domain=NAMES, range=_DASHES), legend=None),
+        tooltip=_make_tooltip(forecast),
     )
 
 
-def _draw_observations(forecast: Forecast, memory: alt.Y) -> alt.Chart:
-    points = alt.Chart(forecast.observations)
-    chart: alt.Chart = points.mark_point(filled=True, size=45, opacity=0.9, color=_OBSERVATION_COLOUR)
+def _draw_bars(forecast: Forecast, value: alt.Y) -> alt.Chart:
+    asked = _date(forecast.predictions[forecast.predictions["year"] == forecast.year]).dropna(subset=["upper"])
+    bars = asked.assign(
+        date=asked["date"] + BAR_STEP_YEARS * (1 + asked["candidate"].map(NAMES.index)),
+        value=asked["lower"],
+        weight=(asked["interval"] == "calibrated").map({True: 4.0, False: 1.0}),
+    )
+    chart: alt.Chart = alt.Chart(bars).mark_rule(clip=True)
     return chart.encode(
-        x=_date_axis(),
-        y=memory,
+        x=make_date_axis(),
+        y=value,
+        y2="upper:Q",
+        color=_candidate_colour(),
+        strokeWidth=alt.StrokeWidth("weight:Q", scale=None, legend=None),
+        tooltip=_make_tooltip(forecast)[:1] + _make_tooltip(forecast)[3:],
+    )
+
+
+def _make_tooltip(forecast: Forecast) -> list[alt.Tooltip]:
+    unit = forecast.series.values.unit
+    return [
+        alt.Tooltip("candidate:N"),
+        alt.Tooltip("year:Q", format="d"),
+        alt.Tooltip("value:Q", title=f"forecast, {unit}", format=",.3r"),
+        alt.Tooltip("lower:Q", title=f"from, {unit}", format=",.3r"),
+        alt.Tooltip("upper:Q", title=f"to, {unit}", format=",.3r"),
+        alt.Tooltip("interval:N", title="the interval is"),
+    ]
+
+
+def draw_observations(forecast: Forecast, value: alt.Y, colour: str = INK) -> alt.Chart:
+    """Draw the observations of a forecast's series as points."""
+    observations = forecast.series.observations
+    size = 45 if len(observations) <= 60 else 14
+    points = alt.Chart(observations).mark_point(filled=True, size=size, opacity=0.8, color=colour)
+    chart: alt.Chart = points.encode(
+        x=make_date_axis(),
+        y=value,
         tooltip=[
-            alt.Tooltip("name:N", title="GPU"),
+            alt.Tooltip("name:N"),
             alt.Tooltip("year:Q", format="d"),
-            alt.Tooltip("memory_gb:Q", title="memory, GB", format="~r"),
+            alt.Tooltip("value:Q", title=forecast.series.values.unit, format="~r"),
         ],
     )
+    return chart
 
 
 def _date(predictions: pd.DataFrame) -> pd.DataFrame:
     """Add the date that each prediction is for; refused years stay as gaps, at which a line breaks."""
-    return predictions.drop(columns="refusal").assign(date=predictions["year"] + 0.5)
+    interval = predictions["interval"].fillna("none")  # as JSON a missing text would be NaN
+    return predictions.drop(columns="refusal").assign(date=predictions["year"] + 0.5, interval=interval)
 
 
 def _candidate_colour() -> alt.Color:
     legend = alt.Legend(title=None, orient="bottom", columns=2, symbolType="stroke", symbolSize=600, symbolOpacity=1)
-    return alt.Color("candidate:N", scale=alt.Scale(domain=_NAMES, range=_COLOURS), legend=legend)
+    return alt.Color("candidate:N", scale=alt.Scale(domain=NAMES, range=_COLOURS), legend=legend)

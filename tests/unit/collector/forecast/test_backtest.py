@@ -5,17 +5,34 @@ import math
 import pandas as pd
 import pytest
 
-from collector.forecast.fit import describe_forecast, fit_forecast, tabulate_forecast
-from collector.forecast.gpu_table import load_gpu_table
-from memory_tables import make_doubling_table, make_noisy_table, make_table, read_row
+from collector.forecast.backtest import replay_origins
+from collector.forecast.gpu_table import make_gpu_series
+from collector.forecast.series import Series
+from memory_tables import make_doubling_table, make_noisy_table, make_yearly
 
 
-def test_backtest_of_exact_doubling_has_three_cases_without_error() -> None:
-    backtest = fit_forecast(make_doubling_table(), year=2022).backtest
+def replay(series: Series, max_horizon: int = 3) -> pd.DataFrame:
+    return replay_origins(series, max_horizon=max_horizon, level=0.95)
+
+
+def test_backtest_of_exact_doubling_has_no_error_at_any_horizon() -> None:
+    backtest = replay(make_gpu_series(make_doubling_table()))
     log_linear = backtest[backtest["candidate"] == "log-linear"]
-    assert log_linear["origin"].tolist() == [2015, 2016, 2017]  # eight years are known at the end of 2015
-    assert log_linear["year"].tolist() == [2018, 2019, 2020]
-    assert log_linear["error_log2"].tolist() == pytest.approx([0.0] * 3, abs=1e-9)
+    three_ahead = log_linear[log_linear["horizon"] == 3]
+    assert three_ahead["origin"].tolist() == [2015, 2016, 2017]  # eight years are known at the end of 2015
+    assert three_ahead["year"].tolist() == [2018, 2019, 2020]
+    assert log_linear["horizon"].value_counts().to_dict() == {1: 5, 2: 4, 3: 3}
+    assert log_linear["error_log2"].tolist() == pytest.approx([0.0] * 12, abs=1e-9)
+    last = backtest[(backtest["candidate"] == "last value") & (backtest["horizon"] == 2)]
+    assert last["error_log2"].tolist() == pytest.approx([-1.0] * 4)  # half of what came out two years later
+
+
+def test_backtest_looks_no_further_ahead_than_its_data_reach_back() -> None:
+    backtest = replay(make_yearly(2000, [2.0**year for year in range(20)]), max_horizon=19)
+    furthest = backtest.groupby("origin")["horizon"].max()
+    assert furthest[2007] == 7  # 2000 to 2007
+    assert furthest[2009] == 9
+    assert furthest[2012] == 7  # the data end in 2019
 
 
 def test_backtest_never_sees_what_came_after_its_origin() -> None:
@@ -23,45 +40,29 @@ def test_backtest_never_sees_what_came_after_its_origin() -> None:
     changed = table.assign(memory_gb=table["memory_gb"].where(table["year"] < 2021, table["memory_gb"] * 100))
     before, after = (
         backtest[backtest["origin"] <= 2020].reset_index(drop=True)
-        for backtest in (fit_forecast(each, year=2030).backtest for each in (table, changed))
+        for backtest in (replay(make_gpu_series(each)) for each in (table, changed))
     )
-    pd.testing.assert_series_equal(before["predicted_gb"], after["predicted_gb"])
+    pd.testing.assert_series_equal(before["predicted"], after["predicted"])
     assert (before["error_log2"] - after["error_log2"])[before["year"] >= 2021].max() == pytest.approx(math.log2(100))
 
 
-def test_backtest_counts_refusals_and_leaves_them_out_of_the_error() -> None:
+def test_a_prediction_of_zero_or_less_is_refused_and_has_no_error() -> None:
     # 2004 to 2011 lie on the parabola 30 - (year - 2006)^2: in 2014, where 5 GB came out, it is at 30 - 64 = -34 GB.
     memory_gb = [30.0 - (year - 2006) ** 2 for year in range(2004, 2012)] + [5.0] * 4
-    forecast = fit_forecast(make_table(list(range(2004, 2016)), memory_gb), year=2017)
-    backtest = forecast.backtest
-    first = backtest[(backtest["candidate"] == "polynomial 2") & (backtest["origin"] == 2011)].iloc[0]
-    assert first["year"] == 2014
-    assert first["refused"]
-    assert not first["inside"]
-    assert math.isnan(first["error_log2"])
-    scores = read_row(tabulate_forecast(forecast).set_index("candidate"), "polynomial 2")
-    rest = backtest[(backtest["candidate"] == "polynomial 2") & ~backtest["refused"]]
-    assert (2, len(rest)) == (scores["cases"], scores["cases"] - scores["refused"])
+    backtest = replay(make_yearly(2004, memory_gb))
+    chosen = (backtest["candidate"] == "polynomial 2") & (backtest["origin"] == 2011) & (backtest["year"] == 2014)
+    case = backtest[chosen].iloc[0]
+    assert case["refused"]
+    assert not case["inside"]
+    assert case[["error_log2", "predicted"]].isna().all()
 
 
-def test_root_mean_square_error_of_the_summary_is_that_of_the_cases() -> None:
-    forecast = fit_forecast(make_noisy_table(), year=2030)
-    is_log_linear = forecast.backtest["candidate"] == "log-linear"
-    errors = forecast.backtest.loc[is_log_linear, "error_log2"].tolist()
-    expected = math.sqrt(sum(error**2 for error in errors) / len(errors))
-    assert tabulate_forecast(forecast).set_index("candidate").at["log-linear", "rms_error_log2"] == pytest.approx(
-        expected
-    )
+def test_whether_an_interval_held_the_truth_is_missing_where_there_is_none() -> None:
+    backtest = replay(make_gpu_series(make_noisy_table()))
+    has_own = backtest.groupby("candidate")["inside"].apply(lambda inside: bool(inside.notna().all()))
+    none_of_their_own = ["last value", "quantile regression", "record highs"]
+    assert sorted(str(name) for name in has_own.index[~has_own]) == none_of_their_own
 
 
-def test_log_linear_beats_the_polynomials_on_the_shipped_table() -> None:
-    scores = tabulate_forecast(fit_forecast(load_gpu_table(), year=2030)).set_index("candidate")
-    assert scores["rms_error_log2"].idxmin() == "log-linear"
-    assert read_row(scores, "log-linear")["refused"] == 0
-    assert read_row(scores, "polynomial 4")["refused"] > 0
-
-
-def test_short_table_says_that_it_was_not_backtested() -> None:
-    forecast = fit_forecast(make_table(list(range(2010, 2018)), [1, 2, 3, 4, 6, 8, 11, 16]), year=2020)
-    assert forecast.backtest.empty
-    assert "Backtest 3 years ahead: the data span too few years for one." in describe_forecast(forecast)[4]
+def test_short_series_has_no_backtest() -> None:
+    assert replay(make_yearly(2010, [1, 2, 3, 4, 6, 8, 11, 16])).empty

@@ -1,93 +1,121 @@
-"""What a forecast is fitted on, what it says, and what it refuses."""
+"""What a forecast says, what its intervals are, and what it refuses."""
 
 import math
-from pathlib import Path
 
-import pandas as pd
+import numpy as np
 import pytest
 
 from bench.errors import UserError
-from collector.forecast.fit import describe_forecast, fit_forecast, format_gb, tabulate_forecast
-from collector.forecast.gpu_table import load_gpu_table
-from memory_tables import GOOD_ROW, HEADER, make_bending_table, make_doubling_table, make_table, read_row
+from collector.forecast.calibration import Calibration
+from collector.forecast.fit import find_half_widths, fit_forecast
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
+from memory_tables import make_bending_series, make_doubling_table, make_noisy_table, make_yearly, read_row
 
-
-def test_frontier_is_the_largest_gpu_of_each_year_whatever_its_segment() -> None:
-    table = make_doubling_table()
-    extra = {"name": "Big", "year": 2010, "date": 2010.9, "memory_gb": 7.0, "segment": "workstation"}
-    tied = {"name": "Twin", "year": 2008, "date": 2008.9, "memory_gb": 1.0, "segment": "consumer"}
-    observations = fit_forecast(pd.concat([table, pd.DataFrame([extra, tied])]), year=2021).observations.set_index(
-        "year"
-    )
-    assert observations.at[2010, "name"] == "Big"
-    assert observations.at[2010, "memory_gb"] == 7.0
-    assert observations.at[2010, "date"] == 2010.5
-    assert observations.at[2008, "name"] == "GPU 2008, Twin"
-    assert len(observations) == 13
-
-
-def test_series_all_takes_each_datacenter_gpu_at_its_month() -> None:
-    table = load_gpu_table()
-    observations = fit_forecast(table, year=2030, series="all").observations
-    assert len(observations) == (table["segment"] == "datacenter").sum()
-    assert "GeForce RTX 4090" not in observations["name"].tolist()
-    assert observations.set_index("name").at["Tesla T4", "date"] == pytest.approx(2018 + 8.5 / 12)
+DOUBLING = make_gpu_series(make_doubling_table())
 
 
 def test_exact_doubling_is_found_and_continued() -> None:
-    forecast = fit_forecast(make_doubling_table(), year=2024)
-    log_linear = read_row(tabulate_forecast(forecast).set_index("candidate"), "log-linear")
-    assert forecast.doubling.years == pytest.approx(2.0)
-    assert log_linear["memory_gb"] == pytest.approx(256.0)
-    assert (
-        describe_forecast(forecast)[-1] == "Doubling time (log-linear): 2.0 years, 95 % confidence interval 2.0 to 2.0."
-    )
+    forecast = fit_forecast(DOUBLING, year=2023)
+    log_linear = read_row(forecast.asked.set_index("candidate"), "log-linear")
+    assert log_linear["value"] == pytest.approx(2.0**7.5)
+    assert forecast.growth.rate.doubling_years[0] == pytest.approx(2.0)
 
 
-def test_memory_that_shrinks_has_no_doubling_time() -> None:
-    table = make_doubling_table()
-    forecast = fit_forecast(table.assign(memory_gb=1 / table["memory_gb"]), year=2021)
-    assert forecast.doubling.years == math.inf
-    assert describe_forecast(forecast)[-1] == "Doubling time (log-linear): memory does not grow in these data."
+def test_interval_is_the_factor_that_the_backtest_calibrates() -> None:
+    forecast = fit_forecast(make_gpu_series(make_noisy_table()), year=2025)
+    row = read_row(forecast.asked.set_index("candidate"), "log-linear")
+    assert row["interval"] == "calibrated"
+    calibration = forecast.find_calibration("log-linear")
+    assert calibration is not None
+    cases = forecast.backtest[(forecast.backtest["candidate"] == "log-linear") & (forecast.backtest["horizon"] == 2)]
+    assert calibration.num_cases == len(cases) == 7  # from the ends of 2015 to 2021
+    assert calibration.spread_log2 == pytest.approx(math.sqrt((cases["error_log2"] ** 2).mean()))
+    factor = 2 ** calibration.find_half_width(0.95)
+    assert [row["lower"], row["upper"]] == pytest.approx([row["value"] / factor, row["value"] * factor])
 
 
-def test_growth_that_may_be_none_has_a_doubling_time_without_an_upper_bound() -> None:
-    table = make_table(list(range(2008, 2018)), [4.0, 9.0, 3.0, 8.0, 5.0, 9.0, 4.0, 9.0, 5.0, 8.0])
-    forecast = fit_forecast(table, year=2020)
-    assert math.isfinite(forecast.doubling.years)
-    assert forecast.doubling.upper_years == math.inf
-    assert describe_forecast(forecast)[-1].endswith("to no doubling at all.")
+def test_intervals_never_shrink_with_the_years_ahead() -> None:
+    def make_calibration(horizon: int, spread: float) -> Calibration:
+        return Calibration(horizon=horizon, num_origins=9, num_cases=9, num_independent=9.0, spread_log2=spread)
+
+    half_width = make_calibration(1, 1.0).find_half_width(0.95)
+    calibrations = [make_calibration(1, 1.0), make_calibration(2, 0.5), None, make_calibration(4, 2.0)]
+    widths = find_half_widths(calibrations, 0.95)
+    assert widths[[0, 1, 3]].tolist() == pytest.approx([half_width, half_width, 2 * half_width])
+    assert math.isnan(widths[2])
 
 
 def test_forecast_of_zero_or_less_is_refused_in_words_and_without_a_number() -> None:
-    forecast = fit_forecast(make_bending_table(), year=2026)
-    asked = tabulate_forecast(forecast).set_index("candidate")
+    forecast = fit_forecast(make_bending_series(), year=2026)
+    asked = forecast.asked.set_index("candidate")
     for degree in (2, 3, 4):
         row = read_row(asked, f"polynomial {degree}")
-        expected = f"polynomial {degree} would give -95 GB for 2026, and no GPU has zero or less memory"
-        assert row["refusal"] == expected
-        assert row[["memory_gb", "lower_gb", "upper_gb"]].isna().all()
-    assert read_row(asked, "log-linear")["refusal"] is None
-    assert read_row(asked, "log-linear")["lower_gb"] > 0
-    assert describe_forecast(forecast)[1].startswith("polynomial 2: no forecast; polynomial 2 would give -95 GB")
-    assert "Fewer than two candidates give a forecast: there is nothing to compare." in describe_forecast(forecast)
-
-
-def test_years_before_the_bend_are_not_refused() -> None:
-    predictions = fit_forecast(make_bending_table(), year=2026).predictions.set_index(["candidate", "year"])
-    assert predictions.at[("polynomial 2", 2021), "memory_gb"] == pytest.approx(20.0)
+        assert row["refusal"] == (
+            f"polynomial {degree} would give -95 GB for 2026, and memory of one GPU is never zero or less"
+        )
+        assert row[["value", "lower", "upper"]].isna().all()
+    predictions = forecast.predictions.set_index(["candidate", "year"])
+    assert predictions.at[("polynomial 2", 2021), "value"] == pytest.approx(20.0)
     assert predictions.at[("polynomial 2", 2021), "refusal"] is None
     assert predictions.at[("polynomial 2", 2023), "refusal"] is not None
 
 
-def test_lower_bound_of_zero_or_less_is_said_in_words() -> None:
-    years = list(range(2008, 2020))
-    forecast = fit_forecast(make_table(years, [6.0, 1.0, 7.0, 2.0, 6.0, 1.0, 7.0, 2.0, 6.0, 1.0, 7.0, 2.0]), year=2020)
-    row = read_row(tabulate_forecast(forecast).set_index("candidate"), "polynomial 2")
-    assert row["memory_gb"] > 0
-    assert math.isnan(row["lower_gb"])
-    assert row["refusal"] is None
-    assert "95 % prediction interval from zero or less, which no GPU has, to" in describe_forecast(forecast)[1]
+def test_interval_wider_than_the_stated_factor_is_refused() -> None:
+    series = make_gpu_series(make_noisy_table())
+    wide = read_row(fit_forecast(series, year=2025).asked.set_index("candidate"), "log-linear")
+    factor = wide["upper"] / wide["lower"]
+    narrow = fit_forecast(series, year=2025, max_factor=factor / 1.01).asked.set_index("candidate")
+    row = read_row(narrow, "log-linear")
+    assert math.isnan(row["value"])
+    assert row["refusal"].startswith("log-linear gives no interval for 2025 that says anything: its bounds are a fac")
+    kept = fit_forecast(series, year=2025, max_factor=factor * 1.01).asked.set_index("candidate")
+    assert read_row(kept, "log-linear")["value"] == pytest.approx(wide["value"])
+
+
+def test_without_a_backtest_a_fit_has_only_its_own_interval_and_what_has_none_is_refused() -> None:
+    memory_gb = [1, 2.1, 4.2, 7.9, 16.4, 31, 66, 127]
+    asked = fit_forecast(make_yearly(2010, memory_gb), year=2020).asked.set_index("candidate")
+    assert read_row(asked, "log-linear")["interval"] == "own"
+    assert read_row(asked, "log-linear")["cases"] == 0
+    refused = read_row(asked, "last value")
+    assert refused["interval"] is None
+    assert refused["refusal"].endswith("too few cases of a backtest to calibrate one, and none of its own")
+
+
+def test_own_interval_that_reaches_zero_is_refused() -> None:
+    # Worse and worse around 100 GB: no trend, and an interval of the parabola that reaches below zero.
+    memory_gb = [100 + (-1) ** year * 12.0 * year for year in range(8)]
+    asked = fit_forecast(make_yearly(2010, memory_gb), year=2019).asked.set_index("candidate")
+    row = read_row(asked, "polynomial 2")
+    assert row["refusal"].startswith("polynomial 2 gives no interval for 2019 that ends above zero")
+
+
+def test_higher_level_makes_wider_intervals() -> None:
+    series = make_gpu_series(make_noisy_table())
+    widths = [
+        float(np.log2(row["upper"] / row["lower"]))
+        for level in (0.8, 0.95)
+        for row in [read_row(fit_forecast(series, year=2024, level=level).asked.set_index("candidate"), "log-linear")]
+    ]
+    assert widths[0] < widths[1]
+
+
+def test_candidates_that_are_no_curve_say_nothing_of_the_past() -> None:
+    first = fit_forecast(DOUBLING, year=2022).predictions.groupby("candidate")["year"].min()
+    assert first["log-linear"] == 2008
+    assert first["last value"] == first["record highs"] == 2021
+
+
+def test_memory_of_gpus_is_forecast_by_every_candidate_and_the_polynomials_do_not_win() -> None:
+    forecast = fit_forecast(make_gpu_series(load_gpu_table()), year=2030)
+    assert len(forecast.asked) == 8
+    assert forecast.ranking.winner in ("record highs", "log-linear", "quantile regression")
+    scores = forecast.ranking.scores.set_index("candidate")
+    assert int(read_row(scores, "polynomial 4")["refused"]) > 0
+    polynomials = [f"polynomial {degree}" for degree in (2, 3, 4)]
+    assert scores.loc[polynomials, "rms_error_log2"].min() > scores.at["log-linear", "rms_error_log2"]
+    held = scores.loc[polynomials, "own_inside"] / scores.loc[polynomials, "own_cases"]
+    assert held.max() < 0.8  # of their "95 %"
 
 
 @pytest.mark.parametrize(
@@ -96,26 +124,24 @@ def test_lower_bound_of_zero_or_less_is_said_in_words() -> None:
 )
 def test_year_before_inside_or_far_past_the_data_is_refused(year: int, words: str) -> None:
     with pytest.raises(UserError, match=f"--year {year}: .*{words}.* give a year from 2021 to 2045"):
-        fit_forecast(make_doubling_table(), year=year)
+        fit_forecast(DOUBLING, year=year)
 
 
 @pytest.mark.parametrize("year", [2021, 2045])
 def test_first_and_last_year_allowed_are_answered(year: int) -> None:
-    assert fit_forecast(make_doubling_table(), year=year).predictions["year"].max() == year
+    assert fit_forecast(DOUBLING, year=year).predictions["year"].max() == year
 
 
-def test_table_with_too_few_dates_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "own.csv"
-    path.write_text("\n".join([HEADER, GOOD_ROW, GOOD_ROW, GOOD_ROW]))
-    with pytest.raises(UserError, match=r"own\.csv: years with a release: 1, and a forecast needs at least 8"):
-        fit_forecast(load_gpu_table(path), year=2030)
-    consumer = make_doubling_table().assign(segment="consumer")
-    with pytest.raises(UserError, match="months with a release of a datacenter GPU: 0"):
-        fit_forecast(consumer, year=2030, series="all")
+@pytest.mark.parametrize(("level", "max_factor"), [(0.0, 100.0), (1.0, 100.0), (0.95, 1.0), (0.95, math.nan)])
+def test_intervals_that_are_none_are_refused(level: float, max_factor: float) -> None:
+    with pytest.raises(UserError, match="expected a"):
+        fit_forecast(DOUBLING, year=2022, level=level, max_factor=max_factor)
 
 
-@pytest.mark.parametrize(
-    ("memory_gb", "expected"), [(1234.5, "1,230 GB"), (0.456, "0.456 GB"), (80.0, "80 GB"), (-96.04, "-96 GB")]
-)
-def test_memory_is_written_with_three_significant_digits(memory_gb: float, expected: str) -> None:
-    assert format_gb(memory_gb) == expected
+def test_frame_of_predictions_has_one_row_per_candidate_and_year() -> None:
+    predictions = fit_forecast(DOUBLING, year=2023).predictions
+    assert not predictions.duplicated(["candidate", "year"]).any()
+    future = predictions[predictions["year"] > 2020]
+    assert (future["refusal"].notna() == future["value"].isna()).all()
+    past = predictions[predictions["year"] <= 2020]
+    assert past[["lower", "upper"]].isna().all(axis=None)

@@ -8,7 +8,7 @@ import pytest
 
 from bench.schema import LeftOutCell
 from collector.forecast.fit import fit_forecast
-from collector.forecast.gpu_table import load_gpu_table
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from factories import RUN_ID, make_cell
 from report_pages import make_full_run, put_and_render
 
@@ -29,5 +29,5 @@ def full_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *make_full_run(),
         left_out=[left_out],
         strange_keys=[f"runs/{RUN_ID}/results/notes.txt"],
-        forecast=fit_forecast(load_gpu_table(None), year=2030),
+        forecast=fit_forecast(make_gpu_series(load_gpu_table(None)), year=2030),
     )

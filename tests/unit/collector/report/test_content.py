@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collector.forecast.fit import fit_forecast
-from collector.forecast.gpu_table import load_gpu_table
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from factories import (
     RUN_ID,
     make_cell,
@@ -115,7 +115,7 @@ def test_the_forecast_says_where_a_candidate_gives_none(render: Render) -> None:
     table = load_gpu_table(None)
     falling = table.assign(memory_gb=[max(1.0, 300.0 - 15 * (year - 2008)) for year in table["year"]])
     falling.attrs = table.attrs
-    path = render(make_result(), repeats=1, forecast=fit_forecast(falling, year=2040))
+    path = render(make_result(), repeats=1, forecast=fit_forecast(make_gpu_series(falling), year=2040))
     words = read_words(path)
     assert "polynomial 2: no forecast; polynomial 2 would give -180 GB for 2040" in words
 

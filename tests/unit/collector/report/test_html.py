@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from bench.schema import LeftOutCell
 from collector.forecast.fit import fit_forecast
-from collector.forecast.gpu_table import load_gpu_table
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.report.html import load_bundle, state_policy
 from factories import (
     make_cell,
@@ -39,7 +39,7 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_failed_result(repeat=2, message=HOSTILE, stderr_tail=HOSTILE),
         left_out=[LeftOutCell(cell=make_cell(batch_size=1), reason=HOSTILE)],
         user=HOSTILE,
-        forecast=fit_forecast(hostile_table, year=2030),
+        forecast=fit_forecast(make_gpu_series(hostile_table), year=2030),
     )
 
 

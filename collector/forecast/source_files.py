@@ -1,0 +1,48 @@
+"""Read the bytes of a table from a path or a URL."""
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from bench.errors import UserError
+
+TIMEOUT_SECONDS = 60.0
+MAX_BYTES = 64 * 2**20
+"""Epoch AI's largest file has 3 MB (November 2026); what is much larger is no table of releases."""
+URL_STARTS = ("https://", "http://")
+# Some servers refuse Python's own name; this one says who asks.
+USER_AGENT = "benchmatrix-forecast"
+
+
+def read_source(source: str) -> bytes:
+    """Return the content of a file or of what a URL (http, https) answers. Raises UserError where that fails."""
+    if source.startswith(URL_STARTS):
+        return _download(source)
+    path = Path(source)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(_explain_size(source))
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{source}: cannot be read as a table ({error.strerror}); name a CSV or Parquet file, or its URL."
+        ) from error
+
+
+def _download(url: str) -> bytes:
+    request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT})
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            content: bytes = answer.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # HTTPError and URLError are OSErrors; a URL of nonsense is a ValueError
+        reason = f"HTTP status {error.code}" if isinstance(error, urllib.error.HTTPError) else error
+        raise UserError(
+            f"{url}: cannot be downloaded ({reason}); check the URL, or download the file yourself and name its path."
+        ) from error
+    if len(content) > MAX_BYTES:
+        raise UserError(_explain_size(url))
+    return content
+
+
+def _explain_size(source: str) -> str:
+    return f"{source}: is larger than {MAX_BYTES // 2**20} MiB; expected a table with one row per release."
