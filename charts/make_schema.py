@@ -19,7 +19,7 @@ from bench.schema import Cell, PlannedCell
 from runner.kubernetes.rendering.manifest_check import KUBERNETES_VERSION
 from runner.matrix.definition import TOP_KEYS
 from runner.matrix.expansion import list_builtin_matrices
-from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS
+from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS
 from runner.profiles.gpu_words import WORDS
 from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS
 from runner.profiles.model import Profile
@@ -55,6 +55,8 @@ OVERLAY_POD_KEYS = (
 """Fields of a pod that `runner.overlay` may add. Others have a value of their own, or would break a run: a pod that
 starts again, or ends after a time of its own, is not the one that the Job counts on."""
 OVERLAY_CONTAINER_KEYS = ("env", "envFrom", "securityContext", "volumeMounts")
+NAME_PATTERN = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+"""Of a matrix and of a neighbour, as in bench.schema."""
 IMAGE = "^[^\\s]+$"
 """No blanks; doctor checks the rest of an image's name."""
 
@@ -212,12 +214,16 @@ def make_matrix_schema() -> Schema:
     lists = {key: {"type": "array", "minItems": 1, "items": value} for key, value in values.items()}
     either = {key: {"anyOf": [value, lists[key]]} for key, value in values.items()}
     parts = {
-        "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"},
+        "name": {"type": "string", "pattern": NAME_PATTERN},
         "description": {"type": "string"},
         "axes": _make_object(lists) | {"minProperties": 1},
         "defaults": _make_object(values | execution),
         "exclude": {"type": "array", "items": _make_object(either)},
         "include": {"type": "array", "items": _make_object(either | execution)},
+        "neighbours": {
+            "type": "object",
+            "additionalProperties": _make_object({key: values[key] for key in NEIGHBOUR_KEYS}) | {"minProperties": 1},
+        },
     }
     if set(parts) != set(TOP_KEYS):
         raise AssertionError(f"keys of a matrix: {TOP_KEYS}")
@@ -228,6 +234,8 @@ def make_value_schema(document: type[Cell] | type[PlannedCell], key: str) -> Sch
     """Return the schema of one value of a cell or of its execution."""
     if key == "model":
         return {"enum": list(MODELS)}
+    if key == "neighbour":  # by the name that the file gives it
+        return {"anyOf": [{"type": "string", "pattern": NAME_PATTERN}, {"type": "null"}]}
     found = document.model_json_schema()["properties"][key]
     return {name: part for name, part in found.items() if name not in ("title", "default", "description")}
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE, Cell, Device
+from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE, Cell, Device, Neighbour, Sharing
 
+SHARINGS: tuple[Sharing, ...] = ("time-slicing", "mps", "mig")
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 
@@ -19,6 +20,8 @@ def draw_cells(draw: st.DrawFn) -> Cell:
     device = draw(st.sampled_from(DEVICES))
     num_gpus = 1 if device == "cpu" else draw(st.integers(1, 64))
     multiple = spec.input_size_multiple
+    tenants = draw(st.integers(1, 64)) if num_gpus == 1 else 1
+    sharing: Sharing = draw(st.sampled_from(SHARINGS)) if (device, num_gpus) == ("gpu", 1) else "time-slicing"
     modes = [mode for mode in FRAMEWORKS[framework].modes if mode != "fused-norm" or spec.has_batch_norm]
     return Cell(
         model=model,
@@ -39,8 +42,24 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
         num_profiled_steps=draw(st.integers(0, 100)),
         pipelined_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
-        sustain_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        sustain_seconds=draw(st.floats(-0.0, MAX_AMOUNT)) if tenants == 1 else 0.0,
         seed=draw(st.integers(0, 2**32 - 1)),
+        tenants=tenants,
+        sharing=sharing,
+        neighbour=draw(st.none() | st.builds(make_neighbour, st.integers(1, 10**9))) if tenants > 1 else None,
+    )
+
+
+def make_neighbour(batch_size: int) -> Neighbour:
+    """Return a neighbour that every framework can run."""
+    return Neighbour(
+        model="conv6",
+        phase="infer",
+        batch_size=batch_size,
+        precision="fp32",
+        mode="compiled",
+        input_size=32,
+        num_classes=10,
     )
 
 

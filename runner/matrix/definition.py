@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, read_name, read_text, read_value
+from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, read_name, read_text, read_value
 from runner.yaml_files.errors import ErrorKind
 from runner.yaml_files.expectation import describe_found
 from runner.yaml_files.node import Node, Scalar
@@ -15,7 +15,7 @@ from runner.yaml_files.wording import join_words, quote
 MAX_COMBINATIONS = 100_000
 """Combinations of axis values, those that `exclude` removes included; and entries, one for each value of a list."""
 
-TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include")
+TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,8 @@ class MatrixDefinition:
     defaults: dict[str, Setting]
     exclude: tuple[Entry, ...]
     include: tuple[Entry, ...]
+    neighbours: dict[str, dict[str, Setting]]
+    """What `neighbour` can name: for each name the fields in which the other tenants differ."""
     axes_node: Node
     """Where `axes` stands."""
 
@@ -72,6 +74,7 @@ def read_definition(root: Node) -> MatrixDefinition:
         defaults=_read_defaults(top["defaults"], axes) if "defaults" in top else {},
         exclude=_read_entries(top.get("exclude"), _read_exclude, axes),
         include=_read_entries(top.get("include"), _read_include, axes),
+        neighbours=_read_neighbours(top["neighbours"]) if "neighbours" in top else {},
         axes_node=top["axes"],
     )
 
@@ -161,6 +164,26 @@ def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
     for on_axes in _combine(chosen):
         yield Entry(on_axes=on_axes, added=added, node=node)
+
+
+def _read_neighbours(node: Node) -> dict[str, dict[str, Setting]]:
+    """Return what each name stands for: those keys of a cell that it gives."""
+    if not isinstance(node.value, dict):
+        message = f"found {describe_found(node)}, expected names, each with what such a neighbour runs"
+        raise node.error(ErrorKind.WRONG_TYPE, f"{message}; write 'serving: {{phase: infer, batch_size: 1}}' under it")
+    of_the_cell = dict.fromkeys(
+        [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in NEIGHBOUR_KEYS],
+        f"is the same for all tenants of a cell; a neighbour may differ in {', '.join(NEIGHBOUR_KEYS)}",
+    )
+    found = {}
+    for name, child in node.value.items():
+        entries = _read_mapping(child, NEIGHBOUR_KEYS, of_the_cell)
+        if not entries:
+            raise child.error(
+                ErrorKind.EMPTY, f"found an empty neighbour, expected what differs; name some of {NEIGHBOUR_KEYS}"
+            )
+        found[name] = {key: _read_setting(key, value) for key, value in entries.items()}
+    return found
 
 
 def _read_choice(key: str, node: Node) -> Axis:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,6 +13,7 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, ModelSpec
 from bench.schema import Cell, PlannedCell
 from runner.matrix.definition import Entry, MatrixDefinition, Setting, read_definition
+from runner.matrix.neighbours import resolve_neighbour
 from runner.matrix.values import EXECUTION_KEYS
 from runner.yaml_files.errors import ErrorKind, YamlError
 from runner.yaml_files.node import Node, Scalar
@@ -76,7 +78,7 @@ def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: b
     """
     seen: dict[str, tuple[Cell, Node]] = {}
     for combination in _iter_combinations(definition):
-        planned = _plan_cell(combination, definition.defaults, folder if is_data_here else None)
+        planned = _plan_cell(combination, definition, folder if is_data_here else None)
         cell_id = planned.cell.cell_id
         if cell_id in seen:
             raise _duplicate_error(planned.cell, combination.node, *seen[cell_id])
@@ -125,10 +127,11 @@ def _find_entries(index: _EntryIndex, settings: Settings) -> list[int]:
     return sorted(itertools.chain.from_iterable(found))
 
 
-def _plan_cell(combination: _Combination, defaults: Settings, folder: Path | None) -> PlannedCell:
-    settings = {**defaults, **combination.settings}
+def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: Path | None) -> PlannedCell:
+    settings = {**definition.defaults, **combination.settings}
     _check_required(combination, settings)
     values = {key: setting.value for key, setting in settings.items()}
+    neighbour = values.pop("neighbour", None)
     execution: dict[str, Scalar] = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
     execution |= {key: values.pop(key) for key in EXECUTION_KEYS if key in values}
     spec = MODELS[str(values["model"])]
@@ -142,8 +145,11 @@ def _plan_cell(combination: _Combination, defaults: Settings, folder: Path | Non
             values.pop(key, None)
     if values.get("data_dir") is not None:
         values["data_dir"] = _find_data_dir(settings["data_dir"], folder)
+    fields: dict[str, Any] = natural | values
+    if neighbour is not None:
+        fields["neighbour"] = resolve_neighbour(settings["neighbour"], definition.neighbours, fields)
     try:
-        cell = Cell.model_validate(natural | values)
+        cell = Cell.model_validate(fields)
     except ValidationError as error:
         raise _cell_error(error, combination, settings) from None
     return PlannedCell.model_validate({"cell": cell} | execution)

@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, TypeAdapter
 
 from bench.registry import MODELS
-from bench.schema import Cell, Document, Name, PlannedCell
+from bench.schema import Cell, Document, Name, Neighbour, PlannedCell
 from runner.yaml_files.node import Node, Scalar
 from runner.yaml_files.validation import NodeValidator
 
 CELL_KEYS = tuple(key for key in Cell.model_fields if key != "schema_version")
 EXECUTION_KEYS = tuple(key for key in PlannedCell.model_fields if key != "cell")
+NEIGHBOUR_KEYS = tuple(Neighbour.model_fields)
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -33,10 +34,18 @@ def read_text(node: Node) -> str:
     return text
 
 
-def _make_validator(document: type[Document], key: str) -> NodeValidator[Any]:
+def find_annotation(document: type[Document], key: str) -> Any:
+    """Return the type of the values that a file gives for a key of a cell or of its execution.
+
+    A file names a model, and a neighbour that it defines by itself.
+    """
     info = document.model_fields[key]
-    annotation: Any = Literal[tuple(MODELS)] if key == "model" else Annotated[info.annotation, info]
-    return NodeValidator(TypeAdapter(annotation, config=_STRICT))
+    named: dict[str, Any] = {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
+    return named.get(key, Annotated[info.annotation, info])
+
+
+def _make_validator(document: type[Document], key: str) -> NodeValidator[Any]:
+    return NodeValidator(TypeAdapter(find_annotation(document, key), config=_STRICT))
 
 
 _VALIDATORS = {key: _make_validator(Cell, key) for key in CELL_KEYS}

@@ -1,13 +1,14 @@
 """Write the matrix that measures suspected cells again: a file that `benchmatrix run` accepts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bench.schema import PlannedCell, Run, Suspicion
+from bench.schema import Neighbour, PlannedCell, Run, Suspicion
 from collector.files import replace_text
+from runner.matrix.neighbours import name_neighbours
 from runner.matrix.plan import shorten_name
 
 NAME_PREFIX = "confirm-"
@@ -33,13 +34,14 @@ def describe_matrix(run: Run, planned: list[PlannedCell]) -> dict[str, Any]:
     A matrix is axes and what is added to them. Every field of the first cell is an axis of one value, which makes this
     cell; every further cell is an entry of `include` of its own. Fields without a value are left out.
     """
-    first, *others = planned
-    axes = {name: [value] for name, value in _list_fields(first).items()}
-    include = [{"repeats": first.repeats, "timeout_seconds": first.timeout_seconds, **_list_fields(first)}]
-    include += [
-        {"repeats": other.repeats, "timeout_seconds": other.timeout_seconds, **_list_fields(other)} for other in others
+    found = dict.fromkeys(one.cell.neighbour for one in planned if one.cell.neighbour is not None)
+    names = {neighbour: f"neighbour-{number}" for number, neighbour in enumerate(found, start=1)}
+    axes = {name: [value] for name, value in _list_fields(planned[0], names).items()}
+    include = [
+        {"repeats": one.repeats, "timeout_seconds": one.timeout_seconds, **_list_fields(one, names)} for one in planned
     ]
-    return {
+    neighbours = {"neighbours": name_neighbours(names)} if names else {}
+    return neighbours | {
         "name": name_matrix(run.matrix),
         "description": f"Measures again what was suspected in the run {run.run_id} of {run.matrix}.",
         "axes": axes,
@@ -58,6 +60,8 @@ def name_matrix(matrix: str) -> str:
     return f"{NAME_PREFIX}{shorten_name(matrix)}"
 
 
-def _list_fields(planned: PlannedCell) -> dict[str, Any]:
+def _list_fields(planned: PlannedCell, neighbours: Mapping[Neighbour, str]) -> dict[str, Any]:
     fields = planned.cell.model_dump(mode="json", exclude=set(_LEFT_OUT))
+    if planned.cell.neighbour is not None:
+        fields["neighbour"] = neighbours[planned.cell.neighbour]
     return {name: value for name, value in fields.items() if value is not None}

@@ -83,7 +83,7 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{/* The matrix of the values, as JSON. Helm sorts keys, but the last axis varies fastest: what is compared has to come last, whatever order the axes were written in. */}}
 {{- define "benchmatrix.matrix" -}}
 {{- $axes := list -}}
-{{- range list "model" "num_classes" "data_dir" "input_size" "batch_size" "num_gpus" "seed" "num_warmup_steps" "max_warmup_seconds" "num_steps" "min_seconds" "sampling_seconds" "num_profiled_steps" "pipelined_seconds" "sustain_seconds" "device" "phase" "precision" "mode" "framework" -}}
+{{- range list "model" "num_classes" "data_dir" "input_size" "batch_size" "num_gpus" "seed" "num_warmup_steps" "max_warmup_seconds" "num_steps" "min_seconds" "sampling_seconds" "num_profiled_steps" "pipelined_seconds" "sustain_seconds" "neighbour" "sharing" "tenants" "device" "phase" "precision" "mode" "framework" -}}
 {{- if hasKey $.Values.customMatrix.axes . -}}
 {{- $axes = append $axes (printf "%s:%s" (toJson .) (index $.Values.customMatrix.axes . | toJson)) -}}
 {{- end -}}

@@ -32,11 +32,22 @@ FULL = Order(
 )
 
 
+SHARED = Order(
+    cell=make_cell(tenants=12),
+    run_id="smoke-1",
+    repeat=2,
+    attempt="0a1b2c3d4e",
+    store_url="file:///results",
+    tenant=11,
+    tenant_group="b2c3",
+)
+
+
 def test_the_variables_that_are_needed_are_enough() -> None:
     assert Order.from_variables(VARIABLES) == SMALLEST
 
 
-@pytest.mark.parametrize("order", [SMALLEST, FULL], ids=["smallest", "full"])
+@pytest.mark.parametrize("order", [SMALLEST, FULL, SHARED], ids=["smallest", "full", "tenant"])
 def test_an_order_survives_the_way_through_the_environment(order: Order) -> None:
     assert Order.from_variables(order.to_variables()) == order
 
@@ -98,3 +109,19 @@ def test_a_cell_file_that_is_none_is_refused_with_its_path(tmp_path: Path, conte
     variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
     with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: "):
         Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"BENCH_TENANT_GROUP": None}, "^BENCH_TENANT_GROUP: not set; a cell with 12 tenants needs it"),
+        ({"BENCH_TENANT": None}, "^BENCH_TENANT: not set"),
+        ({"BENCH_TENANT": "12"}, "^BENCH_TENANT: 12 is none of 0 to 11"),
+        ({"BENCH_TENANT": "-1"}, "^BENCH_TENANT: '-1' is no whole number from 0 to 63"),
+        ({"BENCH_TENANT_GROUP": "a/b"}, "^BENCH_TENANT_GROUP: 'a/b' is no name"),
+    ],
+)
+def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str, str | None], message: str) -> None:
+    variables = SHARED.to_variables() | changes
+    with pytest.raises(UserError, match=message):
+        Order.from_variables({name: value for name, value in variables.items() if value is not None})

@@ -5,7 +5,7 @@ The GPUs may come from NVML, for this machine, or from a profile, for the nodes 
 
 from dataclasses import dataclass
 
-from bench.schema.cell import Cell, Precision
+from bench.schema import Cell, Precision
 
 ComputeCapability = tuple[int, int]
 

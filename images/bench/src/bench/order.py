@@ -2,7 +2,7 @@
 
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
 BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS, BENCH_GRACE_SECONDS and
-BENCH_PARENT_PID are not.
+BENCH_PARENT_PID are not. A cell with several tenants needs BENCH_TENANT (0, 1, ...) and BENCH_TENANT_GROUP besides.
 """
 
 import math
@@ -15,10 +15,11 @@ from typing import Self
 from pydantic import ValidationError
 
 from bench.errors import UserError
-from bench.schema import Cell
+from bench.schema import MAX_TENANTS, Cell
 from bench.store.keys import NAME
 
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
+TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,18 @@ class Order:
     """Time between SIGTERM and SIGKILL; None: it is not known."""
     parent_pid: int | None = None
     """The process to die with; None in a container, where there is no runner beside it."""
+    tenant: int = 0
+    """Which of the cell's tenants this process is."""
+    tenant_group: str | None = None
+    """By what the tenants of one repeat find each other: the same for all of them, and for no others. None: the cell
+    has one tenant."""
+
+    def __post_init__(self) -> None:
+        """Raise UserError where tenant and group are not those of a cell with so many tenants."""
+        if self.tenant >= self.cell.tenants:
+            raise UserError(f"{TENANT_VARIABLE}: {self.tenant} is none of 0 to {self.cell.tenants - 1}, the cell's")
+        if self.cell.tenants > 1 and self.tenant_group is None:
+            raise UserError(f"{TENANT_GROUP_VARIABLE}: not set; a cell with {self.cell.tenants} tenants needs it")
 
     def to_variables(self) -> dict[str, str]:
         """Return the environment variables that `from_variables` reads this order from."""
@@ -58,6 +71,8 @@ class Order:
             "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
             "BENCH_GRACE_SECONDS": None if self.grace_seconds is None else f"{self.grace_seconds:g}",
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
+            TENANT_VARIABLE: str(self.tenant) if self.tenant_group is not None else None,
+            TENANT_GROUP_VARIABLE: self.tenant_group,
         }
         return {name: value for name, value in variables.items() if value is not None}
 
@@ -77,6 +92,8 @@ class Order:
             timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
             grace_seconds=_read_seconds(variables, "BENCH_GRACE_SECONDS"),
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
+            tenant=_read_tenant(variables),
+            tenant_group=_read_name(variables, TENANT_GROUP_VARIABLE) if TENANT_GROUP_VARIABLE in variables else None,
         )
 
 
@@ -117,6 +134,15 @@ def _read_count(variables: Mapping[str, str], name: str) -> int:
     text = _require(variables, name)
     if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise UserError(f"{name}: {text!r} is no whole number from 1 to 999,999,999")
+    return int(text)
+
+
+def _read_tenant(variables: Mapping[str, str]) -> int:
+    if TENANT_GROUP_VARIABLE not in variables:
+        return 0
+    text = _require(variables, TENANT_VARIABLE)
+    if not re.fullmatch("[0-9]{1,2}", text):
+        raise UserError(f"{TENANT_VARIABLE}: {text!r} is no whole number from 0 to {MAX_TENANTS - 1}")
     return int(text)
 
 

@@ -20,7 +20,7 @@ from factories import make_cell
 from schema_cases import draw_cells
 
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-OTHER_VALUES = {
+OTHER_VALUES: dict[str, Any] = {
     "model": "resnet18",
     "framework": "tensorflow",
     "device": "gpu",
@@ -41,21 +41,49 @@ OTHER_VALUES = {
     "pipelined_seconds": 0.0,
     "sustain_seconds": 60.0,
     "seed": 1,
+    "tenants": 2,
+    "sharing": "mps",
+    "neighbour": {
+        "model": "conv6",
+        "phase": "infer",
+        "batch_size": 1,
+        "precision": "fp32",
+        "mode": "eager",
+        "input_size": 32,
+        "num_classes": 10,
+    },
 }
 # Fields that are younger than version 2, and the value at which a cell is the one that it was without the field.
-LATER = {"num_profiled_steps": 5, "pipelined_seconds": 1.0, "sustain_seconds": 0.0}
+LATER: dict[str, Any] = {
+    "num_profiled_steps": 5,
+    "pipelined_seconds": 1.0,
+    "sustain_seconds": 0.0,
+    "tenants": 1,
+    "sharing": "time-slicing",
+    "neighbour": None,
+}
 # What a field's other value is possible with, where it is not with the cell of `make_cell`.
-NEEDED = {"mode": {"framework": "tensorflow"}, "num_gpus": {"device": "gpu"}}
+NEEDED: dict[str, dict[str, Any]] = {
+    "mode": {"framework": "tensorflow"},
+    "num_gpus": {"device": "gpu"},
+    "sharing": {"device": "gpu"},
+    "neighbour": {"tenants": 2},
+}
 
 
 def compute_cell_id(fields: dict[str, Any]) -> str:
     """The rule of ids, written down a second time: slug and SHA-256 of JSON with sorted keys and no spaces."""
     hashed = {key: value for key, value in fields.items() if key not in LATER or value != LATER[key]}
-    members = (f"{json.dumps(key)}:{json.dumps(value)}" for key, value in sorted(hashed.items()))
+    members = (
+        f"{json.dumps(key)}:{json.dumps(value, sort_keys=True, separators=(',', ':'))}"
+        for key, value in sorted(hashed.items())
+    )
     digest = hashlib.sha256(("{" + ",".join(members) + "}").encode("ascii")).hexdigest()
     device = fields["device"] if fields["num_gpus"] == 1 else f"{fields['num_gpus']}gpu"
     names = [fields["model"], fields["framework"], device, *(fields[key] for key in ("phase", "precision", "mode"))]
-    slug = f"{'-'.join(names)}-b{fields['batch_size']}"[:54]
+    shared = f"x{fields['tenants']}{fields['sharing'].replace('time-slicing', '')}"
+    tail = [f"b{fields['batch_size']}", *([shared] if shared != "x1" else [])]
+    slug = "-".join([*names, *tail, *(["beside"] if fields["neighbour"] else [])])[:54]
     return f"{slug.rstrip('-')}-{digest[:8]}"
 
 

@@ -32,7 +32,10 @@ def test_a_cell_survives_json(cell: Cell) -> None:
 
 
 def test_a_run_of_100_000_cells_fits_into_memory() -> None:
-    """Measured on 1,000: less than 1 KB each, of which Pydantic's own set of the names of the fields would take 2.2."""
+    """Measured on 1,000: 1.1 KB each, to which Pydantic's own set of the names of the fields would add 2.2.
+
+    From 22 fields on (there are 24) Python's dictionary of them has room for 42, which takes a third of it.
+    """
     number = 1000
     documents = [make_cell(seed=1000 + seed).to_json() for seed in range(number)]
     tracemalloc.start()
@@ -42,7 +45,7 @@ def test_a_run_of_100_000_cells_fits_into_memory() -> None:
     finally:
         tracemalloc.stop()
     assert len(cells) == number
-    assert num_bytes / number < 1000
+    assert num_bytes / number < 1200
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from factories import make_cell, make_failed_result, make_placement, make_result
 from node_faults import make_node_fault
 from raw_removals import make_raw_removal
 from schema_cases import change_document
+from tenancies import make_record, make_shared_result, make_window
 
 
 def make_validator(name: str) -> jsonschema.Draft202012Validator:
@@ -27,6 +28,9 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
         ("Result", make_result()),
         ("Result", make_result(make_cell(device="gpu"), device_step_seconds=(0.1, 0.1, 0.1))),
         ("Result", make_failed_result(status="oom")),
+        ("Result", make_shared_result()),
+        ("TenantRecord", make_record()),
+        ("CommonWindow", make_window()),
         ("Run", make_run()),
         ("Placement", make_placement(make_result())),
         ("NodeFault", make_node_fault(make_run())),

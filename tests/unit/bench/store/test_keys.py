@@ -6,6 +6,8 @@ from bench.store import (
     ResultKey,
     cancelled_key,
     cancelled_prefix,
+    meeting_key,
+    meeting_prefix,
     node_fault_key,
     node_faults_prefix,
     parse_node_fault_key,
@@ -16,6 +18,7 @@ from bench.store import (
     result_key,
     results_prefix,
     run_key,
+    tenants_prefix,
 )
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-0a1b2c3d"
@@ -43,6 +46,18 @@ def test_a_node_fault_lies_beside_the_results_under_the_same_name() -> None:
     assert key.startswith(node_faults_prefix("smoke-1"))
     assert parse_node_fault_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=3, attempt="ab12")
     assert parse_result_key(key) is None
+
+
+def test_tenants_meet_in_a_folder_of_their_group() -> None:
+    assert meeting_prefix("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/"
+    key = meeting_key("smoke-1", CELL_ID, 3, "ab12", "window")
+    assert key == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/window.json"
+    key = meeting_key("smoke-1", CELL_ID, 3, "ab12", "ready", 7)
+    assert key == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-7.json"
+    assert key.startswith(tenants_prefix("smoke-1"))
+    assert parse_result_key(key) is None
+    with pytest.raises(ValueError, match="no key of a result"):
+        meeting_prefix("smoke-1", CELL_ID, 0, "ab12")
 
 
 def test_a_result_key_is_parsed_into_its_parts() -> None:

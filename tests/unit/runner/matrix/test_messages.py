@@ -17,7 +17,7 @@ MESSAGES = [
     ),
     (
         DEMO + "on: push\n",
-        "8: on: unknown key; known are name, description, axes, defaults, exclude, include",
+        "8: on: unknown key; known are name, description, axes, defaults, exclude, include, neighbours",
     ),
     (
         DEMO + "seed: 1\n",

@@ -8,12 +8,16 @@ from bench.schema import Cell, PlannedCell
 from factories import make_cell, make_run
 from runner.matrix.expansion import load_matrix
 from runner.nights.confirmation import describe_matrix
+from schema_cases import make_neighbour
 
 CELLS = (
     make_cell(),
     make_cell(batch_size=8),
     make_cell(framework="tensorflow", mode="graph", phase="infer"),
     make_cell(device="gpu", precision="bf16", mode="compiled", num_gpus=2, sustain_seconds=5.0),
+    make_cell(device="gpu", tenants=4, sharing="mps"),
+    make_cell(tenants=2, neighbour=make_neighbour(1).model_copy(update={"mode": "eager"})),
+    make_cell(tenants=2, neighbour=make_neighbour(8).model_copy(update={"mode": "eager"})),
     Cell(
         model="cyclegan", framework="jax", device="cpu", phase="train", mode="compiled", batch_size=1, input_size=128,
         num_classes=None,

@@ -2,7 +2,8 @@
 
 On a cluster a Placement says where an attempt ran, and a NodeFault that its node could not measure it. A RawRemoval
 says which results were removed from the store on purpose. A Suspicion, a Decision and a Notice are what `benchmatrix
-watch` keeps of a change that it saw over nights.
+watch` keeps of a change that it saw over nights. The tenants of a repeat meet by a TenantCall, a TenantReady and a
+TenantPace each and a CommonWindow, and each leaves a TenantRecord; the Result has their Tenancy.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
@@ -12,10 +13,11 @@ from typing import Any
 
 from bench.registry import Device, Framework, Mode, Phase
 from bench.schema.calibration import Calibration
-from bench.schema.cell import Cell, Precision
+from bench.schema.cell import MAX_TENANTS, Cell, Sharing
 from bench.schema.device_profile import DeviceProfile, GpuActivity
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
+from bench.schema.failure import Failure, FailureKind, Status
 from bench.schema.gpu_use import ForeignProcess, GpuUse, GpuWindow
 from bench.schema.machine import Machine
 from bench.schema.measurement import (
@@ -31,6 +33,7 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
+from bench.schema.neighbour import Neighbour, Precision
 from bench.schema.night import Alarm, AlarmedChange, Decision, Direction, NightChange, Notice, Outcome, Shift, Suspicion
 from bench.schema.node_fault import NodeFault
 from bench.schema.placement import Node, Placement
@@ -45,19 +48,31 @@ from bench.schema.reading import (
     read_result,
     read_run,
     read_suspicion,
+    read_tenant_document,
 )
-from bench.schema.result import Failure, FailureKind, Result, Status
+from bench.schema.result import Result
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
+from bench.schema.tenancy import (
+    CommonWindow,
+    Tenancy,
+    TenantCall,
+    TenantPace,
+    TenantPlace,
+    TenantReady,
+    TenantRecord,
+)
 
 __all__ = [
     "Alarm",
     "AlarmedChange",
     "MAX_AMOUNT",
+    "MAX_TENANTS",
     "SCHEMA_VERSION",
     "SMALLEST_POSITIVE",
     "Calibration",
     "Cell",
     "Cluster",
+    "CommonWindow",
     "CpuUse",
     "Decision",
     "Device",
@@ -82,6 +97,7 @@ __all__ = [
     "MissingRepeat",
     "Mode",
     "Name",
+    "Neighbour",
     "NightChange",
     "Node",
     "NodeFault",
@@ -100,10 +116,17 @@ __all__ = [
     "Roofline",
     "Run",
     "Samples",
+    "Sharing",
     "Shift",
     "Status",
     "Suspicion",
     "SustainedRun",
+    "Tenancy",
+    "TenantCall",
+    "TenantPace",
+    "TenantPlace",
+    "TenantReady",
+    "TenantRecord",
     "Validity",
     "Verdict",
     "export_json_schema",
@@ -116,6 +139,7 @@ __all__ = [
     "read_result",
     "read_run",
     "read_suspicion",
+    "read_tenant_document",
 ]
 
 
@@ -123,11 +147,12 @@ def export_json_schema() -> dict[str, Any]:
     """Return one JSON Schema document with every kind of document under `$defs`."""
     from pydantic.json_schema import models_json_schema
 
+    kinds: tuple[type[Document], ...] = (
+        *(Cell, Result, Run, Placement, NodeFault, RawRemoval, Suspicion, Decision, Notice, Alarm),
+        *(TenantCall, TenantReady, TenantPace, CommonWindow, TenantRecord),
+    )
     _, schema = models_json_schema(
-        [
-            (kind, "validation")
-            for kind in (Cell, Result, Run, Placement, NodeFault, RawRemoval, Suspicion, Decision, Notice, Alarm)
-        ],
+        [(kind, "validation") for kind in kinds],
         title="benchmatrix documents",
         ref_template="#/$defs/{model}",
     )

@@ -3,17 +3,18 @@
 import json
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from bench.registry import FRAMEWORKS, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
 from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSeconds, Seconds, Version, hash_text
+from bench.schema.neighbour import MAX_INPUT_SIZE, Neighbour, Precision
 
-Precision = Literal["fp32", "tf32", "fp16", "bf16"]
+Sharing = Literal["time-slicing", "mps", "mig"]
 
-MAX_INPUT_SIZE = 65_536
+MAX_TENANTS = 64
 # Fields that cells got after version 2 was first published. At its default such a field is no part of the canonical
 # JSON: cells that were planned before have the id that they had (docs/decisions/0008).
-LATER_FIELDS = ("num_profiled_steps", "pipelined_seconds", "sustain_seconds")
+LATER_FIELDS = ("num_profiled_steps", "pipelined_seconds", "sustain_seconds", "tenants", "sharing", "neighbour")
 
 
 class Cell(Document):
@@ -69,6 +70,17 @@ class Cell(Document):
     """How long the steps run on after the sampling pass, at the most, until their speed is flat. 0: not at all."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the weights and of the synthetic data."""
+    tenants: Annotated[int, Field(ge=1, le=MAX_TENANTS)] = 1
+    """Processes that use the cell's device at the same time, each with a model of its own: one GPU or slices of one, or
+    the cores of the machine. 1: alone. Of several, only a window common to all of them is measured: no pipelined steps,
+    no sampling and no profiler pass."""
+    sharing: Sharing = "time-slicing"
+    """What the tenants of a GPU share it by. `time-slicing`: the driver gives each process the whole GPU in turns, as
+    it does without any setting. `mps`: NVIDIA's Multi-Process Service, which lets kernels of several processes run at
+    once. `mig`: a slice of the GPU for each. With one tenant, what it is to be alone under MPS or on a slice. On a CPU
+    always `time-slicing`."""
+    neighbour: Neighbour | None = None
+    """What tenants 1, 2, ... run; None: what tenant 0 runs."""
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
@@ -80,7 +92,24 @@ class Cell(Document):
             raise ValueError("num_gpus: is 1 where device is 'cpu'")
         if self.batch_size % self.num_gpus:
             raise ValueError(f"batch_size: {self.batch_size} cannot be shared evenly by {self.num_gpus} GPUs")
+        self._check_tenants()
         return self
+
+    def _check_tenants(self) -> None:
+        if self.device == "cpu" and self.sharing != "time-slicing":
+            raise ValueError(f"sharing: '{self.sharing}' is for GPUs; leave it out where device is 'cpu'")
+        if self.num_gpus != 1 and (self.tenants, self.sharing) != (1, "time-slicing"):
+            raise ValueError("num_gpus: is 1 where a GPU is shared: tenants have one GPU between them")
+        if self.tenants > 1 and self.sustain_seconds:
+            raise ValueError("sustain_seconds: steps of several tenants do not run on after their window; give 0")
+        if self.neighbour is None:
+            return
+        if self.tenants == 1:
+            raise ValueError("neighbour: takes 2 tenants or more, and the cell has 1")
+        try:
+            self.as_tenant(1)
+        except ValidationError as error:
+            raise ValueError(f"neighbour: {_describe_error(error)}") from None
 
     def _check_framework(self, spec: FrameworkSpec) -> None:
         if self.mode not in spec.modes:
@@ -105,6 +134,12 @@ class Cell(Document):
         if self.data_dir is not None and spec.data is None:
             raise ValueError(f"data_dir: {self.model} runs on synthetic data only; leave it out")
 
+    def as_tenant(self, index: int) -> "Cell":
+        """Return the cell that tenant `index` (0 is the first) runs, as a cell that has its device to itself."""
+        alone = {"tenants": 1, "sharing": "time-slicing", "neighbour": None}
+        differing = self.neighbour.model_dump() if self.neighbour is not None and index > 0 else {}
+        return Cell.model_validate(self.model_dump() | alone | differing)
+
     @property
     def canonical_json(self) -> str:
         """The text that `cell_id` is computed from: keys sorted, no spaces; all fields but LATER_FIELDS at default."""
@@ -117,10 +152,21 @@ class Cell(Document):
     def slug(self) -> str:
         """The readable part of `cell_id`."""
         device = self.device if self.num_gpus == 1 else f"{self.num_gpus}{self.device}"
-        parts = (self.model, self.framework, device, self.phase, self.precision, self.mode, f"b{self.batch_size}")
+        parts = [self.model, self.framework, device, self.phase, self.precision, self.mode, f"b{self.batch_size}"]
+        if (self.tenants, self.sharing) != (1, "time-slicing"):
+            parts.append(f"x{self.tenants}{'' if self.sharing == 'time-slicing' else self.sharing}")
+        if self.neighbour is not None:
+            parts.append("beside")
         return "-".join(parts)[:54].rstrip("-")
 
     @property
     def cell_id(self) -> str:
         """Slug and the first 8 hex digits of the SHA-256 of `canonical_json`."""
         return f"{self.slug}-{hash_text(self.canonical_json)}"
+
+
+def _describe_error(error: ValidationError) -> str:
+    """Return the first error of a cell: the field, and what is wrong with it."""
+    first = error.errors()[0]
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(map(str, first['loc']))}: {message}" if first["loc"] else message

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Name, Seconds, Time, Version
-from bench.schema.result import Status
+from bench.schema.failure import Status
 
 
 class RemovedResult(Document):

@@ -64,6 +64,11 @@ def read_notice(data: bytes) -> Notice:
     return _read(Notice, data)
 
 
+def read_tenant_document(kind: type[DocumentT], data: bytes) -> DocumentT:
+    """Return the document of a tenants' meeting in `data`, of the kind given; InvalidDocumentError as the others."""
+    return _read(kind, data)
+
+
 def _read(kind: type[DocumentT], data: bytes) -> DocumentT:
     try:
         return kind.model_validate_json(data)

@@ -7,8 +7,9 @@ from pydantic import model_validator
 from bench.schema.calibration import Calibration
 from bench.schema.cell import Cell
 from bench.schema.device_profile import DeviceProfile
-from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Integer, Name, Time, Version
+from bench.schema.document import SCHEMA_VERSION, CellId, Count, Document, Name, Time, Version
 from bench.schema.environment import Environment
+from bench.schema.failure import Failure, Status
 from bench.schema.gpu_use import GpuUse
 from bench.schema.measurement import (
     CpuUse,
@@ -21,37 +22,7 @@ from bench.schema.measurement import (
     SustainedRun,
     Validity,
 )
-
-Status = Literal["ok", "failed", "oom", "timeout", "preempted"]
-FailureKind = Literal[
-    "exception",
-    "missing-framework",
-    "out-of-memory",
-    "killed",
-    "exit",
-    "timeout",
-    "preempted",
-    # Of a cluster: the container never started, or its node could not hold it.
-    "bad-image",
-    "bad-configuration",
-    "unschedulable",
-    "infrastructure",
-]
-
-
-class Failure(Document):
-    """Why a repeat did not end well."""
-
-    kind: FailureKind
-    message: str
-    """One line for people."""
-    exit_code: Integer | None = None
-    signal: str | None = None
-    """Name of the signal that ended the process, such as `SIGSEGV`."""
-    bytes_requested: Bytes | None = None
-    """What the allocation that failed had asked for, where the framework says it."""
-    stderr_tail: str = ""
-    """The end of what the process wrote to stdout and stderr, or the traceback."""
+from bench.schema.tenancy import Tenancy
 
 
 class Result(Document):
@@ -91,6 +62,9 @@ class Result(Document):
     probe_failures: tuple[str, ...] = ()
     """What could not be read of the machine around the timing, one line each; the timing stands without it."""
     environment: Environment | None = None
+    tenancy: Tenancy | None = None
+    """What each tenant did, of a cell with several; the other fields are tenant 0's. None: of a cell with one, or ended
+    before the tenants' records were gathered."""
     error: Failure | None = None
 
     @model_validator(mode="after")
@@ -118,7 +92,9 @@ class Result(Document):
     def _check_samples(self) -> Self:
         if self.samples is None or self.status != "ok":  # one that was cut short has the steps that it came to
             return self
-        check_series("step_seconds", self.samples.step_seconds, self.cell.num_steps, self.phases.steady_seconds)
+        # The length of a window of several tenants is set beforehand: how many steps each takes in it is not.
+        num_expected = self.cell.num_steps if self.tenancy is None else 1
+        check_series("step_seconds", self.samples.step_seconds, num_expected, self.phases.steady_seconds)
         check_series(
             "warmup_step_seconds",
             self.samples.warmup_step_seconds,
@@ -127,9 +103,27 @@ class Result(Document):
         )
         return self
 
+    @model_validator(mode="after")
+    def _check_tenancy(self) -> Self:
+        tenancy = self.tenancy
+        if tenancy is None:
+            if self.status == "ok" and self.cell.tenants > 1:
+                raise ValueError("tenancy: a result with status 'ok' of a cell with several tenants has one")
+            return self
+        if self.cell.tenants == 1:
+            raise ValueError("tenancy: the cell has one tenant, whose result has none")
+        if [record.tenant for record in tenancy.tenants] != list(range(self.cell.tenants)):
+            raise ValueError(f"tenancy: has not one record for each of the {self.cell.tenants} tenants, in their order")
+        if self.status == "ok" and not tenancy.is_ok:
+            raise ValueError("tenancy: a result with status 'ok' has a common window, and every tenant ended 'ok'")
+        return self
+
     @property
     def throughput_samples_per_s(self) -> float | None:
-        """Samples of the timed window over the seconds of the same window; None where nothing was timed."""
+        """Samples of the timed window over the seconds of the same window; None where nothing was timed.
+
+        Of several tenants tenant 0's.
+        """
         if self.samples is None or self.phases.steady_seconds is None:
             return None
         return len(self.samples.step_seconds) * self.cell.batch_size / self.phases.steady_seconds

@@ -12,6 +12,8 @@ from bench.store.keys import (
     decision_key,
     interrupted_key,
     is_confirmation,
+    meeting_key,
+    meeting_prefix,
     node_fault_key,
     node_faults_prefix,
     notice_key,
@@ -28,6 +30,7 @@ from bench.store.keys import (
     results_prefix,
     run_key,
     suspicion_key,
+    tenants_prefix,
 )
 from bench.store.listing import StoredObject
 from bench.store.store import Store
@@ -48,6 +51,8 @@ __all__ = [
     "changes_prefix",
     "decision_key",
     "interrupted_key",
+    "meeting_key",
+    "meeting_prefix",
     "node_fault_key",
     "node_faults_prefix",
     "notice_key",
@@ -66,4 +71,5 @@ __all__ = [
     "confirmation_run_id",
     "is_confirmation",
     "suspicion_key",
+    "tenants_prefix",
 ]

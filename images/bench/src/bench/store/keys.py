@@ -106,6 +106,25 @@ def raw_removal_key(run_id: str, removal: str) -> str:
     return f"{raw_removals_prefix(run_id)}{_check_name(removal)}.json"
 
 
+def tenants_prefix(run_id: str) -> str:
+    """Return the folder of the meetings of the run's tenants; ValueError where `run_id` is none."""
+    return f"runs/{_check_name(run_id)}/tenants/"
+
+
+def meeting_prefix(run_id: str, cell_id: str, repeat: int, group: str) -> str:
+    """Return the folder in which the tenants of one repeat meet; ValueError where a part is not what the schema allows.
+
+    `group`: the id that all of them were given.
+    """
+    return result_key(run_id, cell_id, repeat, group).replace("/results/", "/tenants/", 1).removesuffix(".json") + "/"
+
+
+def meeting_key(run_id: str, cell_id: str, repeat: int, group: str, document: str, tenant: int | None = None) -> str:
+    """Return the key of a document of a meeting: `call`, `window`, or of one tenant `ready`, `pace` and `end`."""
+    name = document if tenant is None else f"{document}-{tenant}"
+    return f"{meeting_prefix(run_id, cell_id, repeat, group)}{_check_name(name)}.json"
+
+
 def confirmation_run_id(digits: str) -> str:
     """Return the id of a run that measures again what a night made suspicious; `digits`: 8 hex digits of the night."""
     return f"confirm-{digits}"

@@ -1,0 +1,147 @@
+"""Cells with tenants, and the documents by which the tenants of a repeat meet."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from bench.schema import Cell, CommonWindow, Neighbour, TenantRecord, read_result
+from factories import make_cell, make_failed_result, make_result
+from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy, make_window
+
+NEIGHBOUR = Neighbour(
+    model="resnet18", phase="infer", batch_size=1, precision="fp32", mode="eager", input_size=224, num_classes=10
+)
+
+
+def test_every_tenant_runs_the_cell_alone_where_there_is_no_neighbour() -> None:
+    cell = make_cell(device="gpu", tenants=4, sharing="mps")
+    assert {cell.as_tenant(index) for index in range(4)} == {make_cell(device="gpu")}
+
+
+def test_tenants_beside_the_first_run_the_neighbour() -> None:
+    cell = make_cell(device="gpu", tenants=3, neighbour=NEIGHBOUR)
+    beside = make_cell(device="gpu", model="resnet18", phase="infer", batch_size=1, input_size=224)
+    assert [cell.as_tenant(index) for index in range(3)] == [make_cell(device="gpu"), beside, beside]
+
+
+@pytest.mark.parametrize(
+    ("fields", "slug"),
+    [
+        ({"tenants": 4}, "conv6-pytorch-gpu-train-fp32-eager-b64-x4"),
+        ({"tenants": 2, "sharing": "mps"}, "conv6-pytorch-gpu-train-fp32-eager-b64-x2mps"),
+        ({"tenants": 1, "sharing": "mig"}, "conv6-pytorch-gpu-train-fp32-eager-b64-x1mig"),
+        ({"tenants": 2, "neighbour": NEIGHBOUR}, "conv6-pytorch-gpu-train-fp32-eager-b64-x2-beside"),
+    ],
+)
+def test_an_id_says_how_many_share_and_by_what(fields: dict[str, Any], slug: str) -> None:
+    assert make_cell(device="gpu", **fields).slug == slug
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tenants": 0}, "tenants"),
+        ({"tenants": 65}, "tenants"),
+        ({"sharing": "mps"}, "sharing: 'mps' is for GPUs"),
+        ({"device": "gpu", "num_gpus": 2, "tenants": 2}, "num_gpus: is 1 where a GPU is shared"),
+        ({"device": "gpu", "num_gpus": 2, "sharing": "mig"}, "num_gpus: is 1 where a GPU is shared"),
+        ({"tenants": 2, "sustain_seconds": 1.0}, "sustain_seconds: steps of several tenants do not run on"),
+        ({"neighbour": NEIGHBOUR}, "neighbour: takes 2 tenants or more"),
+        (
+            {"tenants": 2, "neighbour": NEIGHBOUR.model_copy(update={"model": "conv7"})},
+            "neighbour: model: 'conv7' is unknown",
+        ),
+        (
+            {"tenants": 2, "neighbour": NEIGHBOUR.model_copy(update={"mode": "graph"})},
+            "neighbour: mode: 'graph' is not a mode of pytorch",
+        ),
+    ],
+)
+def test_a_cell_that_cannot_be_shared_so_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_cell(**fields)
+
+
+def test_a_result_keeps_the_tenants_through_json() -> None:
+    result = make_shared_result(make_tenancy(make_record(0), make_record(1, step_seconds=(0.15, 0.15))))
+    assert read_result(result.to_json()) == result
+    assert result.tenancy is not None
+    # Three steps in 0.3 s, and two in 0.3 s.
+    rates = [record.steps_per_second for record in result.tenancy.tenants]
+    assert rates == pytest.approx([10.0, 2 / 0.3])
+
+
+def test_a_result_of_before_has_no_tenants() -> None:
+    fields = json.loads(make_result().to_json())
+    del fields["tenancy"]
+    assert read_result(json.dumps(fields).encode()).tenancy is None
+
+
+def test_a_window_set_beforehand_may_have_fewer_steps_than_asked_for() -> None:
+    cell = make_cell(tenants=2, num_steps=30)
+    assert make_shared_result(cell=cell).cell.num_steps == 30
+    with pytest.raises(ValidationError, match="3 values, the cell asks for at least 30"):
+        make_result(make_cell(num_steps=30))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tenancy": None}, "with status 'ok' of a cell with several tenants has one"),
+        ({"tenancy": make_tenancy(make_record(0))}, "one record for each of the 2 tenants"),
+        ({"tenancy": make_tenancy(make_record(1), make_record(0))}, "one record for each of the 2 tenants"),
+        ({"tenancy": make_tenancy(make_record(0), make_failed_record(1))}, "every tenant ended 'ok'"),
+        ({"tenancy": make_tenancy(window_seconds=None)}, "has a common window"),
+    ],
+)
+def test_a_result_that_says_ok_has_every_tenant(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_result(make_cell(tenants=2), **fields)
+
+
+def test_a_result_that_did_not_end_well_may_keep_what_the_tenants_did() -> None:
+    tenancy = make_tenancy(make_record(0), make_failed_record(1))
+    result = make_failed_result(make_cell(tenants=2), status="oom", tenancy=tenancy)
+    assert result.tenancy == tenancy
+    assert make_failed_result(make_cell(tenants=2)).tenancy is None
+
+
+def test_one_tenant_has_no_tenancy() -> None:
+    with pytest.raises(ValidationError, match="the cell has one tenant"):
+        make_result(tenancy=make_tenancy(make_record(0)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"status": "failed"}, "must say why"),
+        ({"place": None}, "needs place"),
+        ({"samples": None}, "needs place, samples with a step"),
+        ({"tenant": 64}, "tenant"),
+    ],
+)
+def test_a_record_is_complete(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_record(**fields)
+
+
+def test_a_window_has_its_times_or_the_reason_why_there_is_none() -> None:
+    assert CommonWindow(called_off="two machines").start_seconds is None
+    with pytest.raises(ValidationError, match="all three times, or the reason"):
+        CommonWindow()
+    with pytest.raises(ValidationError, match="all three times, or the reason"):
+        make_window(called_off="two machines")
+    with pytest.raises(ValidationError, match="does not start before it ends"):
+        make_window(seconds=0.0)
+    with pytest.raises(ValidationError, match="ends after the hold"):
+        make_window(hold_until_seconds=100.0)
+
+
+def test_the_records_of_a_neighbour_are_of_its_own_cell() -> None:
+    cell = make_cell(tenants=2, neighbour=NEIGHBOUR)
+    result = make_shared_result(cell=cell)
+    assert isinstance(result.tenancy and result.tenancy.tenants[1], TenantRecord)
+    assert isinstance(read_result(result.to_json()).cell, Cell)
+    assert read_result(result.to_json()).cell.as_tenant(1).batch_size == 1
