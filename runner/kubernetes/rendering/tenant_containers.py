@@ -25,6 +25,9 @@ def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
     """
     pod = job["spec"]["template"]["spec"]
+    # Else every tenant would be process 1 to itself, and none could be told from another by what NVML says of them:
+    # https://kubernetes.io/docs/tasks/configure-pod-container/share-process-namespace/
+    pod["shareProcessNamespace"] = True
     leader = next(container for container in pod["containers"] if container["name"] == LEADER)
     pod["containers"] = [_make_tenant(leader, number) for number in range(num_tenants)]
     own = [volume for volume in pod["volumes"] if volume["name"] in OWN_VOLUMES]

@@ -35,10 +35,13 @@ def test_each_tenant_has_its_number_and_all_have_the_pods_id_as_their_group() ->
     uid = {"fieldRef": {"fieldPath": "metadata.uid"}}
     assert [(found["BENCH_TENANT_GROUP"], found["BENCH_ATTEMPT"]) for found in variables] == [(uid, uid)] * 3
     assert len({found["BENCH_CELL"] for found in variables}) == 1
+    assert pod["shareProcessNamespace"] is True
 
 
 def test_a_cell_that_is_alone_is_no_tenant() -> None:
-    (container,) = render_pod(load("kind"))["containers"]
+    pod = render_pod(load("kind"))
+    (container,) = pod["containers"]
+    assert "shareProcessNamespace" not in pod
     assert not {"BENCH_TENANT", "BENCH_TENANT_GROUP"} & read_variables(container).keys()
 
 
