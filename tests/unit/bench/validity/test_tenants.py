@@ -40,3 +40,11 @@ def test_turns_of_time_slicing_are_no_noise_in_a_tenants_steps() -> None:
 
 def test_a_tenant_with_few_steps_says_so() -> None:
     assert [reason.verdict for reason in judge_tenant(make_inputs((0.1,) * 9)).reasons] == ["too-short"]
+
+
+def test_memory_before_the_start_may_be_that_of_the_server_of_mps() -> None:
+    gpu = make_gpu_use(memory_used_before_bytes=2**30)
+    assert judge_validity(make_gpu_inputs(gpu_use=(gpu,))).verdict == "contaminated"
+    verdict = judge_validity(make_gpu_inputs(gpu_use=(gpu,), is_under_mps=True))
+    assert verdict.verdict == "valid"
+    assert f"whose memory was in use on {gpu.uuid} before the start: MPS's server has some" in verdict.unchecked
