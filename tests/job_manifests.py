@@ -11,9 +11,11 @@ from runner.kubernetes.rendering.job_template import (
     JobOwner,
     JobRenderer,
 )
+from runner.profiles.gpus import Gpus
 from runner.profiles.loading import BUILTIN_PROFILES, load_profile
-from runner.profiles.model import CompileCache, Data, Gpus, Pool, Profile
+from runner.profiles.model import CompileCache, Data, Profile
 from runner.profiles.nodes import NodeRequirement, Toleration
+from runner.profiles.pools import Pool
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"

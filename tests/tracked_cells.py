@@ -7,9 +7,9 @@ from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.matrix.plan import Repeat
 
 
-def track(device: Device, seed: int, *, timeout_seconds: float = 600.0) -> TrackedJob:
+def track(device: Device, seed: int, *, timeout_seconds: float = 600.0, tenants: int = 1) -> TrackedJob:
     """Return the one repeat of a cell that is to be submitted; cells differ by their seed."""
-    planned = plan(make_cell(device=device, seed=seed), timeout_seconds=timeout_seconds)
+    planned = plan(make_cell(device=device, seed=seed, tenants=tenants), timeout_seconds=timeout_seconds)
     return TrackedJob(repeat=Repeat(planned=planned, number=1), key=make_key(planned.cell))
 
 

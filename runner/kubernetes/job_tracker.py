@@ -95,7 +95,7 @@ class JobTracker:
             return
         if job.uid in tracked.settled_uids:
             return
-        self.pending_pods.note_progress(job)
+        self.pending_pods.note_progress(tracked, job)
         if is_deleted:
             self._on_job_deleted(tracked)
             return

@@ -14,6 +14,8 @@ CANCELLED = "benchmatrix/cancelled"
 """The annotation of Jobs that `benchmatrix cancel` is about to delete."""
 STORE_VARIABLE = "BENCH_STORE"
 NODE_DISRUPTION = "DisruptionTarget"
+STARTING = ("ContainerCreating", "PodInitializing")
+"""The kubelet's reasons for containers whose turn has not come: pkg/kubelet/kubelet_pods.go."""
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 """The reason, beside a made-up exit code 137, of a container that a kubelet does not find when it ends the pod: mostly
 one that was never begun (TerminatePod in pkg/kubelet/status/status_manager.go)."""
@@ -150,7 +152,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     container = _find_named(status.get("containerStatuses", ()))
     requests = _find_named(pod["spec"].get("containers", ())).get("resources", {}).get("requests", {})
     state = container.get("state", {})
-    waiting, terminated = state.get("waiting", {}), state.get("terminated", {})
+    waiting, terminated = _find_waiting(status.get("containerStatuses", ())), state.get("terminated", {})
     is_known = terminated.get("reason") != STATUS_UNKNOWN
     return PodStatus(
         name=metadata["name"],
@@ -186,8 +188,20 @@ _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Fail
 
 
 def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what stands there of the container that measures; empty where there is nothing."""
+    """Return what stands there of the container that measures, and leads the others if there are tenants.
+
+    Empty where there is nothing.
+    """
     return next((found for found in containers if found["name"] == CONTAINER), {})
+
+
+def _find_waiting(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return why a container waits: the one that measures, else any tenant, without which none starts."""
+    found: dict[str, dict[str, Any]] = {item["name"]: item.get("state", {}).get("waiting", {}) for item in containers}
+    own = found.get(CONTAINER, {})
+    if own and own.get("reason") not in STARTING:
+        return own
+    return next((waiting for waiting in found.values() if waiting.get("reason", "") not in ("", *STARTING)), own)
 
 
 def _read_store_url(container: dict[str, Any]) -> str:

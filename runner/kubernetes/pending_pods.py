@@ -39,12 +39,12 @@ class PendingPods:
     handle_missing_job: Callable[[TrackedJob], None]
     """Called for a Job that was created and never reported."""
     _last_progress: defaultdict[str, float] = field(default_factory=lambda: defaultdict(time.monotonic), repr=False)
-    """When a cell last ran or ended, by pool."""
+    """When a cell last ran or ended, by the kind of nodes that it needs."""
 
-    def note_progress(self, job: JobStatus) -> None:
-        """Remember that cells of the Job's pool get on, if it runs or has ended."""
+    def note_progress(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Remember that cells which need the same nodes get on, if the Job runs or has ended."""
         if job.num_ready or job.end:
-            self._last_progress[job.pool] = time.monotonic()
+            self._last_progress[tracked.node_kind] = time.monotonic()
 
     def check(self) -> None:
         """Check every Job in flight; to be called about once a second."""
@@ -53,7 +53,7 @@ class PendingPods:
         self.start_problems.check(pod for tracked in in_flight for pod in tracked.pods.values())
         for tracked in in_flight:
             if tracked.job is not None and tracked.job.num_ready:
-                self._last_progress[tracked.job.pool] = now
+                self._last_progress[tracked.node_kind] = now
         for tracked in in_flight:
             if tracked.job is not None:
                 self._check_job(tracked, tracked.job, now)
@@ -85,8 +85,9 @@ class PendingPods:
     def _warn_or_give_up(self, tracked: TrackedJob, job: JobStatus, failure: PodFailure, now: float) -> None:
         if failure.kind != tracked.waiting_for or tracked.waiting_since is None:
             tracked.waiting_for, tracked.waiting_since = failure.kind, failure.since or now
-        # While others of its pool run, a pod that no node takes merely waits for its turn.
-        since = max(tracked.waiting_since, self._last_progress[job.pool] if failure.kind == "unschedulable" else 0.0)
+        # While others run that need the same nodes, a pod that no node takes merely waits for its turn.
+        is_in_turn = failure.kind == "unschedulable"
+        since = max(tracked.waiting_since, self._last_progress[tracked.node_kind] if is_in_turn else 0.0)
         if now - since >= min(WARN_SECONDS, failure.patience_seconds):
             slug = tracked.repeat.planned.cell.slug
             self.dispatcher.warn(f"{failure.to_failure().message} (waiting: {slug}, for example)", failure.dedup_key)
@@ -111,8 +112,8 @@ class PendingPods:
             other
             for other in self.jobs
             if other.state == "to-submit"
-            and other.pool == tracked.pool
-            and other.repeat.planned.cell.num_gpus == cell.num_gpus
+            and other.node_kind == tracked.node_kind
+            and (other.repeat.planned.cell.num_gpus, other.repeat.planned.cell.tenants) == (cell.num_gpus, cell.tenants)
         ]
         for other in (tracked, *alike):
             self.give_up(other, outcome)

@@ -1,5 +1,8 @@
 """How many Jobs of a pool may be unfinished at once: what the profile says, else twice what its nodes can hold.
 
+Nodes with whole GPUs and those that share them are counted apart, by the way of sharing: cells of one kind do not hold
+up others.
+
 A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
 cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
 otherwise the pods that wait would add nodes, which would let more pods wait, without end.
@@ -7,6 +10,7 @@ otherwise the pods that wait would add nodes, which would let more pods wait, wi
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +39,7 @@ PATIENCE_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class PoolNodes:
-    """What the cluster says of a pool."""
+    """What the cluster says of the nodes of a pool, or of those of them that share their GPUs in one way."""
 
     num_fitting: int
     """Cells that the nodes can hold at once, if nothing else runs there."""
@@ -52,28 +56,38 @@ class PoolCapacity:
     renderer: JobRenderer
     is_known: bool = False
     """Whether the limits are known, so that Jobs may be submitted."""
-    _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    """By pool, for those whose nodes are counted: the spec of a pod that asks for the fewest GPUs."""
+    _pods: dict[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
+    """By the kind of nodes, for those that are counted: the spec of a pod of each size."""
+    _pools: dict[str, str] = field(default_factory=dict, repr=False)
+    """The pool that each kind of nodes is of."""
+    _maxima: dict[str, int] = field(default_factory=dict, repr=False)
+    """By pool: what the profile says."""
     _num_at_start: dict[str, int] = field(default_factory=dict, repr=False)
     _limits: dict[str, int] = field(default_factory=dict, repr=False)
+    """By the kind of nodes."""
     _next_refresh: float = 0.0
 
     def begin(self, jobs: Iterable[TrackedJob]) -> None:
-        """Find the limits of the pools that these Jobs need."""
-        smallest: dict[str, TrackedJob] = {}
+        """Find the limits of the nodes that these Jobs need."""
+        samples: defaultdict[str, dict[tuple[int, int], TrackedJob]] = defaultdict(dict)
         for tracked in jobs:
-            known = smallest.setdefault(tracked.pool, tracked)
-            if tracked.repeat.planned.cell.num_gpus < known.repeat.planned.cell.num_gpus:
-                smallest[tracked.pool] = tracked
-        for pool, tracked in smallest.items():
-            maximum = self.renderer.profile.pools[tracked.repeat.planned.cell.device].max_parallel
+            cell = tracked.repeat.planned.cell
+            samples[tracked.node_kind].setdefault((cell.num_gpus, cell.tenants), tracked)
+        for kind, by_size in samples.items():
+            cell = next(iter(by_size.values())).repeat.planned.cell
+            self._pools[kind] = cell.device
+            maximum = self.renderer.profile.pools[cell.device].max_parallel
             if maximum is not None:
-                self._limits[pool] = maximum
+                self._maxima[cell.device] = maximum
             elif self.renderer.queue is None:  # a queue admits Jobs as its quota allows: until then they have no pods
-                job = json.loads(self.renderer.render(tracked.repeat.planned, tracked.key))
-                self._pods[pool] = job["spec"]["template"]["spec"]
+                self._pods[kind] = [self._render_pod(tracked) for tracked in by_size.values()]
         self.is_known = not self._pods
         self.refresh()
+
+    def _render_pod(self, tracked: TrackedJob) -> Mapping[str, Any]:
+        job = json.loads(self.renderer.render(tracked.repeat.planned, tracked.key))
+        pod: Mapping[str, Any] = job["spec"]["template"]["spec"]
+        return pod
 
     def refresh(self) -> None:
         """Look for nodes that came or went, if that was not done lately; to be called about once a second."""
@@ -82,12 +96,16 @@ class PoolCapacity:
             self._next_refresh = now + REFRESH_SECONDS
             self.dispatcher.request(self._count_nodes, self._handle_nodes)
 
-    def find_limit(self, pool: str) -> int | None:
-        """Return how many Jobs of a pool may be unfinished at once; None: its queue decides."""
-        return self._limits.get(pool)
+    def find_maximum(self, pool: str) -> int | None:
+        """Return how many Jobs of a pool the profile allows to be unfinished at once; None: it does not say."""
+        return self._maxima.get(pool)
+
+    def find_limit(self, node_kind: str) -> int | None:
+        """Return how many Jobs that need these nodes may be unfinished at once; None: profile or queue decide."""
+        return self._limits.get(node_kind)
 
     def _count_nodes(self) -> Mapping[str, PoolNodes] | None:
-        """Return what the cluster says of each pool; None if the nodes cannot be listed."""
+        """Return what the cluster says of each kind of nodes; None if the nodes cannot be listed."""
         read = partial(read_node_status, taken={})
         try:
             nodes = self.connection.read_items("/api/v1/nodes", read, patience_seconds=PATIENCE_SECONDS)
@@ -95,37 +113,50 @@ class PoolCapacity:
             return None
         node_pools = list_node_pools(self.connection)
         return {
-            pool: PoolNodes(num_fitting=count_cells(pod, nodes), num_allowed=count_cells_within_limits(pod, node_pools))
-            for pool, pod in self._pods.items()
+            kind: PoolNodes(
+                num_fitting=count_any_cells(pods, nodes),
+                num_allowed=max(count_cells_within_limits(pod, node_pools) for pod in pods),
+            )
+            for kind, pods in self._pods.items()
         }
 
     def _handle_nodes(self, found: Mapping[str, PoolNodes] | None) -> None:
-        for pool in self._pods:
+        for kind in self._pods:
             if found is not None:
-                nodes = found[pool]
-                at_start = self._num_at_start.setdefault(pool, nodes.num_fitting)
-                self._limits[pool] = find_limit(nodes, at_start)
+                nodes = found[kind]
+                at_start = self._num_at_start.setdefault(kind, nodes.num_fitting)
+                self._limits[kind] = find_limit(nodes, at_start)
                 if not (self.is_known or nodes.num_fitting or nodes.num_allowed):
-                    self._warn_of_empty_pool(pool)
-            elif pool not in self._limits:
-                self._limits[pool] = UNKNOWN_PARALLEL
+                    self._warn_of_empty_pool(kind)
+            elif kind not in self._limits:
+                self._limits[kind] = UNKNOWN_PARALLEL
                 self.dispatcher.warn(
-                    f"the nodes of the pool {pool} are unknown, since they cannot be listed: at most "
-                    f"{UNKNOWN_PARALLEL} of its Jobs are unfinished at once; set pools.{pool}.max_parallel in the "
+                    f"the nodes of the pool {kind} are unknown, since they cannot be listed: at most "
+                    f"{UNKNOWN_PARALLEL} of its Jobs are unfinished at once; set {self._name_key(kind)} in the "
                     "profile, or grant `list` on `nodes` (`benchmatrix doctor` says how)"
                 )
         self.is_known = True
 
-    def _warn_of_empty_pool(self, pool: str) -> None:
+    def _warn_of_empty_pool(self, kind: str) -> None:
         self.dispatcher.warn(
-            f"no node can take a cell of the pool {pool} at present: {MIN_PARALLEL} of its Jobs are submitted at once; "
-            f"if an autoscaler is to add more nodes than that, set pools.{pool}.max_parallel in the profile"
+            f"no node can take a cell of the pool {kind} at present: {MIN_PARALLEL} of its Jobs are submitted at once; "
+            f"if an autoscaler is to add more nodes than that, set {self._name_key(kind)} in the profile"
         )
+
+    def _name_key(self, kind: str) -> str:
+        return f"pools.{self._pools[kind]}.max_parallel"
 
 
 def find_limit(nodes: PoolNodes, num_at_start: int) -> int:
     """Return how many Jobs may be unfinished at once. `num_at_start`: what fitted when the runner began."""
     return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, nodes.num_fitting, nodes.num_allowed)
+
+
+def count_any_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) -> int:
+    """Return how many cells the nodes can hold at once, each of which has a pod like one of these."""
+    if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
+        return len({node.name for pod in pods for node in fit_pod(pod, nodes).fitting})
+    return max(count_cells(pod, nodes) for pod in pods)
 
 
 def count_cells(pod: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> int:

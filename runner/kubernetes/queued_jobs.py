@@ -24,7 +24,7 @@ NUM_SAMPLES = 5
 """So many Jobs of a kind are asked about, the oldest: they request the same, and Kueue explains the one it tried."""
 _NUMBERS = re.compile(r"\d+")
 
-CellKind = tuple[str, int]
+CellKind = tuple[str, int, int]
 """Pool and GPUs: what cells of a run request differs in nothing else."""
 
 
@@ -58,7 +58,8 @@ class QueuedJobs:
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
         for tracked in self.jobs:
             if tracked.state == "in-flight" and tracked.job is not None:
-                kind = (tracked.job.pool, tracked.repeat.planned.cell.num_gpus)
+                cell = tracked.repeat.planned.cell
+                kind = (tracked.node_kind, cell.num_gpus, cell.tenants)
                 if tracked.job.is_suspended:
                     suspended[kind].append(tracked)
                 else:

@@ -12,7 +12,7 @@ from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import InvalidDocumentError, Result, read_result
-from bench.store import Store, parse_result_key, result_key, results_prefix
+from bench.store import Store, parse_result_key, result_key, results_prefix, tenants_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_waited
@@ -63,6 +63,7 @@ class ResultRecorder:
         """
         found = self.find_record(tracked)
         if found is not None:
+            self.clear_meetings(tracked)
             return found
         pods = self._list_pods(tracked)
         logged = self._take_from_log(tracked, pods)
@@ -97,6 +98,16 @@ class ResultRecorder:
         """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
         self.delete_job(tracked.name)
         return self.find_record(tracked)
+
+    def clear_meetings(self, tracked: TrackedJob) -> None:
+        """Delete what the tenants of a repeat that has its record left in the store to meet.
+
+        Tenant 0 deletes that of its own group; groups whose pod was disrupted, or whose tenant 0 died, left theirs.
+        """
+        if tracked.repeat.planned.cell.tenants > 1:
+            keys = self.store.list_keys(f"{tenants_prefix(tracked.key.run_id)}{tracked.key.cell_id}")
+            of_repeat = f"{tracked.key.number}-"
+            self.store.delete_many([key for key in keys if key.split("/")[-2].startswith(of_repeat)])
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
         """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
@@ -189,6 +200,7 @@ class ResultRecorder:
             error=failure,
         )
         self._put(result)
+        self.clear_meetings(tracked)
         return result
 
     def _put(self, result: Result) -> None:

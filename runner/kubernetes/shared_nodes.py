@@ -18,6 +18,7 @@ from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes
 from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.profiles.gpus import is_shared
 
 BLOCK_FIELDS = (
     "model",
@@ -194,4 +195,6 @@ class SharedNodes:
 
 def identify_block(cell: Cell, number: int) -> BlockKey:
     """Return what the repeats of a block have in common: `number` is that of the repeat."""
-    return number, *(getattr(cell, name) for name in BLOCK_FIELDS)
+    # With device plugins, each way of sharing a GPU and each number of clients has nodes of its own.
+    shares = (cell.sharing, cell.tenants) if is_shared(cell) else ()
+    return number, *(getattr(cell, name) for name in BLOCK_FIELDS), *shares

@@ -18,7 +18,7 @@ from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.spending import Spending
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import UNFINISHED, TrackedJob, TrackedJobs
 
 QUOTA_PAUSE_SECONDS = 10.0
 """How long nothing is submitted after a refusal by a quota."""
@@ -50,7 +50,7 @@ class Submission:
     _waiting: defaultdict[str, deque[tuple[int, TrackedJob]]] = field(
         default_factory=lambda: defaultdict(deque), repr=False
     )
-    """By pool: the Jobs to submit, each with its place in the order of the run."""
+    """By kind of nodes: the Jobs to submit, each with its place in the order of the run."""
     _num_added: int = 0
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
@@ -59,12 +59,12 @@ class Submission:
     def add(self, jobs: Iterable[TrackedJob]) -> None:
         """Queue Jobs that are `to-submit`."""
         for tracked in jobs:
-            self._waiting[tracked.pool].append((self._num_added, tracked))
+            self._waiting[tracked.node_kind].append((self._num_added, tracked))
             self._num_added += 1
 
     def add_first(self, tracked: TrackedJob) -> None:
         """Queue a Job that is `to-submit` before all others."""
-        self._waiting[tracked.pool].appendleft((-1, tracked))
+        self._waiting[tracked.node_kind].appendleft((-1, tracked))
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
         """Queue a Job that is gone and left no record, behind all others, after a delay."""
@@ -116,27 +116,29 @@ class Submission:
         self.cancellation_watcher.check(partial(self.add, [tracked]))
 
     def _take_next(self) -> TrackedJob | None:
-        """Return the first Job in the order of the run whose pool, like the run, has room for it; None if none has."""
+        """Return the first Job in the order of the run for which its nodes and the run have room; None if none."""
         if self.jobs.count("submitting", "in-flight") >= self.max_in_flight:
             return None
         if self.jobs.count("recording") >= MAX_RECORDING:
             return None
         heads: list[tuple[int, TrackedJob]] = []
-        for pool, waiting in self._waiting.items():
+        for waiting in self._waiting.values():
             while waiting and waiting[0][1].state != "to-submit":
                 waiting.popleft()
-            if waiting and self._has_room(pool):
+            if waiting and self._has_room(waiting[0][1]):
                 heads.append(waiting[0])
         for _, tracked in sorted(heads, key=lambda head: head[0]):
             if self.spending.has_room(tracked, self.jobs):
-                self._waiting[tracked.pool].popleft()
+                self._waiting[tracked.node_kind].popleft()
                 return tracked
             self.is_held_by_budget = True
         return None
 
-    def _has_room(self, pool: str) -> bool:
-        limit = self.capacity.find_limit(pool)
-        return limit is None or self.jobs.count_in_pool(pool, "submitting", "in-flight") < limit
+    def _has_room(self, tracked: TrackedJob) -> bool:
+        maximum, limit = self.capacity.find_maximum(tracked.pool), self.capacity.find_limit(tracked.node_kind)
+        if maximum is not None and self.jobs.count_in_pool(tracked.pool, *UNFINISHED) >= maximum:
+            return False
+        return limit is None or self.jobs.count_on_nodes(tracked.node_kind, *UNFINISHED) < limit
 
     def _create(self, tracked: TrackedJob, wish: NodeWish) -> bool:
         """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
@@ -175,5 +177,5 @@ class Submission:
             self.jobs.move(tracked, "created")
         else:
             self.jobs.move(tracked, "refused-by-quota")
-            self._waiting[tracked.pool].appendleft((-1, tracked))
+            self._waiting[tracked.node_kind].appendleft((-1, tracked))
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from bench.schema import FailureKind
+from bench.schema import Cell, FailureKind
 from runner.kubernetes.job_states import Event, State, find_next_state
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.matrix.plan import Repeat
+from runner.profiles.gpus import is_shared
 
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
 
@@ -67,6 +68,16 @@ class TrackedJob:
         """Return the name of the pool whose nodes its cell needs."""
         return self.repeat.planned.cell.device
 
+    @property
+    def node_kind(self) -> str:
+        """Return in words which nodes of the pool its cell needs: those with whole GPUs, or that share them so."""
+        return name_node_kind(self.repeat.planned.cell)
+
+
+def name_node_kind(cell: Cell) -> str:
+    """Return in words which nodes of its pool a cell needs: `gpu`, `gpu (shared by mps)`."""
+    return f"{cell.device} (shared by {cell.sharing})" if is_shared(cell) else cell.device
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
@@ -89,6 +100,7 @@ class TrackedJobs:
         self._by_name: dict[str, TrackedJob] = {}
         self._counts: Counter[State] = Counter()
         self._counts_in_pools: Counter[tuple[str, State]] = Counter()
+        self._counts_on_nodes: Counter[tuple[str, State]] = Counter()
         self._unfinished: dict[str, TrackedJob] = {}
         self.add(jobs)
 
@@ -121,6 +133,10 @@ class TrackedJobs:
         """Return how many of a pool's are in one of the states."""
         return sum(self._counts_in_pools[pool, state] for state in states)
 
+    def count_on_nodes(self, node_kind: str, *states: State) -> int:
+        """Return how many are in one of the states of those that need this kind of nodes."""
+        return sum(self._counts_on_nodes[node_kind, state] for state in states)
+
     def move(self, tracked: TrackedJob, event: Event) -> None:
         """Change the state as TRANSITIONS says; raise InvalidTransitionError where it allows no such event."""
         following = find_next_state(tracked.state, event)
@@ -131,6 +147,7 @@ class TrackedJobs:
     def _count(self, tracked: TrackedJob, change: int) -> None:
         self._counts[tracked.state] += change
         self._counts_in_pools[tracked.pool, tracked.state] += change
+        self._counts_on_nodes[tracked.node_kind, tracked.state] += change
         if change > 0 and tracked.state in UNFINISHED:
             self._unfinished[tracked.name] = tracked
         else:

@@ -23,86 +23,17 @@ from runner.kubernetes.syntax import (
     MountPath,
     ObjectName,
     Quantity,
-    Resource,
     VariableName,
     VariableValue,
     check_dns_label,
     check_option,
 )
-from runner.profiles.nodes import NO_DISRUPTION, OWN_NODE_LABELS, NodeRequirement, Toleration
+from runner.profiles.gpus import Gpus, GpuSharing, list_clients, share_pool
+from runner.profiles.nodes import NO_DISRUPTION
 from runner.profiles.overlay import Overlay
+from runner.profiles.pools import Pool
 
 NodePools = Literal["cpu", "gpu"]
-
-
-class Pool(Document):
-    """The nodes for cells of one device, and what a cell takes of such a node."""
-
-    node_selector: dict[LabelKey, LabelValue] = {}
-    """Labels that a node must have."""
-    node_affinity: tuple[Annotated[tuple[NodeRequirement, ...], Field(min_length=1)], ...] = ()
-    """Lists of requirements on a node's labels; a node must meet all of one list."""
-    node_requirements: tuple[NodeRequirement, ...] = ()
-    """What a node must meet besides, whichever of these lists it meets."""
-    tolerations: tuple[Toleration, ...] = ()
-    cpus: Count
-    """Whole cores of a cell, requested and limited: QoS Guaranteed."""
-    memory: Quantity
-    has_exclusive_cores: bool = False
-    """The kubelets have the static CPU manager with `full-pcpus-only`: `cpus` must be even."""
-    runtime_class_name: ObjectName | None = None
-    """`nvidia` on k3s and RKE2. null: the cluster's default."""
-    is_alone_on_node: bool = True
-    """No other cell runs on the node of a cell, of whatever run and namespace."""
-    max_parallel: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Jobs of the pool that are unfinished at once. null: twice the cells that fit on its nodes."""
-    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """What a node costs, in `currency`. null: unknown."""
-
-    @model_validator(mode="after")
-    def _check_cpus(self) -> Self:
-        if self.has_exclusive_cores and self.cpus % 2:
-            raise ValueError(
-                f"cpus: {self.cpus} is odd; a kubelet with full-pcpus-only gives whole physical cores, which have two "
-                "CPUs each, and refuses the pod (SMTAlignmentError): take an even number"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_selector(self) -> Self:
-        for key, other in OWN_NODE_LABELS.items():
-            if key in self.node_selector:
-                raise ValueError(f"node_selector: {key} is set by the tool; {other}")
-        return self
-
-    @property
-    def node_selector_terms(self) -> tuple[tuple[NodeRequirement, ...], ...]:
-        """The alternatives of the pods' node affinity, each with all that a node must meet."""
-        terms = self.node_affinity or ((),)
-        return tuple(term + self.node_requirements for term in terms if term + self.node_requirements)
-
-
-class Gpus(Document):
-    """The GPUs of the pool `gpu`, and how a cell asks for them."""
-
-    name: str
-    """NVML's name of the GPU."""
-    compute_capability: tuple[Annotated[int, Field(ge=1, le=99)], Annotated[int, Field(ge=0, le=99)]]
-    """Major and minor number, as a list."""
-    max_per_node: Annotated[int, Field(ge=1, le=64)]
-    """GPUs of the largest node."""
-    request: Literal["limit", "claim"] = "limit"
-    """`limit`: the device plugin's resource. `claim`: a ResourceClaim (dynamic resource allocation)."""
-    resource: Resource = "nvidia.com/gpu"
-    """What the device plugin calls a GPU; `nvidia.com/gpu.shared` for a share of one."""
-    device_class: ObjectName = "gpu.nvidia.com"
-    """The DeviceClass that a claim asks for."""
-    claim_prefix: DnsLabel = "benchmatrix"
-    """What the names of the ResourceClaimTemplates begin with."""
-
-    def name_claim_template(self, num_gpus: int) -> str:
-        """Return the name of the ResourceClaimTemplate for so many GPUs."""
-        return f"{self.claim_prefix}-{num_gpus}-gpu"
 
 
 class Data(Document):
@@ -206,6 +137,17 @@ class Profile(Document):
         return self
 
     @model_validator(mode="after")
+    def _check_tenants(self) -> Self:
+        pool = self.pools.get("gpu")
+        for name, sharing in self.gpu.sharing.items() if self.gpu and pool and pool.has_exclusive_cores else ():
+            if sharing.cpus is not None and sharing.cpus % 2:
+                raise ValueError(
+                    f"gpu.sharing.{name}.cpus: {sharing.cpus} is odd; the kubelets of pools.gpu give whole physical "
+                    "cores (has_exclusive_cores), which have two CPUs each: take an even number"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _check_labels(self) -> Self:
         own = sorted(OWN_LABELS & self.labels.keys())
         if own:
@@ -244,6 +186,21 @@ class Profile(Document):
             name=self.gpu.name, compute_capability=self.gpu.compute_capability, num_gpus=self.gpu.max_per_node
         )
 
+    @property
+    def pod_security(self) -> Literal["privileged", "restricted"]:
+        """The Pod Security Standard that the pods of all cells meet."""
+        offered = [found for found in self.gpu.sharing.values() if found.clients] if self.gpu else []
+        return "privileged" if any(found.host_ipc for found in offered) else "restricted"
+
+    def find_sharing(self, cell: Cell) -> GpuSharing | None:
+        """Return how the nodes for a cell share their GPUs; None if it needs none that do."""
+        return None if self.gpu is None else self.gpu.find_sharing(cell)
+
+    def find_pool(self, cell: Cell) -> Pool | None:
+        """Return the nodes for a cell and what one tenant takes of them; None if the profile has no such pool."""
+        pool, sharing = self.pools.get(cell.device), self.find_sharing(cell)
+        return pool if pool is None or sharing is None else share_pool(pool, sharing, list_clients(cell, sharing))
+
     def in_namespace(self, namespace: str) -> "Profile":
         """Return the profile with another namespace; UserError if that is no name for one."""
         return self.model_copy(update={"namespace": check_option("--namespace", namespace, check_dns_label)})
@@ -252,6 +209,8 @@ class Profile(Document):
         """Return why this cluster cannot run the cell, apart from what `bench.capabilities` knows; None if it can."""
         if cell.device not in self.pools:
             return f"the profile {self.name} has no pool '{cell.device}'"
+        if self.gpu is not None and (reason := self.gpu.explain_unshared(cell, self.name)):
+            return reason
         if (cell.framework, cell.mode) == ("pytorch", "compiled") and not self.has_compiler:
             return "compiled PyTorch needs a compiler, and the images have none (has_compiler of the profile)"
         if cell.data_dir is not None:

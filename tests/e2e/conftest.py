@@ -146,11 +146,15 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def gpu_node(request: pytest.FixtureRequest, kubeconfig: str, driver: Path) -> Iterator[GpuNode]:
-    """The node of this machine with a T4 that answers NVML and can compute nothing; as GKE's, if no test says other."""
+    """The node of this machine with a T4 that answers NVML and can compute nothing; as GKE's, if no test says other.
+
+    A test says how the driver is mounted, or that and how many containers may share the card.
+    """
     if not KUBELET_SOCKET.is_socket():
         pytest.skip(f"no kubelet on this machine to offer a GPU to: there is no {KUBELET_SOCKET}")
-    mounting: Mounting = getattr(request, "param", "gke")
+    given: Mounting | tuple[Mounting, int] = getattr(request, "param", "gke")
+    mounting, num_clients = given if isinstance(given, tuple) else (given, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", kubeconfig)
-        with offer_card(Connection(context=find_context(CURRENT)), driver, mounting) as node:
+        with offer_card(Connection(context=find_context(CURRENT)), driver, mounting, num_clients) as node:
             yield node

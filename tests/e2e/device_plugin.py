@@ -40,8 +40,15 @@ class Allocation:
 class DevicePlugin:
     """Offers one card to the kubelet, from `start` to `stop`; containers get what `allocation` says at that moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, num_shares: int = 1) -> None:
+        """Offer so many shares of the card, named as NVIDIA's plugin does.
+
+        NewAnnotatedID in internal/rm/devices.go of https://github.com/NVIDIA/k8s-device-plugin
+        """
         self.allocation = Allocation()
+        self.shares = [CARD_UUID] if num_shares == 1 else [f"{CARD_UUID}::{number}" for number in range(num_shares)]
+        self.given: list[tuple[str, ...]] = []
+        """What each container got, in the order in which they asked."""
         self._is_over = Event()
         self._server = grpc.server(ThreadPoolExecutor(max_workers=4))
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
@@ -68,12 +75,14 @@ class DevicePlugin:
         self._server.stop(grace=None).wait()
 
     def _list_and_watch(self, request: bytes, context: Any) -> Iterator[bytes]:
-        yield _write_fields((1, _write_fields((1, CARD_UUID), (2, "Healthy"))))
+        yield _write_fields(*((1, _write_fields((1, share), (2, "Healthy"))) for share in self.shares))
         self._is_over.wait()
 
     def _allocate(self, request: bytes, context: Any) -> bytes:
-        """Answer for each container of a request; cells have one."""
+        """Answer a request, which is for one container: devicemanager/manager.go in kubelet asks for each by itself."""
         allocation = self.allocation
+        (container,) = _read_fields(request, 1)
+        self.given.append(tuple(name.decode() for name in _read_fields(container, 1)))
         if allocation.refusal:
             context.abort(grpc.StatusCode.UNKNOWN, allocation.refusal)
         variables = [(1, _write_fields((1, name), (2, value))) for name, value in allocation.variables.items()]
@@ -92,6 +101,29 @@ def _write_fields(*fields: tuple[int, str | bytes]) -> bytes:
         data = value.encode() if isinstance(value, str) else value
         written += bytes([number << 3 | VARIABLE_LENGTH]) + _write_number(len(data)) + data
     return written
+
+
+def _read_fields(message: bytes, wanted: int) -> Iterator[bytes]:
+    """Yield the texts and messages in a field of a message that has no fields of another kind."""
+    place = 0
+    while place < len(message):
+        field, kind = message[place] >> 3, message[place] & 7
+        assert kind == VARIABLE_LENGTH
+        length, place = _read_number(message, place + 1)
+        if field == wanted:
+            yield message[place : place + length]
+        place += length
+
+
+def _read_number(message: bytes, place: int) -> tuple[int, int]:
+    """Return the varint at a place of a message, and the place after it."""
+    number = shift = 0
+    while True:
+        digit, place = message[place], place + 1
+        number |= (digit & 0x7F) << shift
+        shift += 7
+        if not digit & 0x80:
+            return number, place
 
 
 def _write_number(number: int) -> bytes:

@@ -24,6 +24,15 @@ LABELS: dict[Mounting, dict[str, str]] = {
     "gke": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
     "toolkit": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "Tesla-T4"},
 }
+# By the number of containers that may share the card. GKE: https://cloud.google.com/kubernetes-engine/docs/how-to/timesharing-gpus
+SHARED_LABELS: dict[Mounting, dict[str, str]] = {
+    "gke": {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"},
+    "toolkit": {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.sharing-strategy": "time-slicing"},
+}
+CLIENTS_LABEL: dict[Mounting, str] = {
+    "gke": "cloud.google.com/gke-max-shared-clients-per-gpu",
+    "toolkit": "nvidia.com/gpu.replicas",
+}
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 _T4_BY_DISCOVERY = {
     "gpu": {"name": "Tesla T4", "compute_capability": [7, 5], "max_per_node": 4},
@@ -52,6 +61,8 @@ class GpuNode:
     driver: Path
     """The folder with the stand-ins for the driver's libraries."""
     mounting: Mounting
+    num_clients: int = 1
+    """How many containers may share the card."""
 
     def set_card(
         self, card: str = "healthy", *, cuda: int | None = 0, refusal: str = "", computes_on_cpu: bool = False
@@ -73,27 +84,38 @@ class GpuNode:
         """Return what a profile says of this node, in pods that fit beside what else runs on it."""
         base: dict[str, Any] = {"extends": "gke"} if self.mounting == "gke" else {"extends": "kind", **_T4_BY_DISCOVERY}
         pools = base.get("pools", {})
-        return base | {"pools": {"gpu": pools.get("gpu", {}) | SIZE}}
+        sharing = {"clients": [self.num_clients], "clients_label": CLIENTS_LABEL[self.mounting]}
+        if self.mounting == "toolkit":
+            by_strategy = {"key": "nvidia.com/gpu.sharing-strategy", "operator": "In", "values": ["time-slicing"]}
+            sharing["node_requirements"] = [by_strategy]
+        gpu = base.get("gpu", {"name": "T4"})
+        shared = {"gpu": gpu | {"sharing": {"time-slicing": sharing}}} if self.num_clients > 1 else {}
+        return base | shared | {"pools": {"gpu": pools.get("gpu", {}) | SIZE}}
+
+    def list_labels(self) -> dict[str, str]:
+        """Return the labels that such a node has."""
+        shared = SHARED_LABELS[self.mounting] | {CLIENTS_LABEL[self.mounting]: str(self.num_clients)}
+        return LABELS[self.mounting] | (shared if self.num_clients > 1 else {})
 
 
 @contextmanager
-def offer_card(connection: Connection, driver: Path, mounting: Mounting) -> Iterator[GpuNode]:
+def offer_card(connection: Connection, driver: Path, mounting: Mounting, num_clients: int = 1) -> Iterator[GpuNode]:
     """Make the node of this machine's kubelet a GPU node for as long as the context lasts."""
-    plugin = DevicePlugin()
+    plugin = DevicePlugin(num_clients)
     plugin.start()
     name = wait_for(lambda: _find_node(connection), f"a node with {RESOURCE}")
     path = f"/api/v1/nodes/{name}"
     before = connection.get_object(path)
     # One that a killed test has left behind is not put back.
     taints = [taint for taint in before["spec"].get("taints", []) if taint["key"] != TAINT["key"]]
+    node = GpuNode(plugin=plugin, driver=driver, mounting=mounting, num_clients=num_clients)
     try:
-        _patch(connection, path, LABELS[mounting], [*taints, TAINT])
-        node = GpuNode(plugin=plugin, driver=driver, mounting=mounting)
+        _patch(connection, path, node.list_labels(), [*taints, TAINT])
         node.set_card()
         yield node
     finally:
         plugin.stop()
-        _patch(connection, path, dict.fromkeys(LABELS[mounting]), taints)
+        _patch(connection, path, dict.fromkeys(node.list_labels()), taints)
 
 
 def _find_node(connection: Connection) -> str | None:

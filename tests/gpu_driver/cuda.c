@@ -15,6 +15,16 @@ int cuInit(unsigned flags) {
 }
 int cuDriverGetVersion(int *answer) { *answer = 13000; return SUCCESS; }
 int cuDeviceGetCount(int *answer) { *answer = 1; return SUCCESS; }
+int cuDeviceGet(int *device, int number) {
+    *device = number;
+    return number == 0 ? SUCCESS : INVALID_VALUE;
+}
+#define MPS_ENABLED 133 /* CU_DEVICE_ATTRIBUTE_MPS_ENABLED: the card has no MPS server */
+int cuDeviceGetAttribute(int *answer, int attribute, int device) {
+    (void)device;
+    *answer = 0;
+    return attribute == MPS_ENABLED ? SUCCESS : INVALID_VALUE;
+}
 
 /* Codes that cuInit gives where CUDA cannot start (CUresult in cuda.h), with their texts. */
 static const struct { int code; const char *name, *text; } ERRORS[] = {

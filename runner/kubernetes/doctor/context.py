@@ -14,6 +14,7 @@ from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.run import ClusterTarget
 from runner.matrix.expansion import Matrix
+from runner.profiles.gpus import is_shared
 from runner.profiles.model import Profile
 
 DOCTOR = "doctor"
@@ -31,10 +32,12 @@ class CellKind:
 
     @property
     def place(self) -> str:
-        """What decides on which nodes they can run: `the CPU`, `2 GPUs`."""
-        if self.cell.device == "cpu":
-            return "the CPU"
-        return f"{self.cell.num_gpus} GPU{'s' if self.cell.num_gpus > 1 else ''}"
+        """What decides on which nodes they can run: `the CPU`, `2 GPUs`, `1 GPU shared by 4 (mps)`."""
+        cell = self.cell
+        place = "the CPU" if cell.device == "cpu" else f"{cell.num_gpus} GPU{'s' if cell.num_gpus > 1 else ''}"
+        if cell.device == "gpu" and is_shared(cell):
+            return f"{place} shared by {cell.tenants} ({cell.sharing})"
+        return f"{place} with {cell.tenants} tenants" if cell.tenants > 1 else place
 
     @property
     def pod_spec(self) -> Mapping[str, Any]:
@@ -107,7 +110,8 @@ class DoctorContext:
 def _choose_one_of_each(cells: list[PlannedCell]) -> Iterator[PlannedCell]:
     seen = set()
     for planned in cells:
-        kind = (planned.cell.framework, planned.cell.device, planned.cell.num_gpus)
+        cell = planned.cell
+        kind = (cell.framework, cell.device, cell.num_gpus, cell.tenants, cell.sharing)
         if kind not in seen:
             seen.add(kind)
             yield planned

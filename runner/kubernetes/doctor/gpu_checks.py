@@ -11,7 +11,8 @@ from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import CellKind, DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState, find_object
 from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits
-from runner.profiles.model import Gpus
+from runner.kubernetes.tracked_jobs import name_node_kind
+from runner.profiles.gpus import Gpus
 
 # Labels of GPU feature discovery, newer name first:
 # https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery#generated-labels
@@ -27,11 +28,14 @@ def check_gpus(context: DoctorContext, inventory: ClusterInventory) -> Iterator[
     kinds = [kind for kind in context.kinds if kind.cell.device == "gpu"]
     if gpus is None or not kinds:
         return
-    nodes = [node for node in inventory.nodes if not any(list_label_misfits(kinds[0].pod_spec, node))]
-    if gpus.request == "limit":
-        yield _check_device_plugin(gpus, nodes)
-    if nodes:
-        yield from _check_drivers(kinds, nodes)
+    seen: dict[str, NodeStatus] = {}
+    for place, kind in {name_node_kind(kind.cell): kind for kind in reversed(kinds)}.items():
+        nodes = [node for node in inventory.nodes if not any(list_label_misfits(kind.pod_spec, node))]
+        seen |= {node.name: node for node in nodes}
+        if gpus.request == "limit":
+            yield _check_device_plugin(place, _read_resource(kind, gpus), nodes)
+    if seen:
+        yield from _check_drivers(kinds, list(seen.values()))
 
 
 def check_claims(context: DoctorContext) -> Iterator[Finding]:
@@ -71,9 +75,17 @@ def read_image_cuda(framework: Framework) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def _check_device_plugin(gpus: Gpus, nodes: Sequence[NodeStatus]) -> Finding:
-    check, offering = "device plugin", [node for node in nodes if node.free.get(gpus.resource, Decimal(0)) > 0]
-    message = f"{len(offering)} of {len(nodes)} nodes with the labels of the GPU pool offer {gpus.resource}"
+def _read_resource(kind: CellKind, gpus: Gpus) -> str:
+    """Return what the pods of these cells ask of the device plugin."""
+    sharing = gpus.find_sharing(kind.cell)
+    return (sharing.resource if sharing else None) or gpus.resource
+
+
+def _check_device_plugin(place: str, resource: str, nodes: Sequence[NodeStatus]) -> Finding:
+    """Return whether the nodes of a kind, such as `gpu` or `gpu (shared by mps)`, offer GPUs or shares of them."""
+    check = "device plugin" if place == "gpu" else f"device plugin, {place}"
+    offering = [node for node in nodes if node.free.get(resource, Decimal(0)) > 0]
+    message = f"{len(offering)} of {len(nodes)} nodes with the labels of the GPU pool offer {resource}"
     if not nodes:
         return Finding(
             check=check,

@@ -1,5 +1,6 @@
 """Checks of what adds nodes: Karpenter's NodePools, and how many Jobs of a pool a run would submit at once."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +15,8 @@ from runner.kubernetes.autoscaler_limits import (
 from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import CellKind, DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked
-from runner.kubernetes.pool_capacity import PoolNodes, count_cells, find_limit
+from runner.kubernetes.pool_capacity import PoolNodes, count_any_cells, find_limit
+from runner.kubernetes.tracked_jobs import name_node_kind
 
 NodePool = Mapping[str, Any]
 
@@ -33,14 +35,17 @@ def check_growth(context: DoctorContext, inventory: ClusterInventory) -> Iterato
             yield describe_node_pools(kind, node_pools)
     if context.target.queue is not None:  # the queue's quota decides how many Jobs have pods
         return
-    smallest = sorted(context.kinds, key=lambda kind: kind.cell.num_gpus, reverse=True)
-    for device, kind in {kind.cell.device: kind for kind in smallest}.items():
-        maximum = context.profile.pools[device].max_parallel
+    by_nodes: defaultdict[str, list[CellKind]] = defaultdict(list)
+    for kind in context.kinds:
+        by_nodes[name_node_kind(kind.cell)].append(kind)
+    for place, kinds in by_nodes.items():
+        pods, pool = [kind.pod_spec for kind in kinds], kinds[0].cell.device
         nodes = PoolNodes(
-            num_fitting=count_cells(kind.pod_spec, inventory.nodes),
-            num_allowed=count_cells_within_limits(kind.pod_spec, node_pools or ()),
+            num_fitting=count_any_cells(pods, inventory.nodes),
+            num_allowed=max(count_cells_within_limits(pod, node_pools or ()) for pod in pods),
         )
-        yield describe_growth(device, nodes, maximum, autoscaler=inventory.autoscaler)
+        maximum = context.profile.pools[pool].max_parallel
+        yield describe_growth(place, nodes, maximum, pool=pool, autoscaler=inventory.autoscaler)
 
 
 def describe_node_pools(kind: CellKind, node_pools: Sequence[NodePool]) -> Finding:
@@ -73,20 +78,18 @@ def describe_node_pools(kind: CellKind, node_pools: Sequence[NodePool]) -> Findi
     return Finding(check=check, state="warning", message=message, hint=hint, details=details)
 
 
-def describe_growth(device: str, nodes: PoolNodes, maximum: int | None, *, autoscaler: str) -> Finding:
-    """Return how many Jobs of a pool a run would submit at once, and what that rests on."""
-    check = f"Jobs at once in the pool {device}"
+def describe_growth(place: str, nodes: PoolNodes, maximum: int | None, *, pool: str, autoscaler: str) -> Finding:
+    """Return how many Jobs a run would submit at once that need the nodes `place` of a pool, and what it rests on."""
+    check = f"Jobs at once in the pool {place}"
     if maximum is not None:
-        return Finding(
-            check=check, state="ok", message=f"{maximum}, as pools.{device}.max_parallel of the profile says"
-        )
+        return Finding(check=check, state="ok", message=f"{maximum}, as pools.{pool}.max_parallel of the profile says")
     limit = find_limit(nodes, nodes.num_fitting)
     message = f"{limit}, since {nodes.num_fitting} fit on the nodes now"
     if nodes.num_allowed:
         return Finding(check=check, state="ok", message=f"{message} and Karpenter's limits allow {nodes.num_allowed}")
     hint = (
         f"an autoscaler will not be asked for more nodes than that, since how far it may grow the pool is not known: "
-        f"set pools.{device}.max_parallel in the profile to the most nodes that it should have"
+        f"set pools.{pool}.max_parallel in the profile to the most nodes that it should have"
     )
     if nodes.num_fitting:
         return Finding(check=check, state="ok", message=message, hint=hint if autoscaler else "")

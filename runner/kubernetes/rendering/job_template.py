@@ -27,7 +27,9 @@ from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.manifest_check import check_manifest
 from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish, add_wish
 from runner.kubernetes.rendering.overlay_merge import merge_overlay
+from runner.kubernetes.rendering.tenant_containers import add_tenants
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue, check_variable_value
+from runner.profiles.gpus import Gpus, GpuSharing
 from runner.profiles.model import Profile
 
 MANIFESTS = ROOT / "manifests"
@@ -83,11 +85,16 @@ class JobRenderer:
     def render(self, planned: PlannedCell, key: JobKey, wish: NodeWish = ANY_NODE) -> bytes:
         """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
-        kind = (cell.framework, cell.device, cell.num_gpus, planned.timeout_seconds, wish.shape)
+        size = cell.num_gpus, cell.tenants, cell.sharing
+        kind = (cell.framework, cell.device, size, planned.timeout_seconds, wish.shape)
         if kind not in self._shapes:
             values, profile = self.collect_values(planned), self.profile
             self._shapes[kind] = JobShape.render(
-                values, wish, overlay=profile.overlay, overlay_source=f"profile {profile.name}"
+                values,
+                wish,
+                overlay=profile.overlay,
+                overlay_source=f"profile {profile.name}",
+                num_tenants=cell.tenants,
             )
         return self._shapes[kind].fill(
             {
@@ -104,7 +111,7 @@ class JobRenderer:
     def collect_values(self, planned: PlannedCell) -> dict[str, object]:
         """Return what the template needs for the Jobs of one shape, except the slots; UserError as `render`."""
         cell, profile = planned.cell, self.profile
-        pool = profile.pools.get(cell.device)
+        pool, sharing = profile.find_pool(cell), profile.find_sharing(cell)
         if pool is None:
             raise UserError(f"profile {profile.name}: has no pool '{cell.device}', which {cell.cell_id} needs")
         gpus = profile.gpu if cell.device == "gpu" else None
@@ -117,7 +124,10 @@ class JobRenderer:
             "owner": self.owner,
             "store_url": self.store_url,
             "git_revision": self.git_revision,
-            "gpu_resource": gpus.resource if gpus and gpus.request == "limit" else None,
+            "sharing": sharing,
+            # Where the clients of MPS meet its server: the device plugin mounts it, or the node's own is used.
+            "has_shm": sharing is None or cell.sharing != "mps",
+            "gpu_resource": _name_gpu_resource(gpus, sharing),
             "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
             "image_group": IMAGE_GROUP,
             "ephemeral_storage": size_ephemeral_storage(profile.tmp_size),
@@ -154,17 +164,20 @@ class JobShape:
         *,
         overlay: Mapping[str, Any] | None = None,
         overlay_source: str = "",
+        num_tenants: int = 1,
     ) -> "JobShape":
         """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
 
-        `wish`: of its node, only whether there is one. `overlay` is merged into the Job. Raise UserError if that cannot
-        be, or if the result is not a valid Job.
+        `wish`: of its node, only whether there is one. `overlay` is merged into the Job, before its pod has a container
+        for each tenant. Raise UserError if that cannot be, or if the result is not a valid Job.
         """
         token = secrets.token_hex(8)
         stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
         manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
         if overlay:
             manifest = merge_overlay(manifest, overlay, source=overlay_source)
+        if num_tenants > 1:
+            add_tenants(manifest, num_tenants)
         # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
         add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
         check_manifest(manifest, source="manifests/job.yaml.j2")
@@ -177,6 +190,13 @@ class JobShape:
         """Return the JSON with a value in every slot."""
         quoted = {name: json.dumps(value) for name, value in values.items()}
         return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
+
+
+def _name_gpu_resource(gpus: Gpus | None, sharing: GpuSharing | None) -> str | None:
+    """Return what a container asks of the device plugin; None: nothing."""
+    if gpus is None or gpus.request != "limit":
+        return None
+    return (sharing.resource if sharing else None) or gpus.resource
 
 
 def size_ephemeral_storage(tmp_size: str) -> str:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from bench.exit_codes import EXIT_TRY_AGAIN
+from bench.exit_codes import EXIT_NODE_FAULT, EXIT_TRY_AGAIN
 from bench.order import Order
 from bench.schema import TenantRecord
 from bench.store import Store
@@ -35,6 +35,16 @@ def test_a_tenant_beside_the_first_leaves_its_record_where_all_meet(tmp_path: Pa
     record = TenantRecord.model_validate_json(meeting.store.get(meeting.find_key("end", 1)))
     assert record.error is not None
     assert (record.tenant, record.status, record.error.kind) == (1, "failed", "missing-framework")
+
+
+def test_tenants_do_not_wait_for_a_first_one_whose_container_has_no_gpu(tmp_path: Path) -> None:
+    cell = make_cell(device="gpu", tenants=2)
+    first = run_bench(sys.executable, cell, tmp_path, BENCH_TENANT="0", CUDA_VISIBLE_DEVICES="")
+    second = run_bench(sys.executable, cell, tmp_path, BENCH_TENANT="1", CUDA_VISIBLE_DEVICES="")
+    assert (first.exit_code, second.exit_code) == (EXIT_NODE_FAULT, EXIT_TRY_AGAIN)
+    assert "no NVIDIA GPU can be seen" in first.output
+    assert "error: group g has met without this process" in second.output
+    assert (first.result, second.result) == (None, None)
 
 
 def test_a_group_that_has_met_takes_nobody_in(tmp_path: Path) -> None:

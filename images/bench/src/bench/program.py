@@ -49,7 +49,7 @@ def main(listener: SigtermListener | None) -> int:
             store.check_writable()
         else:
             if order.tenant == 0:
-                check_place(order)
+                _check_first_place(order, store)
             _await_store(store, start + START_PATIENCE_SECONDS)
         if order.tenant > 0:  # tenant 0 looks at the idle device before
             Meeting(store=store, order=order).await_call()
@@ -109,6 +109,20 @@ def _make_tenant_delivery(store: Store, tenant: Tenant, order: Order) -> Deliver
         find_key=lambda result: tenant.meeting.find_key("end", order.tenant),
         encode=lambda result: tenant.make_record(result).to_json(),
     )
+
+
+def _check_first_place(order: Order, store: Store) -> None:
+    """Check this container as tenant 0, before the others touch the device; tell them if it will not do.
+
+    Else they would wait for it, and their pod with them, as long as for one that starts slowly.
+    """
+    try:
+        check_place(order)
+    except UserError as error:
+        if order.cell.tenants > 1:
+            with suppress(StoreError):
+                Meeting(store=store, order=order).call_off(str(error))
+        raise
 
 
 def _await_store(store: Store, deadline: float) -> None:

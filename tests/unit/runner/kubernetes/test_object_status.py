@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -138,3 +139,33 @@ def test_a_pod_that_was_just_created_is_read() -> None:
     del pod["status"]
     seen = read_pod_status(pod)
     assert (seen.phase, seen.exit_code, seen.started_at, seen.unschedulable) == ("", None, None, "")
+
+
+def make_waiting(name: str, reason: str) -> dict[str, Any]:
+    return {"name": name, "state": {"waiting": {"reason": reason, "message": f"of {name}"}}}
+
+
+@pytest.mark.parametrize(
+    ("leader", "tenant", "expected"),
+    [
+        ("ContainerCreating", "CreateContainerError", "of tenant-1"),
+        ("CreateContainerError", "ImagePullBackOff", "of bench"),
+        ("ContainerCreating", "ContainerCreating", "of bench"),
+        (None, "CreateContainerError", "of tenant-1"),
+        (None, "PodInitializing", ""),
+    ],
+)
+def test_a_pod_waits_for_any_of_its_tenants(leader: str | None, tenant: str, expected: str) -> None:
+    pod = load_object("pod-unschedulable")
+    first = {"name": "bench", "state": {"running": {}}} if leader is None else make_waiting("bench", leader)
+    pod["status"]["containerStatuses"] = [first, make_waiting("tenant-1", tenant)]
+    assert read_pod_status(pod).waiting_message == expected
+
+
+def test_a_pod_of_tenants_ended_as_its_leader_did() -> None:
+    pod = load_object("pod-unschedulable")
+    codes = {"tenant-1": 137, "bench": 1, "tenant-2": 0}
+    pod["status"]["containerStatuses"] = [
+        {"name": name, "state": {"terminated": {"exitCode": code, "reason": "Error"}}} for name, code in codes.items()
+    ]
+    assert read_pod_status(pod).exit_code == 1

@@ -9,7 +9,7 @@ from fake_nodes import KUBELET_LABELS
 from job_manifests import load, render
 from runner.kubernetes.autoscaler_limits import count_cells_within_limits
 from runner.kubernetes.doctor.node_fit import NodeStatus, read_node_status
-from runner.kubernetes.pool_capacity import MIN_PARALLEL, PoolNodes, count_cells, find_limit
+from runner.kubernetes.pool_capacity import MIN_PARALLEL, PoolNodes, count_any_cells, count_cells, find_limit
 from runner.profiles.model import Profile
 
 N2 = {"cloud.google.com/machine-family": "n2"}
@@ -17,17 +17,17 @@ T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
-def make_pod(profile: Profile, device: str = "cpu") -> dict[str, Any]:
-    job = render(profile, make_cell(device=device))
+def make_pod(profile: Profile, device: str = "cpu", **cell: Any) -> dict[str, Any]:
+    job = render(profile, make_cell(device=device, **cell))
     pod: dict[str, Any] = job["spec"]["template"]["spec"]
     return pod
 
 
-def make_node(labels: dict[str, str] | None = None, **allocatable: str) -> NodeStatus:
+def make_node(labels: dict[str, str] | None = None, name: str = "node", **allocatable: str) -> NodeStatus:
     whole = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi"} | allocatable
     return read_node_status(
         {
-            "metadata": {"name": "node", "labels": KUBELET_LABELS | (labels or N2)},
+            "metadata": {"name": name, "labels": KUBELET_LABELS | (labels or N2)},
             "spec": {"taints": [TAINT] if labels else []},
             "status": {"allocatable": whole, "conditions": [{"type": "Ready", "status": "True"}]},
         },
@@ -71,6 +71,39 @@ def test_a_node_holds_one_cell_that_is_alone_and_otherwise_as_many_as_it_has_roo
     shared = load("gke", pools=pools)
     assert count_cells(make_pod(shared), nodes) == 2 * (16 // alone.pools["cpu"].cpus)
     assert count_cells(make_pod(shared, "gpu"), nodes) == 4
+
+
+def test_a_node_holds_a_group_if_it_has_room_for_all_its_tenants() -> None:
+    profile = load("kind")
+    cpus = profile.pools["cpu"].cpus
+    pods = [make_pod(profile, tenants=number) for number in (1, 2, 4)]
+    rooms = [make_node(name=f"{number}", cpu=str(number * cpus)) for number in (1, 2, 3, 4)]
+    assert [count_cells(pod, rooms) for pod in pods] == [4, 3, 1]
+
+
+def test_nodes_that_hold_any_of_several_cells_are_counted_once() -> None:
+    base = load("gke")
+    assert base.gpu is not None
+    label = base.gpu.sharing["mps"].clients_label
+    assert label is not None
+    offered = base.gpu.sharing["mps"].model_copy(update={"clients": (2, 4)})
+    gpu = base.gpu.model_copy(update={"sharing": {"mps": offered}})
+    profile = base.model_copy(update={"gpu": gpu})
+    pods = [make_pod(profile, "gpu", tenants=number, sharing="mps") for number in (2, 4)]
+    strategy = {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}
+    nodes = [
+        make_node(T4 | strategy | {label: clients}, name, **{"nvidia.com/gpu": clients})
+        for name, clients in (("a", "2"), ("b", "4"), ("c", "4"))
+    ]
+    whole = make_node(T4, "d", **{"nvidia.com/gpu": "1"})
+    assert [count_cells(pod, [*nodes, whole]) for pod in pods] == [1, 2]
+    assert count_any_cells(pods, [*nodes, whole]) == 3
+    assert count_any_cells(pods[1:], [*nodes, whole]) == 2
+    roomy = [make_pod(load("kind"), tenants=number) for number in (1, 2)]
+    for pod in roomy:
+        del pod["affinity"]["podAntiAffinity"]
+    sixteen = make_node(None, "e", cpu="16", **{"ephemeral-storage": "500Gi"})
+    assert count_any_cells(roomy, [sixteen]) == 16 // load("kind").pools["cpu"].cpus
 
 
 def make_node_pool(limits: dict[str, str] | None, **template: Any) -> dict[str, Any]:

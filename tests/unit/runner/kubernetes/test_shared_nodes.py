@@ -88,6 +88,17 @@ def test_a_block_is_what_the_report_compares_on_one_kind_of_hardware() -> None:
     assert set(BLOCK_FIELDS) == fields - {"framework", "mode", "precision", *SHARING_FIELDS}
 
 
+def test_cells_that_need_other_nodes_are_in_other_blocks() -> None:
+    cells = [
+        make_cell(device="gpu"),
+        make_cell(device="gpu", tenants=2),
+        make_cell(device="gpu", tenants=4),
+        make_cell(device="gpu", tenants=2, sharing="mps"),
+    ]
+    assert len({identify_block(cell, 1) for cell in cells}) == 4
+    assert identify_block(make_cell(tenants=2), 1) == identify_block(make_cell(), 1)
+
+
 def test_the_first_of_each_block_and_round_goes_at_once_in_the_order_of_the_run() -> None:
     jobs = [track(GRAPH, 1), track(OTHER_BATCH, 1), track(EAGER, 1), track(EAGER, 2), track(GRAPH, 2)]
     assert Sharing(*jobs).first == [jobs[0], jobs[1], jobs[3]]

@@ -8,6 +8,7 @@ import pytest
 
 from bench.store import Store
 from factories import make_run
+from fake_nodes import KUBELET_LABELS
 from job_manifests import load, make_renderer
 from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
@@ -80,6 +81,57 @@ def test_a_full_pool_does_not_hold_up_the_cells_of_another(dispatcher: Dispatche
     submission.submit_more()
 
     assert [tracked.pool for tracked in find_submitted(jobs)] == ["gpu", "cpu", "cpu", "cpu"]
+
+
+def test_a_pools_maximum_holds_for_cells_that_are_alone_and_for_tenants_together(
+    dispatcher: Dispatcher, tmp_path: Path
+) -> None:
+    order = [track("gpu", 1), track("gpu", 2, tenants=2), track("gpu", 3, tenants=2), track("gpu", 4)]
+    jobs = TrackedJobs(order)
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=3, cpu=1)
+
+    submission.submit_more()
+
+    assert find_submitted(jobs) == order[:3]
+
+
+class OneNode(AcceptingServer):
+    """Has one node, with the labels of GKE for a T4 that two containers may share."""
+
+    def read_items(self, path: str, read: Callable[[Any], Any], **_: object) -> list[Any]:
+        if not path.endswith("/nodes"):
+            return []
+        labels = KUBELET_LABELS | {
+            "cloud.google.com/gke-accelerator": "nvidia-tesla-t4",
+            "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+            "cloud.google.com/gke-max-shared-clients-per-gpu": "2",
+        }
+        room = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "nvidia.com/gpu": "2"}
+        status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+        return [read({"metadata": {"name": "node", "labels": labels}, "status": status})]
+
+
+def test_cells_that_wait_for_whole_gpus_do_not_hold_up_those_that_share_one(
+    dispatcher: Dispatcher, tmp_path: Path
+) -> None:
+    order = [track("gpu", seed) for seed in range(4)] + [track("gpu", seed, tenants=2) for seed in range(4)]
+    jobs = TrackedJobs(order)
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=9, cpu=9)
+    profile = load("gke")
+    assert profile.gpu is not None
+    offered = profile.gpu.sharing["time-slicing"].model_copy(update={"clients": (2,)})
+    gpu = profile.gpu.model_copy(update={"sharing": {"time-slicing": offered}})
+    renderer = make_renderer(profile.model_copy(update={"gpu": gpu}))
+    capacity = PoolCapacity(dispatcher=dispatcher, connection=cast(Connection, OneNode()), renderer=renderer)
+    capacity.begin(jobs)
+    while not capacity.is_known:
+        dispatcher.run_next()
+    submission.capacity = capacity
+
+    submission.submit_more()
+
+    # Two of each: one that runs and one that takes its place; of whole GPUs there is no node as yet.
+    assert find_submitted(jobs) == order[:2] + order[4:6]
 
 
 def test_the_order_of_the_run_is_kept_across_pools(dispatcher: Dispatcher, tmp_path: Path) -> None:

@@ -82,6 +82,6 @@ def test_a_node_pool_that_the_profile_names_has_to_have_that_name() -> None:
 def test_a_pool_that_grows_less_than_it_could_is_told_which_key_to_set(
     nodes: PoolNodes, maximum: int | None, autoscaler: str, state: str, number: int, has_hint: bool
 ) -> None:
-    found = describe_growth("gpu", nodes, maximum, autoscaler=autoscaler)
+    found = describe_growth("gpu", nodes, maximum, pool="gpu", autoscaler=autoscaler)
     assert (found.state, found.message.partition(",")[0]) == (state, str(number))
     assert ("set pools.gpu.max_parallel in the profile" in found.hint) is has_hint

@@ -36,7 +36,8 @@ from runner.kubernetes.rendering.job_template import (
     read_manifest,
     render_manifest,
 )
-from runner.profiles.model import CompileCache, Pool, Profile
+from runner.profiles.model import CompileCache, Profile
+from runner.profiles.pools import Pool
 
 
 def fill(values: dict[str, object]) -> dict[str, object]:
