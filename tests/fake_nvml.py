@@ -34,6 +34,8 @@ class FakeNvml:
     def __init__(self) -> None:
         self.refusals: dict[str, int] = {}
         self.processes: list[tuple[int, int | None]] = []
+        self.mps_clients: list[tuple[int, int | None]] | None = None
+        """None: the driver does not know of them."""
         self.memory_used_bytes = 3 * MIB
         self.energy_millijoules = [1_000_000]
         """The last one for ever."""
@@ -116,18 +118,12 @@ class FakeNvml:
             self.energy_millijoules.pop(0)
 
     def _nvmlDeviceGetComputeRunningProcesses_v3(self, handle: Any, count: Any, processes: Any) -> int | None:
-        if not self.processes:
-            count.value = 0
-            return None
-        if processes is None:
-            count.value = len(self.processes)
-            return int(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
-        for index, (pid, num_bytes) in enumerate(self.processes):
-            processes[index].pid = pid
-            unknown = pynvml.NVML_VALUE_NOT_AVAILABLE_ulonglong.value
-            processes[index].usedGpuMemory = unknown if num_bytes is None else num_bytes
-        count.value = len(self.processes)
-        return None
+        return _list_processes(self.processes, count, processes)
+
+    def _nvmlDeviceGetMPSComputeRunningProcesses_v3(self, handle: Any, count: Any, processes: Any) -> int | None:
+        if self.mps_clients is None:
+            return int(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        return _list_processes(self.mps_clients, count, processes)
 
     def _nvmlDeviceGetEccMode(self, handle: Any, current: Any, pending: Any) -> None:
         current.value, pending.value = 1, 0
@@ -190,6 +186,18 @@ def install_nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     monkeypatch.setattr("pynvml.nvmlLib", library)
     monkeypatch.setattr("pynvml._nvmlGetFunctionPointer_cache", {})
     return library
+
+
+def _list_processes(found: list[tuple[int, int | None]], count: Any, processes: Any) -> int | None:
+    if found and processes is None:
+        count.value = len(found)
+        return int(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
+    for index, (pid, num_bytes) in enumerate(found):
+        processes[index].pid = pid
+        unknown = pynvml.NVML_VALUE_NOT_AVAILABLE_ulonglong.value
+        processes[index].usedGpuMemory = unknown if num_bytes is None else num_bytes
+    count.value = len(found)
+    return None
 
 
 def _set(answer: Any, value: int) -> None:

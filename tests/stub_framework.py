@@ -57,6 +57,9 @@ class StubFramework:
     def read_peak_memory(self) -> tuple[int, int]:
         return 1000 + self.num_steps, 2000
 
+    def release_memory(self) -> None:
+        pass
+
     def is_out_of_memory(self, error: BaseException) -> bool:
         return "no room" in str(error)
 

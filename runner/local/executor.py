@@ -1,4 +1,4 @@
-"""Measure the missing repeats of a run on this machine, one process at a time, so that each leaves one record."""
+"""Measure the missing repeats of a run on this machine, one at a time, so that each leaves one record."""
 
 import os
 import secrets
@@ -10,10 +10,12 @@ from typing import Protocol
 
 from bench.errors import UserError
 from bench.order import Order
-from bench.schema import Failure, Framework, InvalidDocumentError, Result, Status, read_result
-from bench.store import KeyMissing, Store, result_key
+from bench.schema import Failure, Framework, InvalidDocumentError, Result, Status, TenantRecord, read_result
+from bench.store import KeyMissing, Store, meeting_key, result_key
 from runner.checkout import ROOT, read_git_revision
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
+from runner.local.sharing import share_device
+from runner.local.tenant_processes import run_tenants
 from runner.matrix.plan import Repeat
 from runner.process_ends import BAD_ALLOC, name_signal
 
@@ -42,7 +44,7 @@ class LocalExecutor:
     """File descriptor of the lock on this machine, which every measuring process inherits."""
     observer: Observer
     memory_limit_bytes: int | None = None
-    """Memory that each measuring process may take before it is killed; None for no limit."""
+    """Memory that the processes of a repeat may take before they are killed; None for no limit."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of every measuring process, beside this process's and those of its order."""
 
@@ -54,29 +56,79 @@ class LocalExecutor:
             self.observer.finish_repeat(repeat, result)
 
     def measure_repeat(self, repeat: Repeat) -> Result:
-        """Measure one repeat in a process of its own and return its terminal record."""
-        order = Order(
-            cell=repeat.planned.cell,
-            run_id=self.run_id,
-            repeat=repeat.number,
-            attempt=secrets.token_hex(5),
-            store_url=self.store.url,
-            git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
-            parent_pid=os.getpid(),
-        )
+        """Measure one repeat, in a process of its own for each tenant, and return its terminal record."""
+        attempt = secrets.token_hex(5)
+        cell = repeat.planned.cell
+        orders = [
+            Order(
+                cell=cell,
+                run_id=self.run_id,
+                repeat=repeat.number,
+                attempt=attempt if tenant == 0 else secrets.token_hex(5),
+                store_url=self.store.url,
+                git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
+                parent_pid=os.getpid(),
+                tenant=tenant,
+                tenant_group=attempt if cell.tenants > 1 else None,
+            )
+            for tenant in range(cell.tenants)
+        ]
         started_at = datetime.now(UTC)
         try:
-            end: ProcessEnd | ProcessNotStarted = run_process(
-                [str(self.interpreters[order.cell.framework]), "-m", "bench"],
-                variables=_make_variables(order, self.variables),
-                timeout_seconds=repeat.planned.timeout_seconds,
+            with share_device(cell, keep_open=[self.lock]) as shared:
+                end = self._run(orders, shared, repeat.planned.timeout_seconds)
+        except ProcessNotStarted as reason:
+            end = reason
+        finally:
+            if cell.tenants > 1:
+                self._clear_meeting(orders[0])
+        return self._read_or_write_record(orders[0], end, started_at, repeat.planned.timeout_seconds)
+
+    def _run(
+        self, orders: Sequence[Order], shared: Sequence[Mapping[str, str]], timeout_seconds: float
+    ) -> ProcessEnd | ProcessNotStarted:
+        """Run the processes of a repeat's tenants, one in most cells, and return how that of tenant 0 ended."""
+        command = [str(self.interpreters[orders[0].cell.framework]), "-m", "bench"]
+        variables = [
+            _make_variables(order, {**self.variables, **own}) for order, own in zip(orders, shared, strict=True)
+        ]
+        if len(orders) == 1:
+            return run_process(
+                command,
+                variables=variables[0],
+                timeout_seconds=timeout_seconds,
                 on_tick=self.observer.tick,
                 keep_open=[self.lock],
                 memory_limit_bytes=self.memory_limit_bytes,
             )
-        except ProcessNotStarted as reason:
-            end = reason
-        return self._read_or_write_record(order, end, started_at, repeat.planned.timeout_seconds)
+
+        def record_end(tenant: int, end: ProcessEnd) -> None:
+            if tenant > 0:
+                self._record_tenant(orders[tenant], end, timeout_seconds)
+
+        return run_tenants(
+            command,
+            variables=variables,
+            timeout_seconds=timeout_seconds,
+            on_tick=self.observer.tick,
+            on_end=record_end,
+            keep_open=[self.lock],
+            memory_limit_bytes=self.memory_limit_bytes,
+        )[0]
+
+    def _record_tenant(self, order: Order, end: ProcessEnd, timeout_seconds: float) -> None:
+        """Leave the record of a tenant that died before it could: the others need not wait for it."""
+        key = _find_meeting_key(order, "end")
+        try:
+            self.store.get(key)
+        except KeyMissing:
+            status, error = explain_end(end, timeout_seconds)
+            self.store.put(key, TenantRecord(tenant=order.tenant, status=status, error=error).to_json())
+
+    def _clear_meeting(self, order: Order) -> None:
+        """Delete what the tenants of a repeat left where they met; tenant 0 has done so unless it died."""
+        prefix = _find_meeting_key(order, "call").rpartition("/")[0]
+        self.store.delete_many(list(self.store.list_keys(prefix)))
 
     def _read_or_write_record(
         self, order: Order, end: ProcessEnd | ProcessNotStarted, started_at: datetime, timeout_seconds: float
@@ -106,6 +158,13 @@ class LocalExecutor:
         )
         self.store.put(key, result.to_json())
         return result
+
+
+def _find_meeting_key(order: Order, document: str) -> str:
+    """Return the key of a document by which the tenants of a repeat meet; `end` is the one of the order's tenant."""
+    assert order.tenant_group is not None  # of a cell with several tenants
+    tenant = order.tenant if document == "end" else None
+    return meeting_key(order.run_id, order.cell.cell_id, order.repeat, order.tenant_group, document, tenant)
 
 
 def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> tuple[Status, Failure]:

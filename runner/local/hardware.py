@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any
 
@@ -18,21 +19,63 @@ def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
     return capabilities.explain_unsupported(cell, gpu) or explain_missing_compiler(cell)
 
 
+def list_slice_uuids() -> list[str]:
+    """Return the UUIDs of the MIG slices of the first GPU in MIG mode that this process may use."""
+    with _open_nvml() as is_there:
+        handles = _list_visible(os.environ.get("CUDA_VISIBLE_DEVICES")) if is_there else []
+        split = [handle for handle in handles if _is_slice(handle) or _is_in_mig_mode(handle)]
+        if not split:
+            return []
+        if _is_slice(split[0]):  # chosen one by one
+            return [_read_uuid(handle) for handle in split if _is_slice(handle)]
+        return [_read_uuid(part) for part in _list_slices(split[0])]
+
+
+def find_first_uuid() -> str | None:
+    """Return the UUID of the device that a cell with one GPU uses; None if there is none."""
+    with _open_nvml() as is_there:
+        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))) if is_there else []
+        return _read_uuid(handles[0]) if handles else None
+
+
+def is_exclusive() -> bool:
+    """Return whether the first GPU lets in one process at a time, or none (`nvidia-smi -c`)."""
+    with _open_nvml() as is_there:
+        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))) if is_there else []
+        try:
+            mode = pynvml.nvmlDeviceGetComputeMode(handles[0]) if handles else pynvml.NVML_COMPUTEMODE_DEFAULT
+        except pynvml.NVMLError:  # a slice has no mode of its own
+            return False
+        return bool(mode != pynvml.NVML_COMPUTEMODE_DEFAULT)
+
+
+@contextmanager
+def _open_nvml() -> Iterator[bool]:
+    """Keep NVML open, and yield whether it is there."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _read_uuid(handle: Any) -> str:
+    return str(pynvml.nvmlDeviceGetUUID(handle))
+
+
 def find_gpu() -> GpuKind | None:
     """Return the GPUs that a cell's framework would see and use; None if there is no driver or no such GPU.
 
     A cell uses them in their order, and all GPUs of a cell have to be of one kind: those before the first of another
     kind are counted. CUDA_VISIBLE_DEVICES is respected.
     """
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES")))
+    with _open_nvml() as is_there:
+        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))) if is_there else []
         kinds = [_read_kind(handle) for handle in handles]
-    finally:
-        pynvml.nvmlShutdown()
     if not kinds:
         return None
     name, compute_capability = kinds[0]

@@ -49,6 +49,7 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
     before = os.environ.get(MARK)
     try:
         _acquire(descriptor, path)
+        _kill_left_daemons()
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, run_id.encode(), 0)
         os.environ[MARK] = _make_mark()
@@ -191,6 +192,16 @@ def _kill_orphans(holders: Holders) -> None:
     for pid in _list_processes() if dead else ():
         if pid != os.getpid():
             _kill_marked(pid, dead)
+
+
+def _kill_left_daemons() -> None:
+    """Kill the daemons of NVIDIA's MPS that a dead runner started: they may have closed the lock that it gave them."""
+    for pid in _list_processes():
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/comm").read_text().startswith("nvidia-cuda-mps"):
+                mark = _read_mark(pid)
+                if mark is not None and not _is_runner_alive(mark):
+                    _kill_marked(pid, {mark})
 
 
 def _is_runner_alive(mark: str) -> bool:

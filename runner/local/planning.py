@@ -3,6 +3,7 @@
 from bench.capabilities import GpuKind
 from bench.schema import Run
 from runner.local.hardware import explain_unsupported
+from runner.local.sharing import explain_unshared
 from runner.matrix.expansion import Matrix
 from runner.matrix.plan import plan_run
 
@@ -12,4 +13,4 @@ def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -
 
     UserError if none is left.
     """
-    return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu), run_id=run_id)
+    return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu) or explain_unshared(cell), run_id=run_id)

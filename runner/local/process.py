@@ -29,6 +29,10 @@ KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+How = Literal["ended", "timed-out", "over-limit"]
+"""Whether a process ended by itself, or why it has to be killed."""
+
+
 class ProcessNotStarted(Exception):  # noqa: N818  (one of the ways in which a process ends, not an error)
     """The command cannot be executed; the message says why."""
 
@@ -68,7 +72,7 @@ def run_process(
     try:
         with delay_interrupts():
             process = start_group(command, variables=variables, keep_open=keep_open)
-        _prefer_for_oom_kill(process.pid)
+        prefer_for_oom_kill(process.pid)
         deadline = time.monotonic() + timeout_seconds
         how = _wait(process, tail, deadline=deadline, memory_limit_bytes=memory_limit_bytes, on_tick=on_tick)
     finally:
@@ -163,7 +167,7 @@ def _wait(
     deadline: float,
     memory_limit_bytes: int | None,
     on_tick: Callable[[], None],
-) -> Literal["ended", "timed-out", "over-limit"]:
+) -> How:
     """Collect output until the process ends, the deadline passes or it takes too much memory; sleep between outputs."""
     assert process.stdout is not None
     output = process.stdout.fileno()
@@ -191,7 +195,7 @@ def _wait(
     return "ended"
 
 
-def _prefer_for_oom_kill(pid: int) -> None:
+def prefer_for_oom_kill(pid: int) -> None:
     """Make the kernel kill this process rather than the runner when memory runs out."""
     with suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000")

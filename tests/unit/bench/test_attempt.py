@@ -7,7 +7,7 @@ from typing import Self
 
 import pytest
 
-from bench.attempt import summarize_error
+from bench.attempt_failures import summarize_error
 from bench.schema import Result
 from stub_framework import StubFramework
 

@@ -1,12 +1,12 @@
 """Carries out one attempt at one repeat of a cell and makes its Result, whatever the framework does."""
 
+import gc
 import os
-import re
-import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
+from bench.attempt_failures import describe_failure
 from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
@@ -14,11 +14,11 @@ from bench.harness import StepRecorder, Workload, measure
 from bench.node_faults import is_node_fault
 from bench.observation import Observer, Passes
 from bench.order import Order
-from bench.out_of_memory import parse_requested_bytes
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.library_files import read_library_files
 from bench.probes.memory import read_peak_rss_bytes
+from bench.probes.tenant_place import read_mps_state
 from bench.probes.visible_gpus import restrict_to_cell
 from bench.schema import (
     CpuUse,
@@ -26,18 +26,16 @@ from bench.schema import (
     Failure,
     Memory,
     Phases,
+    Reason,
     Result,
     Roofline,
     Samples,
     Status,
     Validity,
 )
-from bench.validity import ValidityInputs, judge_validity
-
-TRACEBACK_CHARACTERS = 8_000
-MESSAGE_CHARACTERS = 500
-# TensorFlow's words for what did not fit, on lines below the layer's name (eager) or the traceback of the graph.
-CAUSE_WORDS = ("OOM when allocating", "failed to allocate memory")
+from bench.tenants.meeting import GroupOverError
+from bench.tenants.tenant import Tenant
+from bench.validity import ValidityInputs, judge_tenant, judge_tenants, judge_validity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +53,22 @@ class Measured:
 class Attempt:
     """One attempt and its progress: what is known so far goes into the record, also when a later part fails."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, tenant: Tenant | None = None) -> None:
         self._order = order
+        self._tenant = tenant
+        """Of a cell with several tenants, which of them this process is."""
+        self._cell = order.cell if tenant is None else tenant.cell
         self._started_at = datetime.now(UTC)
         self._start = perf_counter()
         self._num_threads = count_threads()
-        self._observer = Observer(order.cell, self._num_threads)
+        self._observer = Observer(self._cell, self._num_threads, is_under_mps=order.cell.sharing == "mps")
         self._phases = Phases()
         self._environment: Environment | None = None
         self._chosen_caches: dict[str, str] = {}
         self._framework: Framework | None = None
         self._recorder = StepRecorder()
+        self._own_reasons: tuple[Reason, ...] = ()
+        """Why the series of this process is not simply valid, of several tenants."""
         self.result: Result | None = None
         """The record, once there is one."""
         self.is_node_fault = False
@@ -75,12 +78,19 @@ class Attempt:
         """Measure the order's cell and return its record: ok, oom or failed. Only errors in this package are raised."""
         try:
             measured = self._measure()
+        except GroupOverError:
+            raise
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
-            status, failure = self._describe_failure(error)
+            status, failure = describe_failure(error, self._framework)
             self.is_node_fault = status == "failed" and not self._has_stepped and is_node_fault(error)
-            self.result = self._make_result(status, error=failure)
+            result = self._make_result(status, error=failure)
         else:
-            self.result = self._make_result("ok", measured=measured)
+            result = self._make_result("ok", measured=measured)
+        if self._tenant is not None and self._tenant.is_first:
+            if result.error is not None and self._framework is not None:
+                self._release_memory(self._framework)
+            result = self._tenant.conclude(result, self._own_reasons, self._observer.device_memory)
+        self.result = result
         return self.result
 
     def cut_short(self, status: Status, failure: Failure) -> Result:
@@ -92,35 +102,33 @@ class Attempt:
         samples = Samples(
             warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
         )
-        return self._make_result(status, error=failure, samples=samples if steps else None)
+        result = self._make_result(status, error=failure, samples=samples if steps else None)
+        return self._tenant.name_result(result) if self._tenant is not None and self._tenant.is_first else result
 
     @property
     def _has_stepped(self) -> bool:
         return self._phases.first_step_seconds is not None or bool(self._recorder.warmup_steps or self._recorder.steps)
 
     def _measure(self) -> Measured:
-        cell = self._order.cell
         self._set_variables()
-        if cell.device == "gpu":
+        if self._cell.device == "gpu":
             read_library_files()
-        self._observer.read_baseline()
+        self._read_baseline()
         framework = self._load()
         self._observer.end_idle_watch()
         workload = self._build(framework)
         environment = self._environment
         assert environment is not None
         self._observer.measure_host_before(framework)
-        self._phases, samples, cpu_use = measure(
-            workload, cell, self._phases, self._recorder, self._observer.watch_window
-        )
+        samples, cpu_use = self._time_steps(workload)
         memory = self._observer.read_memory(framework)
         device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
-        passes = self._observer.run_passes(workload, framework, samples)
+        passes = self._run_passes(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = self._observer.make_roofline(framework, environment, samples)
         self._observer.calibrate(framework, environment)
         inputs = ValidityInputs(
-            cell=cell,
+            cell=self._cell,
             phases=self._phases,
             samples=samples,
             device_kind=device_kind,
@@ -136,7 +144,46 @@ class Attempt:
             memory=memory,
             cpu_use=cpu_use,
             roofline=roofline,
-            validity=judge_validity(inputs),
+            validity=self._judge(inputs),
+        )
+
+    def _read_baseline(self) -> None:
+        """Read the idle device and, as tenant 0, call the other tenants then; these leave the device to tenant 0."""
+        if self._tenant is None:
+            self._observer.read_baseline()
+        elif self._tenant.is_first:
+            self._observer.read_baseline(watches_idle=False)  # the others start while this process imports
+            self._tenant.meeting.call()
+
+    def _time_steps(self, workload: Workload) -> tuple[Samples, CpuUse]:
+        watch = self._observer.watch_window
+        if self._tenant is None:
+            self._phases, samples, cpu_use = measure(workload, self._cell, self._phases, self._recorder, watch)
+        else:
+            self._phases, samples, cpu_use = self._tenant.measure(workload, self._phases, self._recorder, watch)
+        return samples, cpu_use
+
+    def _run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
+        if self._tenant is None:
+            return self._observer.run_passes(workload, framework, samples)
+        if self._tenant.is_first:
+            self._observer.look_at_tenants(self._tenant.read_pids)
+        self._tenant.hold()
+        return Passes(pipelined=None, sustained=None, device_profile=None)
+
+    def _judge(self, inputs: ValidityInputs) -> Validity:
+        """Return the verdict; of tenant 0 that of all tenants, whose records are there when their window is over."""
+        if self._tenant is None:
+            return judge_validity(inputs)
+        own = judge_tenant(inputs)
+        self._own_reasons = own.reasons
+        if not self._tenant.is_first:
+            return own
+        records = self._tenant.gather_others()
+        return judge_tenants(
+            inputs,
+            {0: own.reasons} | {record.tenant: record.reasons for record in records},
+            tenant_cores=sum(record.own_cores or 0.0 for record in records),
         )
 
     def _set_variables(self) -> None:
@@ -145,15 +192,15 @@ class Attempt:
         self._chosen_caches = read_chosen_caches()
         if self._order.compile_cache is not None:
             use_compile_cache(self._order.compile_cache)
-        if self._order.cell.device == "cpu":
+        if self._cell.device == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts; CUDA's own order puts the fastest first
-        if self._order.cell.device == "gpu":
-            restrict_to_cell(self._order.cell.num_gpus)
+        if self._cell.device == "gpu":
+            restrict_to_cell(self._cell.num_gpus)
 
     def _load(self) -> Framework:
         start = perf_counter()
-        self._framework = load_framework(self._order.cell, self._num_threads)
+        self._framework = load_framework(self._cell, self._num_threads)
         self._phases = Phases(import_seconds=perf_counter() - start)
         # Whether the GPU is there is for the build to say, in the framework's words.
         self._environment = self._try_environment(self._framework)
@@ -162,14 +209,25 @@ class Attempt:
     def _build(self, framework: Framework) -> Workload:
         start = perf_counter()
         try:
-            workload = framework.build_workload(self._order.cell)
+            workload = framework.build_workload(self._cell)
         except Exception:
             self._environment = self._try_environment(framework)
             raise
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
+        self._check_sharing()
         # Again: building decides on settings, and some versions are known only with a context on the GPU.
         self._environment = self._read_environment(framework)
         return workload
+
+    def _release_memory(self, framework: Framework) -> None:
+        """Leave the GPU to the other tenants, whose window this process still coordinates."""
+        gc.collect()  # the frames of the error are gone, and with them the model
+        self._observer.try_probe("release of memory", framework.release_memory, None)
+
+    def _check_sharing(self) -> None:
+        """Raise UserError where a tenant that is alone asks for MPS and has it not; several check it together."""
+        if self._order.cell.sharing == "mps" and self._tenant is None and read_mps_state() is False:
+            raise UserError("MPS is not in force: CUDA found no MPS daemon, and would run on without it")
 
     def _try_environment(self, framework: Framework) -> Environment | None:
         """Return the environment as far as it is known before a GPU was used; None, and a note, where it cannot be."""
@@ -177,7 +235,7 @@ class Attempt:
 
     def _read_environment(self, framework: Framework) -> Environment:
         return read_environment(
-            self._order.cell,
+            self._cell,
             framework,
             self._num_threads,
             image=self._order.image,
@@ -185,18 +243,6 @@ class Attempt:
             node=self._order.node,
             chosen_caches=self._chosen_caches,
         )
-
-    def _describe_failure(self, error: Exception) -> tuple[Status, Failure]:
-        if isinstance(error, UserError):  # about the user's data: no traceback is needed
-            return "failed", Failure(kind="exception", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
-        message = summarize_error(error)
-        tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]
-        if isinstance(error, ImportError) and self._framework is None:
-            return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
-        if isinstance(error, MemoryError) or (self._framework and self._framework.is_out_of_memory(error)):
-            requested = parse_requested_bytes(make_printable(str(error)))
-            return "oom", Failure(kind="out-of-memory", message=message, bytes_requested=requested, stderr_tail=tail)
-        return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
     def _make_result(
         self,
@@ -211,8 +257,8 @@ class Attempt:
         )
         return Result(
             run_id=self._order.run_id,
-            cell=self._order.cell,
-            cell_id=self._order.cell.cell_id,
+            cell=self._cell,
+            cell_id=self._cell.cell_id,
             repeat=self._order.repeat,
             attempt=self._order.attempt,
             status=status,
@@ -236,15 +282,3 @@ class Attempt:
             environment=self._environment,
             error=error,
         )
-
-
-def summarize_error(error: Exception) -> str:
-    """Return one line for people: the error's type and its first line, or the line with CAUSE_WORDS."""
-    lines = [line.strip() for line in make_printable(str(error)).splitlines() if line.strip()]
-    with_cause = [line for line in lines if any(words in line for words in CAUSE_WORDS)]
-    return f"{type(error).__name__}: {[*with_cause, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]
-
-
-def make_printable(text: str) -> str:
-    """Return `text` without colour codes and with `?` for what UTF-8 cannot hold."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text).encode(errors="replace").decode()

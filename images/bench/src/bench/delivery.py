@@ -24,16 +24,17 @@ LAST_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """Stores a record under the key that `find_key` gives, and retries until a deadline."""
+    """Stores a record as `encode` writes it under the key that `find_key` gives, and retries until a deadline."""
 
     store: Store
     find_key: Callable[[Result], str] = lambda result: result_key(
         result.run_id, result.cell_id, result.repeat, result.attempt
     )
+    encode: Callable[[Result], bytes] = Result.to_json
 
     def deliver(self, result: Result, *, deadline: float) -> int:
         """Try to store the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
-        key, data = self.find_key(result), result.to_json()
+        key, data = self.find_key(result), self.encode(result)
         wait = MIN_WAIT_SECONDS
         while True:
             try:

@@ -8,6 +8,7 @@ import gc
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
@@ -105,9 +106,7 @@ def measure(
     times are wall seconds of `time.perf_counter`.
     """
     recorder = recorder or StepRecorder()
-    spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
-    first_step_seconds = _time_call(lambda: _run_synchronized(workload))
-    reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
+    start_up = start_up_workload(workload, cell, recorder)
     window = TimedWindow(workload, recorder)
     window.prepare_events(_count_expected_steps(cell, recorder.warmup_steps))
     gc.collect()  # before the reset: what is garbage would count as the window's peak
@@ -116,14 +115,30 @@ def measure(
         counters = read_cpu_counters()
         steady_seconds = window.run(cell)
         cpu_use = compare_cpu_counters(counters, read_cpu_counters())
-    samples = _make_samples(recorder, window.read_events(), workload.feed, reached_steady)
-    done = {
+    samples = _make_samples(recorder, window.read_events(), workload.feed, start_up.reached_steady)
+    return phases.model_copy(update={**start_up.durations, "steady_seconds": steady_seconds}), samples, cpu_use
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartUp:
+    """What came before the timed window."""
+
+    durations: dict[str, float | None]
+    """Seconds of the parts, by their names in `Phases`."""
+    reached_steady: bool
+
+
+def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) -> StartUp:
+    """Spin up a GPU, take the first step and warm up; `recorder` receives the steps of the warm-up."""
+    spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
+    first_step_seconds = _time_call(lambda: _run_synchronized(workload))
+    reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
+    durations = {
         "spin_up_seconds": spin_up_seconds,
         "first_step_seconds": first_step_seconds,
         "warmup_seconds": warmup_seconds,
-        "steady_seconds": steady_seconds,
     }
-    return phases.model_copy(update=done), samples, cpu_use
+    return StartUp(durations=durations, reached_steady=reached_steady)
 
 
 def run_steps(workload: Workload, seconds: float) -> int:

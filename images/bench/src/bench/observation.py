@@ -18,7 +18,7 @@ from bench.peaks import Peaks, find_gpu_peaks
 from bench.pipelined import run_pipelined
 from bench.probes.cpu_use import list_own_pids
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
-from bench.probes.gpu_neighbours import look_for_neighbours
+from bench.probes.gpu_neighbours import DeviceMemory, look_for_neighbours, read_device_memory
 from bench.probes.gpu_window import WindowWatch
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.roofline import make_roofline
@@ -52,8 +52,11 @@ class Passes:
 class Observer:
     """The probes of one attempt, in the order in which they are called."""
 
-    def __init__(self, cell: Cell, num_threads: int) -> None:
+    def __init__(self, cell: Cell, num_threads: int, *, is_under_mps: bool = False) -> None:
         self._cell = cell
+        self._is_under_mps = is_under_mps
+        self.device_memory = DeviceMemory()
+        """What several tenants hold on their GPU, once it was looked at."""
         self._num_threads = num_threads
         self._idle_watch: IdleWatch | None = None
         self._host_rate_before: float | None = None
@@ -65,11 +68,14 @@ class Observer:
         self.failures: list[str] = []
         """One line for each probe that failed."""
 
-    def read_baseline(self) -> None:
-        """Read the state of the cell's GPUs, before the framework is imported: it takes memory as soon as it starts."""
+    def read_baseline(self, *, watches_idle: bool = True) -> None:
+        """Read the state of the cell's GPUs, before the framework is imported: it takes memory as soon as it starts.
+
+        `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
+        """
         if self._cell.device == "gpu":
             self.gpu_use = self.try_probe("GPU baseline", lambda: read_gpu_baselines(self._cell.num_gpus), ())
-        if self.gpu_use:
+        if self.gpu_use and watches_idle:
             self._idle_watch = self.try_probe("idle power", lambda: IdleWatch(self.gpu_use), None)
 
     def end_idle_watch(self) -> None:
@@ -107,13 +113,26 @@ class Observer:
             peak_memory_reserved_bytes=reserved,
         )
 
-    def _look_for_neighbours(self) -> None:
+    def _look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
         """Look who else uses the cell's GPUs, after the window and while this process still holds them."""
         baselines = self.gpu_use
         if baselines:
             self.gpu_use = self.try_probe(
-                "neighbours on the GPU", lambda: look_for_neighbours(baselines, list_own_pids()), baselines
+                "neighbours on the GPU",
+                lambda: look_for_neighbours(
+                    baselines, list_own_pids() | tenant_pids(), is_under_mps=self._is_under_mps
+                ),
+                baselines,
             )
+
+    def look_at_tenants(self, read_pids: Callable[[], frozenset[int]]) -> None:
+        """Look who uses the GPU beside the tenants of the cell, while all of these still hold their memory.
+
+        `read_pids` returns the processes of the other tenants.
+        """
+        if self.gpu_use:
+            self.device_memory = self.try_probe("memory of the tenants", read_device_memory, DeviceMemory())
+        self._look_for_neighbours(read_pids)
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
         """Run what comes after the timed window, while this process still holds the GPUs.

@@ -7,12 +7,20 @@ import os
 import sys
 import time
 import traceback
+from contextlib import suppress
 from typing import NoReturn
 
 from bench.attempt import Attempt
 from bench.delivery import Delivery
 from bench.errors import NodeFaultError, UserError
-from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_NODE_FAULT, EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.exit_codes import (
+    EXIT_INTERNAL_ERROR,
+    EXIT_NODE_FAULT,
+    EXIT_NOT_OK,
+    EXIT_OK,
+    EXIT_TRY_AGAIN,
+    EXIT_USER_ERROR,
+)
 from bench.interruption import GRACE_SECONDS, Interruption
 from bench.node_faults import name_node_fault
 from bench.order import Order
@@ -20,7 +28,9 @@ from bench.parent import die_with_parent
 from bench.preflight import DeviceInUseError, check_place
 from bench.schema import Result
 from bench.sigterm import SigtermListener
-from bench.store import Store, StoreUnreachable, interrupted_key
+from bench.store import Store, StoreError, StoreUnreachable, interrupted_key
+from bench.tenants.meeting import GroupOverError, Meeting
+from bench.tenants.tenant import Tenant
 
 START_PATIENCE_SECONDS = 60.0
 """How long to wait for a store that cannot be reached, before anything is measured."""
@@ -38,10 +48,15 @@ def main(listener: SigtermListener | None) -> int:
             die_with_parent(order.parent_pid)
             store.check_writable()
         else:
-            check_place(order)
+            if order.tenant == 0:
+                check_place(order)
             _await_store(store, start + START_PATIENCE_SECONDS)
+        if order.tenant > 0:  # tenant 0 looks at the idle device before
+            Meeting(store=store, order=order).await_call()
+            if listener is not None:
+                check_place(order)
         result, delivery = _measure(order, store, listener)
-    except (StoreUnreachable, DeviceInUseError) as error:
+    except (StoreUnreachable, DeviceInUseError, GroupOverError) as error:
         return _report(error, EXIT_TRY_AGAIN)
     except NodeFaultError as error:
         return _report(error, EXIT_NODE_FAULT)
@@ -50,17 +65,26 @@ def main(listener: SigtermListener | None) -> int:
     if result.error is not None:
         print(f"{result.status}: {result.error.message}", file=sys.stderr)
     deadline = None if order.timeout_seconds is None else start + order.timeout_seconds
-    return delivery.deliver(result, deadline=max(deadline or 0.0, time.monotonic() + DELIVERY_SECONDS))
+    exit_code = delivery.deliver(result, deadline=max(deadline or 0.0, time.monotonic() + DELIVERY_SECONDS))
+    if order.cell.tenants > 1 and order.tenant == 0 and exit_code in (EXIT_OK, EXIT_NOT_OK):
+        with suppress(StoreError):  # `clean` deletes what is left with the run
+            Meeting(store=store, order=order).clear()
+    return exit_code
 
 
 def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:
     """Return the record and what delivers it. NodeFaultError in a container on a machine that is at fault."""
-    attempt, delivery = Attempt(order), Delivery(store=store)
+    tenant = Tenant(order, store) if order.cell.tenants > 1 else None
+    attempt, delivery = Attempt(order, tenant), Delivery(store=store)
+    if tenant is not None and not tenant.is_first:  # the repeat has one Result, by tenant 0
+        delivery = _make_tenant_delivery(store, tenant, order)
     if listener is not None:  # in a container; elsewhere the parent handles the time limit and signals
-        interrupted = Delivery(
-            store=store,
-            find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
-        )
+        interrupted = delivery
+        if order.tenant == 0:
+            interrupted = Delivery(
+                store=store,
+                find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
+            )
         Interruption(
             attempt=attempt,
             terminal=delivery,
@@ -72,8 +96,19 @@ def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tu
     if attempt.is_node_fault and listener is not None:  # elsewhere there is no other machine: it is the record
         assert result.error is not None
         print(result.error.stderr_tail, file=sys.stderr)
+        if order.tenant > 0:
+            delivery.deliver(result, deadline=time.monotonic() + DELIVERY_SECONDS)
         raise name_node_fault(result.error.message)
     return result, delivery
+
+
+def _make_tenant_delivery(store: Store, tenant: Tenant, order: Order) -> Delivery:
+    """Return what delivers the record of a tenant to its meeting, made of what its process measured."""
+    return Delivery(
+        store=store,
+        find_key=lambda result: tenant.meeting.find_key("end", order.tenant),
+        encode=lambda result: tenant.make_record(result).to_json(),
+    )
 
 
 def _await_store(store: Store, deadline: float) -> None:

@@ -33,6 +33,9 @@ class Framework(Protocol):
     def record_activities(self, run: Callable[[], None]) -> Sequence[DeviceActivity]:
         """Call `run` under the framework's profiler and return the kernels and copies on the GPUs."""
 
+    def release_memory(self) -> None:
+        """Give back the GPU memory that the allocator holds unused, as far as the framework can do that."""
+
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether `error`, which is no MemoryError, means that memory ran out."""
 

@@ -92,6 +92,9 @@ class Jax:
 
         return record_activities(run)
 
+    def release_memory(self) -> None:
+        """Do nothing: XLA's allocator keeps what it holds until the process ends."""
+
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)

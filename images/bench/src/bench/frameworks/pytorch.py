@@ -81,6 +81,11 @@ class PyTorch:
 
         return record_activities(run)
 
+    def release_memory(self) -> None:
+        """Give back the GPU memory that the CUDA allocator holds unused."""
+        if self._on_gpu:
+            torch.cuda.empty_cache()
+
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an allocator gave up (most raise a RuntimeError, which is recognised by its message)."""
         if isinstance(error, torch.OutOfMemoryError):

@@ -83,6 +83,9 @@ class TensorFlow:
 
         return record_activities(run)
 
+    def release_memory(self) -> None:
+        """Do nothing: TensorFlow's allocator keeps what it holds until the process ends."""
+
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether TensorFlow's allocator gave up."""
         return isinstance(error, tf.errors.ResourceExhaustedError)

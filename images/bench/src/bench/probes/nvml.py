@@ -121,11 +121,17 @@ class Device:
         return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).free))
 
     def read_compute_processes(self) -> tuple[ForeignProcess, ...] | None:
-        """Return the processes that compute on the device; many containers hide them, and the list is empty."""
+        """Return the processes that compute on the device; many containers hide them, and the list is empty.
+
+        NVML keeps the clients of MPS apart from the other processes, on drivers that know of them.
+        """
         processes = _ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         if processes is None:
             return None
-        return tuple(ForeignProcess(pid=process.pid, memory_bytes=process.usedGpuMemory) for process in processes)
+        # By its version: without one the binding raises no NvmlError where a driver lacks it.
+        clients = _ask(lambda: pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3(self._handle)) or ()
+        found = {process.pid: process.usedGpuMemory for process in (*clients, *processes)}
+        return tuple(ForeignProcess(pid=pid, memory_bytes=num_bytes) for pid, num_bytes in found.items())
 
     def read_power_watts(self) -> float | None:
         """Return the power: the mean of the last second from Ampere on, of a shorter time before."""

@@ -1,0 +1,197 @@
+"""Lets the tenants of one repeat meet through the store: they wait for each other, and tenant 0 sets their window."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bench.errors import UserError
+from bench.order import Order
+from bench.schema import (
+    CommonWindow,
+    Document,
+    Failure,
+    TenantCall,
+    TenantPace,
+    TenantPlace,
+    TenantReady,
+    TenantRecord,
+    read_tenant_document,
+)
+from bench.store import KeyMissing, Store, meeting_key, meeting_prefix
+from bench.tenants.coordination import choose_window, explain_apart, name_tenants
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+
+POLL_SECONDS = 0.2
+"""Between two looks at the store. A look takes a millisecond in a directory and some tens of one in a bucket."""
+ARRIVAL_SECONDS = 300.0
+"""How long the tenants wait for the last one: as long as a node may take to pull an image and to start a container
+that imports a framework."""
+END_SECONDS = 60.0
+"""How long tenant 0 waits for the records, from the end of the hold on: writing one retries for 10 s."""
+
+
+class GroupOverError(UserError):
+    """The group has met already, or its tenant 0 never came: it takes a new group."""
+
+
+class NoCommonWindowError(Exception):
+    """Tenant 0 called the measurement off; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meeting:
+    """The meeting of one repeat's tenants, as the tenant of `order` sees it."""
+
+    store: Store
+    order: Order
+    clock: Callable[[], float] = time.perf_counter
+    """CLOCK_MONOTONIC of the kernel, which all tenants read."""
+    sleep: Callable[[float], None] = time.sleep
+
+    def call(self) -> None:
+        """Tell the others, as tenant 0, that they may begin. Raise GroupOverError where the group has met before."""
+        if self._list():
+            raise GroupOverError(f"group {self.order.tenant_group} has met already; measure the repeat in a new one")
+        self._put("call", TenantCall(attempt=self.order.attempt))
+
+    def await_call(self) -> None:
+        """Return when tenant 0 says that the others may begin. Raise GroupOverError where this one is too late."""
+        deadline = self.clock() + ARRIVAL_SECONDS
+        while True:
+            present = self._list()
+            mine = {f"{kind}-{self.order.tenant}" for kind in ("ready", "pace", "end")}
+            if present & {"window", *mine}:
+                raise GroupOverError(
+                    f"group {self.order.tenant_group} has met without this process, its tenant {self.order.tenant}"
+                )
+            if "call" in present:
+                return
+            if self.clock() > deadline:
+                raise GroupOverError(f"tenant 0 of group {self.order.tenant_group} has not come")
+            self.sleep(POLL_SECONDS)
+
+    def report_ready(self, place: TenantPlace) -> None:
+        """Say that this tenant can step."""
+        self._put("ready", TenantReady(tenant=self.order.tenant, place=place), self.order.tenant)
+
+    def await_ready(self) -> None:
+        """Return when every tenant is ready or has ended. Raise NoCommonWindowError where they cannot be measured."""
+        deadline = self.clock() + ARRIVAL_SECONDS
+        while True:
+            present = self._list()
+            if "window" in present:
+                raise NoCommonWindowError(self._get(CommonWindow, "window").called_off or "the others began before")
+            missing = self._list_missing(present, "ready")
+            if not missing:
+                break
+            if self.clock() > deadline:
+                self._give_up(f"{name_tenants(missing)} not ready within {ARRIVAL_SECONDS:.0f} s")
+            self.sleep(POLL_SECONDS)
+        if self.order.tenant == 0:
+            reason = explain_apart(self.read_places(), self.order.cell.sharing)
+            if reason is not None:
+                self._give_up(reason)
+
+    def report_pace(self, step_seconds: float) -> None:
+        """Say how long a step takes while all step."""
+        self._put("pace", TenantPace(tenant=self.order.tenant, step_seconds=step_seconds), self.order.tenant)
+
+    def find_window(self) -> CommonWindow | None:
+        """Return the common window; None as long as it is not set. Tenant 0 sets it when it knows every pace."""
+        if self.order.tenant > 0:
+            with suppress(KeyMissing):
+                return self._get(CommonWindow, "window")
+            return None
+        present = self._list()
+        if "window" in present:
+            return self._get(CommonWindow, "window")
+        if self._list_missing(present, "pace"):
+            return None
+        tenants = [tenant for tenant in range(self.order.cell.tenants) if f"pace-{tenant}" in present]
+        if not tenants:
+            return self.call_off("no tenant came to its first step")
+        paces = [self._get(TenantPace, "pace", tenant).step_seconds for tenant in tenants]
+        window = choose_window(paces, self.order.cell, self.clock())
+        self._put("window", window)
+        return window
+
+    def await_window(self) -> CommonWindow:
+        """Return the window without taking part in it; called off where it is not set in time."""
+        deadline = self.clock() + 2 * ARRIVAL_SECONDS
+        while True:
+            window = self.find_window()
+            if window is not None:
+                return window
+            if self.clock() > deadline:
+                return self.call_off("the tenants came to no common window in time")
+            self.sleep(POLL_SECONDS)
+
+    def call_off(self, reason: str) -> CommonWindow:
+        """Tell every tenant, as tenant 0, that there is no window, and why; return what they are told."""
+        window = CommonWindow(called_off=reason)
+        self._put("window", window)
+        return window
+
+    def leave(self, record: TenantRecord) -> None:
+        """Leave the record of this tenant: it is over."""
+        self._put("end", record, self.order.tenant)
+
+    def gather(self, deadline: float) -> list[TenantRecord]:
+        """Return the records of the other tenants when all are there.
+
+        At `deadline`, by the clock, one is made for each tenant that has left none.
+        """
+        others = range(1, self.order.cell.tenants)
+        while self._list_missing(self._list(), "end", others) and self.clock() < deadline:
+            self.sleep(POLL_SECONDS)
+        return [self._find_record(tenant) for tenant in others]
+
+    def read_places(self) -> dict[int, TenantPlace]:
+        """Return where each tenant runs that said that it is ready."""
+        tenants = [tenant for tenant in range(self.order.cell.tenants) if f"ready-{tenant}" in self._list()]
+        return {tenant: self._get(TenantReady, "ready", tenant).place for tenant in tenants}
+
+    def clear(self) -> None:
+        """Delete the documents of the meeting."""
+        self.store.delete_many(list(self.store.list_keys(self._prefix)))
+
+    def find_key(self, document: str, tenant: int | None = None) -> str:
+        """Return the key of a document of this meeting."""
+        order = self.order
+        assert order.tenant_group is not None  # of a cell with several tenants: checked by Order
+        return meeting_key(order.run_id, order.cell.cell_id, order.repeat, order.tenant_group, document, tenant)
+
+    @property
+    def _prefix(self) -> str:
+        assert self.order.tenant_group is not None
+        return meeting_prefix(self.order.run_id, self.order.cell.cell_id, self.order.repeat, self.order.tenant_group)
+
+    def _list(self) -> set[str]:
+        """Return the names of the documents that are there."""
+        return {key.rpartition("/")[2].removesuffix(".json") for key in self.store.list_keys(self._prefix)}
+
+    def _list_missing(self, present: set[str], kind: str, tenants: range | None = None) -> list[int]:
+        """Return the tenants that have left no document of this kind and have not ended."""
+        tenants = range(self.order.cell.tenants) if tenants is None else tenants
+        return [tenant for tenant in tenants if not {f"{kind}-{tenant}", f"end-{tenant}"} & present]
+
+    def _give_up(self, reason: str) -> None:
+        if self.order.tenant == 0:
+            self.call_off(reason)
+        raise NoCommonWindowError(reason)
+
+    def _find_record(self, tenant: int) -> TenantRecord:
+        try:
+            return self._get(TenantRecord, "end", tenant)
+        except KeyMissing:
+            message = f"tenant {tenant} left no record"
+            return TenantRecord(tenant=tenant, status="failed", error=Failure(kind="exit", message=message))
+
+    def _put(self, document: str, content: Document, tenant: int | None = None) -> None:
+        self.store.put_with_short_retries(self.find_key(document, tenant), content.to_json())
+
+    def _get(self, kind: type[DocumentT], document: str, tenant: int | None = None) -> DocumentT:
+        return read_tenant_document(kind, self.store.get(self.find_key(document, tenant)))

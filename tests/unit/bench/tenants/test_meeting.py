@@ -1,0 +1,151 @@
+"""bench.tenants.meeting: tenants find each other and one window in a store, on a clock that the tests move."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.order import Order
+from bench.schema import Failure
+from bench.store import Store
+from bench.tenants.meeting import ARRIVAL_SECONDS, GroupOverError, Meeting, NoCommonWindowError
+from factories import make_cell
+from tenancies import make_failed_record, make_place, make_record
+
+
+class Table:
+    """Where the tenants of one repeat meet. Seconds pass while they sleep."""
+
+    def __init__(self, folder: Path, **fields: Any) -> None:
+        self.store = Store.open(f"file://{folder}/store")
+        self.cell = make_cell(**({"tenants": 3, "num_steps": 10} | fields))
+        self.now = 1000.0
+
+    def seat(self, tenant: int) -> Meeting:
+        """Return the meeting as a tenant sees it."""
+        order = Order(
+            cell=self.cell,
+            run_id="test-1",
+            repeat=1,
+            attempt=f"a{tenant}",
+            store_url=self.store.url,
+            tenant=tenant,
+            tenant_group="g1",
+        )
+        return Meeting(store=self.store, order=order, clock=lambda: self.now, sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """A meeting of three tenants."""
+    return Table(tmp_path)
+
+
+def test_tenants_begin_when_they_are_called(table: Table) -> None:
+    table.seat(0).call()
+    table.seat(1).await_call()
+    assert table.now == 1000.0
+
+
+def test_a_tenant_that_nobody_calls_gives_up(table: Table) -> None:
+    with pytest.raises(GroupOverError, match="tenant 0 of group g1 has not come"):
+        table.seat(1).await_call()
+    assert table.now > 1000.0 + ARRIVAL_SECONDS
+
+
+def test_a_group_meets_once(table: Table) -> None:
+    table.seat(0).call()
+    table.seat(1).report_ready(make_place(1))
+    with pytest.raises(GroupOverError, match="group g1 has met already"):
+        table.seat(0).call()
+    with pytest.raises(GroupOverError, match="has met without this process, its tenant 1"):
+        table.seat(1).await_call()
+    table.seat(2).await_call()
+    table.seat(0).call_off("enough")
+    with pytest.raises(GroupOverError, match="has met without this process, its tenant 2"):
+        table.seat(2).await_call()
+
+
+def test_all_wait_for_each_other_and_then_for_one_window(table: Table) -> None:
+    seats = [table.seat(tenant) for tenant in range(3)]
+    for tenant, seat in enumerate(seats):
+        seat.report_ready(make_place(tenant))
+    for seat in seats:
+        seat.await_ready()
+    seats[0].report_pace(0.1)
+    seats[2].report_pace(0.3)
+    assert [seat.find_window() for seat in seats] == [None, None, None]
+    seats[1].report_pace(0.2)
+    assert seats[1].find_window() is None  # tenant 0 sets it
+    window = seats[0].find_window()
+    assert window is not None
+    assert window.start_seconds == pytest.approx(1000.0 + 0.5 + 2 * 0.3)
+    assert window.end_seconds == pytest.approx(1000.0 + 0.5 + 2 * 0.3 + 1.2 * 10 * 0.3)
+    assert [seat.find_window() for seat in seats] == [window] * 3
+
+
+def test_a_tenant_that_has_ended_is_not_waited_for(table: Table) -> None:
+    seats = [table.seat(tenant) for tenant in range(3)]
+    seats[0].report_ready(make_place(0))
+    seats[1].report_ready(make_place(1))
+    seats[2].leave(make_failed_record(2))
+    seats[0].await_ready()
+    seats[0].report_pace(0.1)
+    seats[1].leave(make_failed_record(1))
+    assert seats[0].find_window() is not None
+    assert seats[0].gather(table.now) == [make_failed_record(1), make_failed_record(2)]
+
+
+def test_a_tenant_that_never_comes_ends_the_measurement_of_all(table: Table) -> None:
+    for tenant in (0, 1):
+        table.seat(tenant).report_ready(make_place(tenant))
+    with pytest.raises(NoCommonWindowError, match="tenant 2 not ready within 300 s"):
+        table.seat(0).await_ready()
+    with pytest.raises(NoCommonWindowError, match="tenant 2 not ready within 300 s"):
+        table.seat(1).await_ready()
+
+
+def test_tenants_on_two_gpus_are_not_measured(table: Table) -> None:
+    for tenant in range(3):
+        table.seat(tenant).report_ready(make_place(tenant, device=f"GPU-{tenant % 2}"))
+    with pytest.raises(NoCommonWindowError, match="the tenants are not on one GPU: GPU-0, GPU-1"):
+        table.seat(0).await_ready()
+    window = table.seat(1).find_window()
+    assert window is not None
+    assert window.called_off == "the tenants are not on one GPU: GPU-0, GPU-1"
+
+
+def test_tenant_0_without_a_workload_sets_the_window_of_the_others(table: Table) -> None:
+    seats = [table.seat(tenant) for tenant in range(3)]
+    seats[0].leave(make_failed_record(0))
+    for tenant in (1, 2):
+        seats[tenant].report_ready(make_place(tenant))
+        seats[tenant].report_pace(0.5)
+    window = seats[0].await_window()
+    assert window.end_seconds == pytest.approx(1000.0 + 0.5 + 2 * 0.5 + 1.2 * 10 * 0.5)
+
+
+def test_without_a_tenant_left_there_is_no_window(table: Table) -> None:
+    for tenant in range(3):
+        table.seat(tenant).leave(make_failed_record(tenant))
+    assert table.seat(0).await_window().called_off == "no tenant came to its first step"
+
+
+def test_a_tenant_that_leaves_no_record_is_told_of(table: Table) -> None:
+    table.seat(1).leave(make_record(1))
+    one, other = table.seat(0).gather(table.now + 60.0)
+    assert one == make_record(1)
+    assert other.error == Failure(kind="exit", message="tenant 2 left no record")
+    assert table.now == pytest.approx(1060.0, abs=0.3)
+
+
+def test_a_meeting_leaves_nothing_behind(table: Table) -> None:
+    table.seat(0).clear()  # there is nothing yet
+    table.seat(0).call()
+    table.seat(0).report_ready(make_place(0))
+    assert len(list(table.store.list_keys("runs/test-1/tenants"))) == 2
+    table.seat(0).clear()
+    assert list(table.store.list_keys("runs/test-1/tenants")) == []
