@@ -209,7 +209,21 @@ def find_stale_sharing() -> Iterator[str]:
 
 def make_sharing_page(text: str) -> str:
     """Return docs/sharing.md with the tables of all runs that have cells with tenants."""
-    return sharing_tables.make_sharing_page(text, [found for page in list_pages() for found in page.list_shared()])
+    return sharing_tables.make_sharing_page(text, list_shared_runs())
+
+
+def write_sharing_page() -> None:
+    """Write docs/sharing.md and its picture."""
+    page = sharing_tables.PAGE
+    page.write_text(make_sharing_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+    picture = sharing_tables.draw_picture(run.analysis for _, run in list_shared_runs())
+    if picture is not None:
+        sharing_tables.PICTURE.write_bytes(picture)
+
+
+def list_shared_runs() -> list[tuple[str, StoredRun]]:
+    """Return (folder, run) of every run that has cells with tenants."""
+    return [found for page in list_pages() for found in page.list_shared()]
 
 
 def read_readme() -> str:
@@ -222,8 +236,7 @@ def main() -> None:
     if "--check" in sys.argv[1:]:
         sys.exit("\n".join(find_all_faults()) or 0)
     readme_example.README.write_text(readme_example.make_readme(read_readme()), encoding="utf-8")
-    sharing = sharing_tables.PAGE
-    sharing.write_text(make_sharing_page(sharing.read_text(encoding="utf-8")), encoding="utf-8")
+    write_sharing_page()
     for page in list_pages():
         page.write()
         if "--pages" not in sys.argv[1:]:

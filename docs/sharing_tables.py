@@ -4,12 +4,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import altair as alt
 import pandas as pd
+import vl_convert
 
 from bench.schema import read_run
 from collector.analysis import Analysis
 from collector.claims.page import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
+from collector.report.plots.sharing import plot_aggregate
+from collector.report.plots.style import to_spec
+from collector.report.sharing_figures import split_cells, take_ratio
 from collector.results.cells import WHOLE_DEVICE, is_shared
 from collector.results.frames import Row, list_rows
 from collector.tables.sharing import make_fallen_table
@@ -17,6 +22,10 @@ from collector.units import NOT_THERE, RATIO, format_interval, format_number
 from results_figures import StoredRun, write_markdown, write_table
 
 PAGE = Path(__file__).parent / "sharing.md"
+PICTURE = Path(__file__).parent / "pictures" / "sharing.png"
+SHOWN = f"![What tenants get out of one GPU together, over one alone](pictures/{PICTURE.name})"
+PANEL_PIXELS, NUM_COLUMNS = 300, 3
+VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 BEGIN, END = "<!-- sharing: made by `make results` from the runs under docs/results -->", "<!-- end -->"
 NOTHING = "No run with tenants is stored under docs/results yet."
 FIGURES: Mapping[str, str] = {
@@ -33,7 +42,8 @@ def make_sharing_page(text: str, runs: Iterable[tuple[str, StoredRun]]) -> str:
     """Return docs/sharing.md with the tables of these runs (folder under docs/results, run) between its markers."""
     if text.count(BEGIN) != 1:
         raise AssertionError(f"{PAGE.name}: expected the line {BEGIN} once")
-    described = "\n\n".join(describe_run(folder, run) for folder, run in runs) or NOTHING
+    described = "\n\n".join(describe_run(folder, run) for folder, run in runs)
+    described = f"{SHOWN}\n\n{described}" if described else NOTHING
     return re.sub(
         f"{re.escape(BEGIN)}.*?{END}", lambda _: f"{BEGIN}\n{described}\n{END}", text, count=1, flags=re.DOTALL
     )
@@ -104,6 +114,26 @@ def show_estimate(row: Row, column: str) -> str:
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {"by_tenants": tabulate_by_tenants, "mixed_table": tabulate_mixed}
 """What templates of docs/results call, by the name that they use."""
+
+
+def draw_picture(analyses: Iterable[Analysis]) -> bytes | None:
+    """Return a PNG of what tenants of each cell get together, by their number; None where no run has such a cell.
+
+    On white, so that it can be read on dark pages too.
+    """
+    charts = [
+        plot_aggregate(rows).properties(
+            width=PANEL_PIXELS, height=PANEL_PIXELS // 2, title=alt.Title(title, fontSize=11)
+        )
+        for analysis in analyses
+        for sharing in [analysis.sharing]
+        for title, rows in split_cells(take_ratio(sharing[sharing["neighbour"].isna()], "aggregate_ratio"))
+    ]
+    if not charts:
+        return None
+    spec = to_spec(alt.concat(*charts, columns=NUM_COLUMNS)) | {"background": "white"}
+    picture: bytes = vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=2)
+    return picture
 
 
 def _describe_figure(rows: pd.DataFrame, column: str, words: str) -> list[str]:

@@ -19,15 +19,15 @@ def show_sharing(sharing: pd.DataFrame) -> tuple[FigureGroup, ...]:
     alike = sharing[sharing["neighbour"].isna()]
     mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]
     groups = (
-        _show_together(_rename(alike, "aggregate_ratio")),
-        _show_slowdowns(_rename(alike, "slowdown")),
+        _show_together(take_ratio(alike, "aggregate_ratio")),
+        _show_slowdowns(take_ratio(alike, "slowdown")),
         _show_latencies(mixed),
     )
     return tuple(group for group in groups if group.figures)
 
 
 def _show_together(rows: pd.DataFrame) -> FigureGroup:
-    panels = _split(rows)
+    panels = split_cells(rows)
     return FigureGroup(
         question="What do tenants get out of one device together?",
         caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval. At the "
@@ -41,7 +41,7 @@ def _show_together(rows: pd.DataFrame) -> FigureGroup:
 
 
 def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
-    panels = _split(rows)
+    panels = split_cells(rows)
     return FigureGroup(
         question="How much slower is each tenant?",
         caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval. At "
@@ -55,7 +55,7 @@ def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
 
 
 def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
-    named = [_rename(mixed, column).assign(percentile=percentile) for column, percentile in LATENCIES.items()]
+    named = [take_ratio(mixed, column).assign(percentile=percentile) for column, percentile in LATENCIES.items()]
     rows = pd.concat(named) if len(mixed) else mixed.assign(ratio_low=None)
     rows = rows[rows["ratio_low"].notna()]
     panels = split_panels(rows, rows["label"].to_list())[:MAX_PANELS]
@@ -69,20 +69,26 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
 
 
 def _draw_latencies(rows: pd.DataFrame, title: str) -> Figure:
-    names = [f"{percentile}, {rest}" for percentile, rest in zip(rows["percentile"], rows["rest"], strict=True)]
+    rests = [sorted(rest.split(", "), key=_is_of_cell) for rest in rows["rest"]]
+    names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
     chart = plot_ratios(rows.assign(name=names), better="shorter", worse="longer", above_is_better=False)
     lines = (f"{name}: {format_significant(ratio)} times" for name, ratio in zip(names, rows["ratio"], strict=True))
     return make_figure(chart, "; ".join(lines), title=title)
 
 
-def _rename(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+def _is_of_cell(part: str) -> bool:
+    """Return whether a part of a label is of the cell and not of its tenants, which a narrow plot shows first."""
+    return "tenant" not in part and not part.startswith("beside ")
+
+
+def take_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the rows that have an estimate in `column`, as ratio, ratio_low and ratio_high."""
     known = rows[rows[column].notna()]
     ends = ("", "_low", "_high")
     return known.assign(**{name: known[f"{column}{end}"] for name, end in zip(COLUMNS, ends, strict=True)})
 
 
-def _split(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+def split_cells(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return a panel for each cell: its name without its tenants, and its rows, the cell alone before them."""
     if rows.empty:
         return []

@@ -19,7 +19,7 @@ FRAMEWORK_COLOURS = alt.Scale(
 NAME_OFFSET, MARK_OFFSET, BELOW_OFFSET = -10, 5, 14
 MAX_NAME_PIXELS = 330
 
-AnyChart = alt.Chart | alt.LayerChart
+AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart
 
 
 def to_spec(chart: AnyChart) -> dict[str, Any]:

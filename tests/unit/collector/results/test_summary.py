@@ -253,14 +253,15 @@ def test_repeats_whose_clocks_differ_by_a_twentieth_are_named(collect: Collect, 
     assert row["note"] == ("SM clocks of the repeats differ by 5 %" if expected else "")
 
 
-def test_the_notes_of_the_repeats_stand_in_the_row_once_whatever_their_numbers(collect: Collect) -> None:
+def test_the_notes_of_the_repeats_stand_in_the_row_once_with_how_many_have_them(collect: Collect) -> None:
     texts = [("ran at 73% of its 1980 MHz: power-limited",), ("ran at 72% of its 1980 MHz: power-limited", "two"), ()]
     results = [
         make_result(repeat=repeat, validity=make_validity().model_copy(update={"notes": notes}))
         for repeat, notes in enumerate(texts, start=1)
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert row["notes"] == "ran at 73% of its 1980 MHz: power-limited; two"
+    limited = "ran at 73% of its 1980 MHz: power-limited (2 of 3 repeats, figures of the first)"
+    assert row["notes"] == f"{limited}; two (1 of 3 repeats)"
     assert row["note"] == row["notes"]
 
 
