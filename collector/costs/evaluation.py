@@ -63,7 +63,8 @@ def evaluate_costs(
         frames = [add_labels(summarize_cells(collection, moderated=moderated)) for collection in collections]
         summary = pd.concat(frames, ignore_index=True)
     repeats = _index_repeats(collections)
-    rows = list_rows(summary[summary["num_sound" if not question.include_invalid else "num_ok"] > 0])
+    is_counted = summary["num_ok" if question.include_invalid else "num_sound"] > 0
+    rows = list_rows(summary[is_counted & ~_find_shared(summary)])
     works = _name_works(rows)
     cells = tuple(
         _price_cell(row, repeats[row["run_id"], row["cell_id"], row["environment_id"]], work, table, question)
@@ -80,11 +81,18 @@ def evaluate_costs(
         prices=table.title,
         currency=currency,
         job=_describe_job(question),
-        assumptions=tuple(_list_assumptions(question, cells)),
+        assumptions=(*_list_assumptions(question, cells), *_describe_shared(summary)),
         cells=cells,
         choices=(*by_deadline, *by_budget),
         cpu_answers=tuple(answer for answer in answers if answer is not None),
     )
+
+
+def _find_shared(summary: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of cells that have no device to themselves: a machine's price is not theirs alone."""
+    if "tenants" not in summary:  # of a version without tenants
+        return pd.Series(False, index=summary.index)
+    return (summary["tenants"] > 1) | (summary["sharing"] == "mig")
 
 
 def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
@@ -212,6 +220,12 @@ def _explain_missing(row: Row, hardware: str) -> str:
         f"no price for {hardware}: name a machine that stands for it (--machine {device}=MACHINE), "
         "or give it a row in a price table of yours (--prices)"
     )
+
+
+def _describe_shared(summary: pd.DataFrame) -> Iterator[str]:
+    number = int(_find_shared(summary).sum())
+    if number:
+        yield f"{number} cells with several tenants, or on a slice of a GPU, have no price of their own: left out."
 
 
 def _describe_job(question: CostQuestion) -> Job | None:

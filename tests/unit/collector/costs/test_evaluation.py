@@ -7,6 +7,7 @@ import pytest
 from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
+from collector.labels import add_labels
 from collector.prices.table import PriceRow
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
@@ -137,6 +138,17 @@ def test_cells_of_other_sizes_are_other_work(collect: Collect) -> None:
         "conv6 train, 32 px, fp32, 20 classes, synthetic data",
         "conv6 train, 32 px, fp32, 10 classes, synthetic data",
     ]
+
+
+def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
+    summary = add_labels(summarize_cells(on_gpu))
+    for tenants, sharing in ((2, "mps"), (1, "mig")):
+        shared = summary.assign(tenants=tenants, sharing=sharing)
+        document = evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=shared)
+        assert document.cells == ()
+        assert document.assumptions[-1].startswith("1 cells with several tenants, or on a slice of a GPU, have no ")
+    alone = summary.assign(tenants=1, sharing="time-slicing")
+    assert len(evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=alone).cells) == 1
 
 
 def test_cells_without_a_sound_repeat_are_asked_for(collect: Collect) -> None:
