@@ -142,6 +142,7 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
         device=row["device"],
         hardware=hardware,
         num_gpus=num_gpus,
+        num_threads=None if pd.isna(row["num_threads"]) else int(row["num_threads"]),
         seconds_per_1000_samples=seconds,
         seconds_of_job=None if job is None else seconds.scale(job),
         energy=energy,
@@ -203,6 +204,7 @@ def _price_offer(
         machine=row.machine,
         purchase=row.purchase,
         num_gpus=row.gpus_per_machine,
+        vcpus=row.vcpus,
         price_per_hour=price,
         machine_price_per_hour=row.price_per_hour,
         cost_per_1000_samples=cost,
@@ -259,6 +261,14 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
         if device not in devices:
             continue
         yield f"{device.upper()} cells count as if {machine} were as fast as what they were measured on."
+    threads = {
+        (cell.num_threads, offer.vcpus, offer.machine)
+        for cell in cells
+        for offer in cell.offers[:1]
+        if cell.device == "cpu" and cell.num_threads not in (None, offer.vcpus)
+    }
+    for number, vcpus, machine in sorted(threads):
+        yield f"CPU cells that ran on {number} threads pay for all {vcpus} vCPUs of {machine}."
     if any(cell.device == "gpu" and cell.offers for cell in cells):
         yield "A GPU counts as equally fast on every machine that has it, whatever its host."
     if any(cell.energy is not None for cell in cells):

@@ -105,6 +105,8 @@ def test_a_cpu_is_priced_by_its_model_or_by_the_machine_that_stands_for_it(on_cp
     document = ask(on_cpu, prices=(T4, other), machines={"cpu": "other"})
     assert [offer.machine for offer in document.cells[0].offers] == ["other"]
     assert "CPU cells count as if other were as fast as what they were measured on." in document.assumptions
+    large = ask(on_cpu, prices=(make_price("large", 0.1, vcpus=8),), machines={"cpu": "large"})
+    assert "CPU cells that ran on 2 threads pay for all 8 vCPUs of large." in large.assumptions
 
 
 def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
