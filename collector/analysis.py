@@ -15,6 +15,9 @@ from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 
+MAX_PRICED_CELLS = 1000
+"""Cells that a report prices, the first of the plan: pricing one takes two milliseconds, and a run may have 20,000."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
@@ -33,7 +36,7 @@ class Analysis:
     history: ChangeHistory = ChangeHistory()
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
-    """What the cells cost on the machines of a price table; None where none was given."""
+    """What the first MAX_PRICED_CELLS cost on the machines of a price table; None where none was given."""
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -55,7 +58,7 @@ def analyze_run(
     `prices`: None for a report without costs.
     """
     summary = add_labels(summarize_cells(collection, moderated=moderated))
-    question = CostQuestion(include_invalid=include_invalid)
+    question, priced = CostQuestion(include_invalid=include_invalid), summary.head(MAX_PRICED_CELLS)
     return Analysis(
         collection=collection,
         summary=summary,
@@ -64,5 +67,5 @@ def analyze_run(
         moderated=moderated,
         forecast=forecast,
         history=history or ChangeHistory(),
-        costs=None if prices is None else evaluate_costs([collection], prices, question, summary=summary),
+        costs=None if prices is None else evaluate_costs([collection], prices, question, summary=priced),
     )

@@ -10,7 +10,7 @@ from bench.registry import Device
 from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline
 from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument, Energy, Figure, Job, OfferCost
-from collector.costs.energy import THOUSAND, find_energy, make_figure, name_hardware
+from collector.costs.energy import CPU_ENERGY, GPU_ENERGY, THOUSAND, find_energy, make_figure, name_hardware
 from collector.labels import add_labels, label_panels
 from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers
 from collector.prices.table import PriceRow, PriceTable, Purchase
@@ -25,6 +25,14 @@ SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
 WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "precision", "data_dir")
 """What has to be the same in cells that one may choose from. Batch, framework and mode may differ."""
+REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
+SUMMARY_COLUMNS = (
+    *WORK_COLUMNS,
+    *("run_id", "cell_id", "environment_id", "label", "device", "batch_size", "num_gpus", "num_threads"),
+    *("gpu_name", "cpu_model", "cpu_own_cores", "instance_types"),
+    *("center_step_seconds", "log_standard_error", "degrees_of_freedom"),
+)
+"""What is read of results and summaries: a run may have 20,000 cells, and a row of all columns is expensive to make."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +72,7 @@ def evaluate_costs(
         summary = pd.concat(frames, ignore_index=True)
     repeats = _index_repeats(collections)
     is_counted = summary["num_ok" if question.include_invalid else "num_sound"] > 0
-    rows = list_rows(summary[is_counted & ~_find_shared(summary)])
+    rows = list_rows(summary.loc[is_counted & ~_find_shared(summary), list(SUMMARY_COLUMNS)])
     works = _name_works(rows)
     cells = tuple(
         _price_cell(row, repeats[row["run_id"], row["cell_id"], row["environment_id"]], work, table, question)
@@ -99,7 +107,7 @@ def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, st
     """Return the rows of the repeats that figures come from, by run, cell and environment."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for collection in collections:
-        repeats, rows = Repeats(collection.results), list_rows(collection.results)
+        repeats, rows = Repeats(collection.results), list_rows(collection.results[list(REPEAT_COLUMNS)])
         for cell in repeats.group_by_cell():
             for ok in cell.ok:
                 counted = [rows[index] for index in choose_counted(repeats, ok)]
