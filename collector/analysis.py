@@ -16,6 +16,9 @@ from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 from collector.sharing.tabulate import tabulate_sharing
 
+MAX_PRICED_CELLS = 1000
+"""Cells that a report prices, the first of the plan: pricing one takes two milliseconds, and a run may have 20,000."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
@@ -36,7 +39,7 @@ class Analysis:
     history: ChangeHistory = ChangeHistory()
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
-    """What the cells cost on the machines of a price table; None where none was given."""
+    """What the first MAX_PRICED_CELLS cost on the machines of a price table; None where none was given."""
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -58,7 +61,7 @@ def analyze_run(
     `prices`: None for a report without costs.
     """
     summary = add_labels(summarize_cells(collection, moderated=moderated))
-    question = CostQuestion(include_invalid=include_invalid)
+    question, priced = CostQuestion(include_invalid=include_invalid), summary.head(MAX_PRICED_CELLS)
     return Analysis(
         collection=collection,
         summary=summary,
@@ -68,5 +71,5 @@ def analyze_run(
         moderated=moderated,
         forecast=forecast,
         history=history or ChangeHistory(),
-        costs=None if prices is None else evaluate_costs([collection], prices, question, summary=summary),
+        costs=None if prices is None else evaluate_costs([collection], prices, question, summary=priced),
     )

@@ -1,4 +1,4 @@
-"""Write the tables of docs/models.md from `bench.registry`, and those of docs/tables.md from the columns in the code.
+"""Write the tables of docs/models.md, docs/tables.md and the prices of docs/results/reproduce-on-t4.md from the code.
 
 `python docs/make_tables.py` writes them; with `--check` it exits with 1 where they are stale.
 """
@@ -11,9 +11,11 @@ from bench.registry import FRAMEWORKS, MODELS
 from collector.results.column_meanings import describe_meaning, find_unit
 from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS
 from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
+from t4_budget import describe_sums, list_budget_rows
 
 FOLDER = Path(__file__).parent
 MODELS_PAGE, TABLES_PAGE = FOLDER / "models.md", FOLDER / "tables.md"
+T4_PAGE = FOLDER / "results" / "reproduce-on-t4.md"
 END = "<!-- end -->"
 DATA = {"cifar10": "CIFAR-10's binary files", "image-folders": "the image folders of CycleGAN's data sets", None: ""}
 MODEL_COLUMNS = (
@@ -107,6 +109,12 @@ def make_tables_page(page: str) -> str:
     return fill_markers(page, tables, "the code")
 
 
+def make_t4_page(page: str) -> str:
+    """Return docs/results/reproduce-on-t4.md with prices and sums between their markers."""
+    parts = {"prices": make_table(("what", "per hour", "from"), list_budget_rows()), "sums": describe_sums()}
+    return fill_markers(page, parts, "the price table")
+
+
 def fill_markers(page: str, tables: Mapping[str, str], source: str) -> str:
     """Return a page with each table between its markers."""
     for name, table in tables.items():
@@ -123,7 +131,7 @@ def _drop_known(table: str, columns: Columns) -> Columns:
     return {name: dtype for name, dtype in columns.items() if table != ATTEMPTS or name not in RESULT_COLUMNS}
 
 
-PAGES = {MODELS_PAGE: make_models_page, TABLES_PAGE: make_tables_page}
+PAGES = {MODELS_PAGE: make_models_page, TABLES_PAGE: make_tables_page, T4_PAGE: make_t4_page}
 
 
 def main() -> None:

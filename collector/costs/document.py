@@ -50,6 +50,8 @@ class OfferCost(Document):
     purchase: Purchase
     num_gpus: int
     """GPUs of the machine."""
+    vcpus: int
+    """vCPUs of the machine."""
     price_per_hour: float
     """Of the GPUs that the cell uses: their share of the machine's price, or all of it where whole machines count."""
     machine_price_per_hour: float
@@ -74,6 +76,8 @@ class CellCost(Document):
     """The name of the GPU, or the model of the CPU."""
     num_gpus: int
     """0 of a CPU cell."""
+    num_threads: int | None
+    """Threads that it was measured with; None where that is not known."""
     seconds_per_1000_samples: Figure
     seconds_of_job: Figure | None
     energy: Energy | None

@@ -10,7 +10,7 @@ from bench.registry import Device
 from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline
 from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument, Energy, Figure, Job, OfferCost
-from collector.costs.energy import THOUSAND, find_energy, make_figure, name_hardware
+from collector.costs.energy import CPU_ENERGY, GPU_ENERGY, THOUSAND, find_energy, make_figure, name_hardware
 from collector.labels import add_labels, label_panels
 from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers
 from collector.prices.table import PriceRow, PriceTable, Purchase
@@ -25,6 +25,14 @@ SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
 WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "precision", "data_dir")
 """What has to be the same in cells that one may choose from. Batch, framework and mode may differ."""
+REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
+SUMMARY_COLUMNS = (
+    *WORK_COLUMNS,
+    *("run_id", "cell_id", "environment_id", "label", "device", "batch_size", "num_gpus", "num_threads"),
+    *("gpu_name", "cpu_model", "cpu_own_cores", "instance_types"),
+    *("center_step_seconds", "log_standard_error", "degrees_of_freedom"),
+)
+"""What is read of results and summaries: a run may have 20,000 cells, and a row of all columns is expensive to make."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +71,8 @@ def evaluate_costs(
         frames = [add_labels(summarize_cells(collection, moderated=moderated)) for collection in collections]
         summary = pd.concat(frames, ignore_index=True)
     repeats = _index_repeats(collections)
-    rows = list_rows(summary[summary["num_sound" if not question.include_invalid else "num_ok"] > 0])
+    is_counted = summary["num_ok" if question.include_invalid else "num_sound"] > 0
+    rows = list_rows(summary.loc[is_counted & ~_find_shared(summary), list(SUMMARY_COLUMNS)])
     works = _name_works(rows)
     cells = tuple(
         _price_cell(row, repeats[row["run_id"], row["cell_id"], row["environment_id"]], work, table, question)
@@ -80,18 +89,25 @@ def evaluate_costs(
         prices=table.title,
         currency=currency,
         job=_describe_job(question),
-        assumptions=tuple(_list_assumptions(question, cells)),
+        assumptions=(*_list_assumptions(question, cells), *_describe_shared(summary)),
         cells=cells,
         choices=(*by_deadline, *by_budget),
         cpu_answers=tuple(answer for answer in answers if answer is not None),
     )
 
 
+def _find_shared(summary: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of cells that have no device to themselves: a machine's price is not theirs alone."""
+    if "tenants" not in summary:  # of a version without tenants
+        return pd.Series(False, index=summary.index)
+    return (summary["tenants"] > 1) | (summary["sharing"] == "mig")
+
+
 def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
     """Return the rows of the repeats that figures come from, by run, cell and environment."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for collection in collections:
-        repeats, rows = Repeats(collection.results), list_rows(collection.results)
+        repeats, rows = Repeats(collection.results), list_rows(collection.results[list(REPEAT_COLUMNS)])
         for cell in repeats.group_by_cell():
             for ok in cell.ok:
                 counted = [rows[index] for index in choose_counted(repeats, ok)]
@@ -134,6 +150,7 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
         device=row["device"],
         hardware=hardware,
         num_gpus=num_gpus,
+        num_threads=None if pd.isna(row["num_threads"]) else int(row["num_threads"]),
         seconds_per_1000_samples=seconds,
         seconds_of_job=None if job is None else seconds.scale(job),
         energy=energy,
@@ -195,6 +212,7 @@ def _price_offer(
         machine=row.machine,
         purchase=row.purchase,
         num_gpus=row.gpus_per_machine,
+        vcpus=row.vcpus,
         price_per_hour=price,
         machine_price_per_hour=row.price_per_hour,
         cost_per_1000_samples=cost,
@@ -212,6 +230,12 @@ def _explain_missing(row: Row, hardware: str) -> str:
         f"no price for {hardware}: name a machine that stands for it (--machine {device}=MACHINE), "
         "or give it a row in a price table of yours (--prices)"
     )
+
+
+def _describe_shared(summary: pd.DataFrame) -> Iterator[str]:
+    number = int(_find_shared(summary).sum())
+    if number:
+        yield f"{number} cells with several tenants, or on a slice of a GPU, have no price of their own: left out."
 
 
 def _describe_job(question: CostQuestion) -> Job | None:
@@ -245,6 +269,14 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
         if device not in devices:
             continue
         yield f"{device.upper()} cells count as if {machine} were as fast as what they were measured on."
+    threads = {
+        (cell.num_threads, offer.vcpus, offer.machine)
+        for cell in cells
+        for offer in cell.offers[:1]
+        if cell.device == "cpu" and cell.num_threads not in (None, offer.vcpus)
+    }
+    for number, vcpus, machine in sorted(threads):
+        yield f"CPU cells that ran on {number} threads pay for all {vcpus} vCPUs of {machine}."
     if any(cell.device == "gpu" and cell.offers for cell in cells):
         yield "A GPU counts as equally fast on every machine that has it, whatever its host."
     if any(cell.energy is not None for cell in cells):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from collector.prices.table import PowerKind, PowerRow, PriceRow, PriceTable, Purchase
 
@@ -70,5 +71,6 @@ def find_power(table: PriceTable, kind: PowerKind, name: str) -> PowerRow | None
     return next((row for row in rows if row.device == ANY_CPU), None)
 
 
-def _split(name: str) -> set[str]:
-    return set(re.findall(r"[a-z0-9]+", name.casefold())) - OPTIONAL_WORDS
+@cache
+def _split(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", name.casefold())) - OPTIONAL_WORDS

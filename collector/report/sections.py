@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from collector.analysis import Analysis
+from collector.analysis import MAX_PRICED_CELLS, Analysis
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
 from collector.costs.tables import make_sample_table
@@ -123,7 +123,12 @@ def _collect_costs(analysis: Analysis) -> Content:
 
 
 def _make_cost_table(analysis: Analysis) -> Table | None:
-    return None if analysis.costs is None or not analysis.costs.cells else make_sample_table(analysis.costs)
+    if analysis.costs is None or not analysis.costs.cells:
+        return None
+    table, num_cells = make_sample_table(analysis.costs), len(analysis.summary)
+    if num_cells <= MAX_PRICED_CELLS:
+        return table
+    return replace(table, remark=f"The first {MAX_PRICED_CELLS} of {num_cells} cells; `benchmatrix cost` has all.")
 
 
 def _collect_sharing(analysis: Analysis) -> Content:

@@ -14,7 +14,7 @@ from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, run_key
 from runner.images.names import Flavour
-from runner.local.caps import CapOptions, LocalCaps
+from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.executor import LocalExecutor
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
@@ -63,6 +63,8 @@ class LocalRun:
 
     def _plan(self) -> Run:
         plan = plan_local_run(load_matrix(self.matrix), gpu=find_gpu(), run_id=self.run_id)
+        if self.caps.max_cost is not None:
+            check_prices(self.caps, (planned.cell.device for planned in plan.cells))
         self.store.check_writable()
         return plan
 

@@ -90,6 +90,15 @@ def test_the_sums_of_money_are_those_of_the_prices() -> None:
         assert f"{sum(map(float, terms)) * int(hours):.1f}" == total
 
 
+def test_the_prices_are_of_the_machines_that_the_commands_make() -> None:
+    priced = {
+        row.split(",")[0].removesuffix(" with a T4") for row in re.findall(r"^\| ([^|]+, us-[^|]+) \|", TEXT, re.M)
+    }
+    made = set(re.findall(r"--(?:machine|node)-type (\S+)", TEXT))
+    assert priced == made
+    assert len(made) == 5
+
+
 @pytest.mark.parametrize("cloud", ["gke", "eks"])
 def test_the_profiles_load(cloud: str, tmp_path: Path) -> None:
     (block,) = re.findall(rf"^    extends: {cloud}\n(?:    .+\n)+", TEXT, re.M)

@@ -10,30 +10,33 @@ from collector.costs.document import CellCost, Figure, OfferCost
 HOUR = 3600.0
 
 
+def make_offer(place: str, price: float, seconds: Figure) -> OfferCost:
+    """Return a machine with one GPU for `price` per hour, on which the job takes `seconds`."""
+    return OfferCost(
+        place=place,
+        cloud="X",
+        region="north",
+        machine=place,
+        purchase="on-demand",
+        num_gpus=1,
+        vcpus=4,
+        price_per_hour=price,
+        machine_price_per_hour=price,
+        cost_per_1000_samples=seconds.scale(price / HOUR),
+        cost_of_job=seconds.scale(price / HOUR),
+        co2_grams_per_1000_samples=None,
+        co2_grams_of_job=None,
+        price_date=date(2026, 1, 1),
+        source="books",
+    )
+
+
 def make_cost(
     label: str, hours: tuple[float, float, float], prices: dict[str, float], *, device: str = "gpu"
 ) -> CellCost:
     """Return a cell whose job of 1,000 samples takes so many hours (value, low, high), with a machine per price."""
     seconds = Figure(value=hours[0], low=hours[1], high=hours[2]).scale(HOUR)
-    offers = tuple(
-        OfferCost(
-            place=place,
-            cloud="X",
-            region="north",
-            machine=place,
-            purchase="on-demand",
-            num_gpus=1,
-            price_per_hour=price,
-            machine_price_per_hour=price,
-            cost_per_1000_samples=seconds.scale(price / HOUR),
-            cost_of_job=seconds.scale(price / HOUR),
-            co2_grams_per_1000_samples=None,
-            co2_grams_of_job=None,
-            price_date=date(2026, 1, 1),
-            source="books",
-        )
-        for place, price in prices.items()
-    )
+    offers = tuple(make_offer(place, price, seconds) for place, price in prices.items())
     return CellCost(
         run_id="run",
         cell_id=label,
@@ -42,6 +45,7 @@ def make_cost(
         device=device,
         hardware=f"a {device}",
         num_gpus=1 if device == "gpu" else 0,
+        num_threads=4,
         seconds_per_1000_samples=seconds,
         seconds_of_job=seconds,
         energy=None,

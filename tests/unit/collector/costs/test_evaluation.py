@@ -7,6 +7,7 @@ import pytest
 from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
+from collector.labels import add_labels
 from collector.prices.table import PriceRow
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
@@ -104,6 +105,8 @@ def test_a_cpu_is_priced_by_its_model_or_by_the_machine_that_stands_for_it(on_cp
     document = ask(on_cpu, prices=(T4, other), machines={"cpu": "other"})
     assert [offer.machine for offer in document.cells[0].offers] == ["other"]
     assert "CPU cells count as if other were as fast as what they were measured on." in document.assumptions
+    large = ask(on_cpu, prices=(make_price("large", 0.1, vcpus=8),), machines={"cpu": "large"})
+    assert "CPU cells that ran on 2 threads pay for all 8 vCPUs of large." in large.assumptions
 
 
 def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
@@ -137,6 +140,17 @@ def test_cells_of_other_sizes_are_other_work(collect: Collect) -> None:
         "conv6 train, 32 px, fp32, 20 classes, synthetic data",
         "conv6 train, 32 px, fp32, 10 classes, synthetic data",
     ]
+
+
+def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
+    summary = add_labels(summarize_cells(on_gpu))
+    for tenants, sharing in ((2, "mps"), (1, "mig")):
+        shared = summary.assign(tenants=tenants, sharing=sharing)
+        document = evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=shared)
+        assert document.cells == ()
+        assert document.assumptions[-1].startswith("1 cells with several tenants, or on a slice of a GPU, have no ")
+    alone = summary.assign(tenants=1, sharing="time-slicing")
+    assert len(evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=alone).cells) == 1
 
 
 def test_cells_without_a_sound_repeat_are_asked_for(collect: Collect) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from collector.analysis import analyze_run
 from collector.report.html import render_report
 from collector.report.sections import build_sections
@@ -24,6 +26,18 @@ def test_a_run_with_a_price_table_has_its_costs(collect: Collect) -> None:
     assert (cell, machine) == ("conv6 train, CPU, batch 64, 32 px, PyTorch eager", "X north plain")
     assert (hourly, cost, energy, source, co2) == ("3.60", "0.00100", "8.00", "vCPUs, estimated", "0.00100")
     assert "X north plain: 3.6 EUR per hour, 2026-01-01, our books" in view.content["basis"]
+
+
+def test_a_large_run_has_the_costs_of_its_first_cells(collect: Collect, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("collector.analysis", "collector.report.sections"):
+        monkeypatch.setattr(f"{module}.MAX_PRICED_CELLS", 2)
+    cells = [make_cell(batch_size=size) for size in (1, 2, 4)]
+    collection = collect(*(result for cell in cells for result in make_repeats(cell, 0.1)))
+    (view,) = [
+        view for view in build_sections(analyze_run(collection, prices=PRICES)) if view.section.anchor == "costs"
+    ]
+    (table,) = view.tables
+    assert (len(table.rows), table.remark) == (2, "The first 2 of 3 cells; `benchmatrix cost` has all.")
 
 
 def test_a_run_without_a_price_table_has_no_such_section(collect: Collect, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import PlannedCell
 from factories import START, make_cell, make_result, make_run
-from runner.local.caps import CapOptions, LocalCaps
+from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.matrix.plan import Repeat
 
 ON_CPU, ON_GPU = make_cell(), make_cell(device="gpu")
@@ -60,7 +60,8 @@ def test_what_is_measured_adds_to_the_cost() -> None:
 
 def test_a_cap_on_the_cost_needs_a_price_of_every_device() -> None:
     with pytest.raises(UserError, match=r"--max-cost: what an hour of this machine costs for gpu cells is not known"):
-        make_caps(CapOptions(max_cost=1.0, prices={"cpu": 3.6}))
+        check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["gpu", "cpu"])
+    check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["cpu", "cpu"])
 
 
 def test_without_caps_everything_is_measured() -> None:

@@ -99,5 +99,5 @@ def test_spot_is_never_dearer_than_on_demand() -> None:
         (row.cloud, row.region, row.machine, row.gpu, row.purchase): row.price_per_hour for row in load_prices().prices
     }
     pairs = [(price, rows.get((*key[:4], "on-demand"))) for key, price in rows.items() if key[4] == "spot"]
-    assert len(pairs) == 11
+    assert len(pairs) == 12
     assert all(demand is None or spot < demand for spot, demand in pairs)
