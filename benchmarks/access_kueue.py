@@ -2,7 +2,7 @@
 
 A control plane, Kueue and a fake node with GPUs are started; pods run for as long as their job takes. Prints which
 jobs Kueue started when, and by how much the simulation differs. From the checkout, ten minutes:
-.venv/bin/python benchmarks/access_kueue.py --jobs 48 --mean-seconds 30
+.venv/bin/python benchmarks/access_kueue.py --jobs 60 --mean-seconds 30
 """
 
 import argparse
@@ -36,7 +36,6 @@ from runner.kubernetes.connection import Connection  # noqa: E402
 NAMESPACE = "laboratory"
 NUM_GPUS = 3
 QUOTAS, WEIGHTS = (1, 0, 0, 0), (1.0, 1.0, 2.0, 1.0)
-LOAD = 0.85
 LOOK_SECONDS = 0.5
 """Between two looks at the Jobs: the resolution of the times."""
 SHORTEST_SECONDS = 2.0
@@ -45,14 +44,15 @@ SHORTEST_SECONDS = 2.0
 def main() -> None:
     """Play the jobs on the cluster and in the simulation, and print how both compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=48)
+    parser.add_argument("--jobs", type=int, default=60)
     parser.add_argument("--mean-seconds", type=float, default=30.0, help="Mean length of a job.")
+    parser.add_argument("--load", type=float, default=1.2, help="Work that comes over what the GPUs can do meanwhile.")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     assets, kueue = find_assets(), find_kueue()
     if assets is None or kueue is None:
         sys.exit("no control plane or no Kueue: see tests/control_plane.py and tests/kueue_controller.py")
-    submissions = draw_submissions(arguments.jobs, arguments.mean_seconds, arguments.seed)
+    submissions = draw_submissions(arguments.jobs, arguments.mean_seconds, arguments.load, arguments.seed)
     queues = [Queue(nominal=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
     simulated = Replay(submissions=submissions, queues=queues, num_gpus=NUM_GPUS).run()
     with (
@@ -64,13 +64,13 @@ def main() -> None:
     report(submissions, simulated, starts, num_preempted)
 
 
-def draw_submissions(num_jobs: int, mean_seconds: float, seed: int) -> list[Submission]:
+def draw_submissions(num_jobs: int, mean_seconds: float, load: float, seed: int) -> list[Submission]:
     """Return jobs of random users and lengths at random whole seconds, no two at the same.
 
     Kubernetes' times have no fractions: of two jobs of one second either may be the first.
     """
     generator = np.random.default_rng(seed)
-    gaps = np.ceil(generator.exponential(mean_seconds / NUM_GPUS / LOAD, num_jobs))
+    gaps = np.ceil(generator.exponential(mean_seconds / NUM_GPUS / load, num_jobs))
     lengths = np.maximum(SHORTEST_SECONDS, generator.exponential(mean_seconds, num_jobs))
     users = generator.integers(len(QUOTAS), size=num_jobs)
     return [
