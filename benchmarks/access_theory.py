@@ -21,6 +21,8 @@ from collector.access.simulation import Setting, Week, simulate_weeks  # noqa: E
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait  # noqa: E402
 
 HOURS = 0.5
+WARM_UP_WEEKS = 3
+"""At a load of 0.8 a queue forgets its beginning by a factor of e in 45 h."""
 Measure = Callable[[Week], tuple[float, float]]
 """Returns a sum over a week, and of how many."""
 
@@ -67,7 +69,8 @@ def list_cases() -> Iterator[tuple[str, str, float, Setting, Measure]]:
 def make_poisson(load: float, num_gpus: int = 1, **given: object) -> Setting:
     """Return four users who use the GPUs for `load` of the time."""
     jobs_per_day = load * num_gpus * 24 / HOURS / 4
-    return make_setting(make_group(number=4, job_hours=(HOURS,), jobs_per_day=jobs_per_day, **given), num_gpus=num_gpus)
+    group = make_group(number=4, job_hours=(HOURS,), jobs_per_day=jobs_per_day, **given)
+    return make_setting(group, num_gpus=num_gpus, warm_up_weeks=WARM_UP_WEEKS)
 
 
 def sum_waits(week: Week) -> tuple[float, float]:
