@@ -1,7 +1,7 @@
-"""Holds the simulation of access against formulas of queueing theory, to a per cent or two.
+"""Holds the simulation of access against formulas of queueing theory.
 
 Prints the table of docs/access.md: mean waits and turnarounds with 95 % intervals over independent weeks, beside what
-the formulas say. From the checkout, ten minutes on one core: .venv/bin/python benchmarks/access_theory.py --weeks 2000
+the formulas say. From the checkout, five minutes on one core: .venv/bin/python benchmarks/access_theory.py
 """
 
 import argparse
@@ -30,7 +30,7 @@ Measure = Callable[[Week], tuple[float, float]]
 def main() -> None:
     """Print one line per formula."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weeks", type=int, default=2000)
+    parser.add_argument("--weeks", type=int, default=300)
     arguments = parser.parse_args()
     print("| system | quantity | formula | simulated | 95 % interval | deviation |\n|---|---|---|---|---|---|")
     for name, quantity, expected, setting, measure in list_cases():

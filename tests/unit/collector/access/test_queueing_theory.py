@@ -2,7 +2,7 @@
 
 Each test simulates independent weeks after a warm-up that is deleted, with a fixed seed. The formula has to lie within
 the 99 % interval over the weeks, and the interval has to be as narrow as stated: a test that cannot tell is none.
-benchmarks/access_theory.py does the same for longer, to 1 or 2 %.
+benchmarks/access_theory.py does the same for longer; docs/access.md has its figures.
 """
 
 from collections.abc import Iterable, Sequence
