@@ -2,7 +2,7 @@
 
 A control plane, Kueue and a fake node with GPUs are started; pods run for as long as their job takes. Prints which
 jobs Kueue started when, and by how much the simulation differs. From the checkout, ten minutes:
-.venv/bin/python benchmarks/access_kueue.py --jobs 48 --mean-seconds 30
+.venv/bin/python benchmarks/access_kueue.py --jobs 60 --mean-seconds 30
 """
 
 import argparse
@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,6 @@ from runner.kubernetes.connection import Connection  # noqa: E402
 NAMESPACE = "laboratory"
 NUM_GPUS = 3
 QUOTAS, WEIGHTS = (1, 0, 0, 0), (1.0, 1.0, 2.0, 1.0)
-LOAD = 0.85
 LOOK_SECONDS = 0.5
 """Between two looks at the Jobs: the resolution of the times."""
 SHORTEST_SECONDS = 2.0
@@ -45,32 +45,38 @@ SHORTEST_SECONDS = 2.0
 def main() -> None:
     """Play the jobs on the cluster and in the simulation, and print how both compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=48)
+    parser.add_argument("--jobs", type=int, default=60)
     parser.add_argument("--mean-seconds", type=float, default=30.0, help="Mean length of a job.")
+    parser.add_argument("--load", type=float, default=1.2, help="Work that comes over what the GPUs can do meanwhile.")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     assets, kueue = find_assets(), find_kueue()
     if assets is None or kueue is None:
         sys.exit("no control plane or no Kueue: see tests/control_plane.py and tests/kueue_controller.py")
-    submissions = draw_submissions(arguments.jobs, arguments.mean_seconds, arguments.seed)
-    queues = [Queue(nominal=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
-    simulated = Replay(submissions=submissions, queues=queues, num_gpus=NUM_GPUS).run()
+    submissions = draw_submissions(arguments.jobs, arguments.mean_seconds, arguments.load, arguments.seed)
     with (
         tempfile.TemporaryDirectory() as folder,
         start_plane(Path(folder), assets) as plane,
         start_laboratory(plane, Path(folder), kueue, submissions) as laboratory,
     ):
-        starts, num_preempted = play(laboratory, submissions)
-    report(submissions, simulated, starts, num_preempted)
+        observed = play(laboratory, submissions)
+    report("lengths as drawn", simulate(submissions), observed)
+    report("lengths as on the cluster", simulate(take_lengths(submissions, observed)), observed)
 
 
-def draw_submissions(num_jobs: int, mean_seconds: float, seed: int) -> list[Submission]:
+def simulate(submissions: Sequence[Submission]) -> Replay:
+    """Return what the simulation does with the jobs."""
+    queues = [Queue(nominal=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
+    return Replay(submissions=submissions, queues=queues, num_gpus=NUM_GPUS).run()
+
+
+def draw_submissions(num_jobs: int, mean_seconds: float, load: float, seed: int) -> list[Submission]:
     """Return jobs of random users and lengths at random whole seconds, no two at the same.
 
     Kubernetes' times have no fractions: of two jobs of one second either may be the first.
     """
     generator = np.random.default_rng(seed)
-    gaps = np.ceil(generator.exponential(mean_seconds / NUM_GPUS / LOAD, num_jobs))
+    gaps = np.ceil(generator.exponential(mean_seconds / NUM_GPUS / load, num_jobs))
     lengths = np.maximum(SHORTEST_SECONDS, generator.exponential(mean_seconds, num_jobs))
     users = generator.integers(len(QUOTAS), size=num_jobs)
     return [
@@ -110,44 +116,66 @@ def start_laboratory(
         controller.stop()
 
 
-def play(laboratory: Laboratory, submissions: Sequence[Submission]) -> tuple[dict[int, float], int]:
-    """Submit every job at its time; return when each was first let run, and how often one was stopped."""
-    starts: dict[int, float] = {}
+@dataclass(kw_only=True)
+class Observed:
+    """What Kueue did. Times in seconds since the first look."""
+
+    first_starts: dict[int, float] = field(default_factory=dict)
+    last_starts: dict[int, float] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
+    num_preempted: int = 0
+
+
+def play(laboratory: Laboratory, submissions: Sequence[Submission]) -> Observed:
+    """Submit every job at its time, and look at the Jobs until all have ended."""
+    observed = Observed()
     running: frozenset[int] = frozenset()
-    num_stopped = num_submitted = num_ended = 0
+    num_submitted = 0
     begun = time.monotonic()
-    while num_ended < len(submissions):
-        now = time.monotonic() - begun
-        while num_submitted < len(submissions) and submissions[num_submitted].at <= now:
+    while len(observed.ends) < len(submissions):
+        while num_submitted < len(submissions) and submissions[num_submitted].at <= time.monotonic() - begun:
             laboratory.submit(num_submitted, submissions[num_submitted].user)
             num_submitted += 1
         jobs = laboratory.list_jobs()
         now = time.monotonic() - begun
         ended = frozenset(number_of(job) for job in jobs if has_ended(job))
         admitted = frozenset(number_of(job) for job in jobs if not job["spec"]["suspend"]) - ended
-        for number in (admitted | ended) - starts.keys():
-            starts[number] = now
-        num_stopped += len(running - admitted - ended)
-        running, num_ended = admitted, len(ended)
+        for number in admitted - running:
+            observed.first_starts.setdefault(number, now)
+            observed.last_starts[number] = now
+        for number in ended - observed.ends.keys():
+            observed.ends[number] = now
+        observed.num_preempted += len(running - admitted - ended)
+        running = admitted
         time.sleep(LOOK_SECONDS)
-    return starts, num_stopped
+    return observed
 
 
-def report(submissions: Sequence[Submission], simulated: Replay, starts: dict[int, float], num_preempted: int) -> None:
+def take_lengths(submissions: Sequence[Submission], observed: Observed) -> list[Submission]:
+    """Return the jobs with the lengths that they had on the cluster, from the admission to the end of the Job.
+
+    These hold what Kubernetes takes to start and to end a pod, which is seconds of a job of seconds.
+    """
+    lengths = (observed.ends[number] - observed.last_starts[number] for number in range(len(submissions)))
+    return [replace(job, hours=length) for job, length in zip(submissions, lengths, strict=True)]
+
+
+def report(name: str, simulated: Replay, observed: Observed) -> None:
     """Print the waits of both, how far they are apart, and how alike their orders are."""
-    numbers = range(len(submissions))
-    at = np.array([job.at for job in submissions])
-    real = np.array([starts[number] for number in numbers]) - at
+    numbers = range(len(simulated.submissions))
+    at = np.array([job.at for job in simulated.submissions])
+    real = np.array([observed.first_starts[number] for number in numbers]) - at
     expected = np.array([simulated.first_starts[number] for number in numbers]) - at
     differences = np.abs(real - expected)
     order = stats.kendalltau(real + at, expected + at).statistic
-    print(f"{len(submissions)} jobs of {np.mean([job.hours for job in submissions]):.1f} s on {NUM_GPUS} GPUs")
-    print(f"mean wait: Kueue {real.mean():.1f} s, simulation {expected.mean():.1f} s")
-    print(f"p95 wait: Kueue {np.quantile(real, 0.95):.1f} s, simulation {np.quantile(expected, 0.95):.1f} s")
-    print(f"difference of a job's wait: mean {differences.mean():.1f} s, median {np.median(differences):.1f} s, "
-          f"largest {differences.max():.1f} s")  # fmt: skip
-    print(f"pairs of jobs that start in the same order: {(1 + order) / 2:.1%} (Kendall's tau {order:.3f})")
-    print(f"preemptions: Kueue {num_preempted}, simulation {simulated.num_preempted}")
+    mean = np.mean([job.hours for job in simulated.submissions])
+    print(f"{name}: {len(at)} jobs of {mean:.1f} s on {NUM_GPUS} GPUs")
+    print(f"  mean wait: Kueue {real.mean():.1f} s, simulation {expected.mean():.1f} s")
+    print(f"  p95 wait: Kueue {np.quantile(real, 0.95):.1f} s, simulation {np.quantile(expected, 0.95):.1f} s")
+    middle, most = np.median(differences), differences.max()
+    print(f"  difference of a job's wait: mean {differences.mean():.1f} s, median {middle:.1f} s, largest {most:.1f} s")
+    print(f"  pairs of jobs that start in the same order: {(1 + order) / 2:.1%} (Kendall's tau {order:.3f})")
+    print(f"  preemptions: Kueue {observed.num_preempted}, simulation {simulated.num_preempted}")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from collector.access.estimates import (
     estimate_ratio,
     make_mean,
 )
+from collector.access.job_streams import compute_offered_hours
 from collector.access.scenario import Buy
-from collector.access.simulation import Week, simulate_weeks
+from collector.access.simulation import Setting, Week, simulate_weeks
 from collector.access.working_time import HOURS_PER_WEEK
 
 BOUND_HOURS = 5 / 60
@@ -107,6 +108,16 @@ def summarize_weeks(choice: Choice, weeks: Sequence[Week]) -> Outcome:
         samples_for_money=samples_for_money,
         turnarounds=_sum_over_jobs([week.turnarounds for week in weeks]),
     )
+
+
+def compute_load(setting: Setting) -> float:
+    """Return what users with `jobs_per_day` ask for, over the most that the GPUs can do in a week.
+
+    From 1 on, queues grow from week to week. Users who wait for their jobs ask for no more than they get, and count 0.
+    """
+    offered = sum(compute_offered_hours(group) or 0.0 for group in setting.groups) / setting.speed
+    most = max(number * rate for number, rate in enumerate(setting.rates, start=1))
+    return offered / (HOURS_PER_WEEK * setting.num_gpus * most)
 
 
 def compute_cost(choice: Choice, week: Week) -> float:

@@ -12,12 +12,12 @@ from collector.access.answer import Answer, format_figure, is_over_budget
 from collector.access.assumptions import Assumption
 from collector.access.choices import LeftOut
 from collector.access.estimates import Figure
-from collector.access.outcomes import Measures, Outcome, list_figures
+from collector.access.outcomes import Measures, Outcome, compute_load, list_figures
 from collector.access.scenario import Scenario
 from collector.claims.page import escape_markdown
 from collector.tables.columns import text_column
 from collector.tables.table import ESSENTIAL, Column, Table, make_table
-from collector.units import PERCENT, RATIO, Unit
+from collector.units import PERCENT, RATIO, Unit, format_number
 
 HOUR = Unit(label="h", size=1.0)
 MILLION = Unit(label="millions", size=1e6)
@@ -116,7 +116,14 @@ def _figure_column(title: str, source: str, unit: Unit, *, priority: int = ESSEN
 
 def list_warnings(report: Report) -> list[str]:
     """Return what a reader of the tables has to know: jobs that did not end, choices over the budget or left out."""
+    loads = [(outcome.choice.name, compute_load(outcome.choice.setting)) for outcome in report.outcomes]
     lines = [
+        f"{name}: users ask for {format_number(load, PERCENT)} % of what the GPUs can do; queues grow week by week,"
+        " and waits are those of the weeks that were simulated, not of the long run"
+        for name, load in loads
+        if load >= 1
+    ]
+    lines += [
         f"{outcome.choice.name}: {outcome.num_unended} of {outcome.num_jobs} jobs had not ended two weeks after their "
         "week; their hours are counted until then, so the waits are at least what is shown"
         for outcome in report.outcomes

@@ -7,7 +7,7 @@ import pytest
 
 from access_scenarios import make_group, make_setting
 from collector.access.choices import Choice
-from collector.access.outcomes import Outcome, compute_cost, summarize_weeks
+from collector.access.outcomes import Outcome, compute_cost, compute_load, summarize_weeks
 from collector.access.scenario import Alternative, Buy, Rent
 from collector.access.simulation import Week
 
@@ -100,3 +100,20 @@ def test_very_short_jobs_do_not_outweigh_the_others() -> None:
 def test_lost_work_is_a_part_of_all_that_was_done() -> None:
     assert summarize(make_week(lost_work=2.0), make_week()).lost_share.center == pytest.approx(2.0 / 14.0)
     assert summarize(make_week(), make_week()).utilisation.center == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("given", "load"),
+    [
+        ({}, 0.5),
+        ({"num_gpus": 2}, 0.25),
+        ({"speed": 2.0}, 0.25),
+        ({"rates": (1.0, 0.5)}, 0.5),  # in turns nothing is gained
+        ({"rates": (1.0, 0.8, 0.5)}, 0.5 / 1.6),  # two side by side get most done
+    ],
+)
+def test_the_load_is_what_is_asked_over_what_can_be_done(given: dict[str, Any], load: float) -> None:
+    # 12 hours of work a day; who waits for the own jobs asks for nothing more.
+    asking = make_group(number=3, job_hours=(2.0,), jobs_per_day=2.0)
+    waiting = make_group(name="waiting", think_hours=1.0)
+    assert compute_load(make_setting(asking, waiting, **given)) == pytest.approx(load)

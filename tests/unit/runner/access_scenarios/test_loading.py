@@ -107,9 +107,9 @@ def test_the_number_of_jobs_is_estimated_by_hand() -> None:
         {"name": "open", "number": 3, "job_hours": [2.0], "jobs_per_day": 2.0, "working_days": ["mon", "tue"]},
         {"name": "closed", "job_hours": [2.0], "think_hours": 4.0, "working_hours": [8.0, 16.0]},
     ]
-    scenario = make_scenario(users=users, policies=["exclusive"], weeks=10)
-    # A week: 3 * 2 * 2 = 12 and at most 7 * 8 / 4 = 14; two alternatives, ten weeks with as many of warm-up.
-    assert estimate_num_jobs(scenario) == pytest.approx(2 * 20 * 26)
+    scenario = make_scenario(users=users, policies=["exclusive"], weeks=10, warm_up_weeks=2)
+    # A week: 3 * 2 * 2 = 12 and at most 7 * 8 / 4 = 14; two alternatives, ten weeks with two of warm-up each.
+    assert estimate_num_jobs(scenario) == pytest.approx(2 * 30 * 26)
     assert estimate_num_jobs(scenario) < MAX_JOBS
 
 

@@ -7,27 +7,23 @@ from typing import Any
 import pytest
 
 from access_scenarios import describe_scenario
+from bench.schema import Result
 from collector.access.choices import KindFigures
-from factories import make_cell
 from measured_runs import collect_results, make_repeats
 from runner.access_scenarios.figures import look_up_figures
 from runner.access_scenarios.loading import load_scenario
 from runner.yaml_files.errors import YamlError
+from shared_runs import TRAINING, make_gpu_cell, make_tenants_result
 
 RUN_ID = "measured"
 
 
-def look_up(folder: Path, **measured: Any) -> KindFigures:
-    train, infer = (make_cell(phase=phase) for phase in ("train", "infer"))
-    results = [*make_repeats(train, 0.5, 0.5, run_id=RUN_ID), *make_repeats(infer, 0.1, 0.1, run_id=RUN_ID)]
+def look_up(folder: Path, *more: Result, slowdowns: Any = None, **measured: Any) -> KindFigures:
+    train, infer = (make_gpu_cell(phase=phase) for phase in ("train", "infer"))
+    results = [*make_repeats(train, 0.5, 0.5, run_id=RUN_ID), *make_repeats(infer, 0.1, 0.1, run_id=RUN_ID), *more]
     collect_results(folder / "store", *results, repeats=2, run_id=RUN_ID)
-    kinds = {
-        "T4": {
-            "measured": {"run": RUN_ID, "store": f"file://{folder / 'store'}"} | measured,
-            "slowdowns": {"mps": {2: 1.5}},
-        },
-        "H100": {"samples_per_second": 2500},
-    }
+    given = {"run": RUN_ID, "store": f"file://{folder / 'store'}"} | measured
+    kinds = {"T4": {"measured": given, "slowdowns": slowdowns or {}}, "H100": {"samples_per_second": 2500}}
     (folder / "ours.yaml").write_text(json.dumps(describe_scenario(kinds=kinds)))
     return look_up_figures(*load_scenario(str(folder / "ours.yaml")))["T4"]
 
@@ -38,14 +34,33 @@ def test_a_speed_is_that_of_the_cell_that_fits(tmp_path: Path) -> None:
     assert found.origin == "measured"
     assert found.source.startswith("conv6 train")
     assert found.source.endswith("run measured, 2 repeats")
-    assert found.slowdowns["mps"].by_tenants == {2: 1.5}
+    assert found.slowdowns == {}
+
+
+def test_slowdowns_are_those_of_the_tenants_that_did_the_same_work(tmp_path: Path) -> None:
+    shared = [
+        make_tenants_result(make_gpu_cell(tenants=number, sharing=sharing), *[[seconds] * 3] * number, run_id=RUN_ID)
+        for number, sharing, seconds in ((2, "time-slicing", 1.1), (4, "time-slicing", 2.2), (2, "mps", 0.75))
+    ]
+    beside_training = make_tenants_result(make_gpu_cell(tenants=2, neighbour=TRAINING), [5.0], [5.0], run_id=RUN_ID)
+    of_inference = make_tenants_result(make_gpu_cell(phase="infer", tenants=2), [9.0], [9.0], run_id=RUN_ID)
+    found = look_up(tmp_path, *shared, beside_training, of_inference, where=["phase=train"]).slowdowns
+    assert found["time-slicing"].by_tenants == pytest.approx({2: 2.2, 4: 4.4})
+    assert found["mps"].by_tenants == pytest.approx({2: 1.5})
+    assert {slowdowns.origin for slowdowns in found.values()} == {"measured"}
+
+
+def test_slowdowns_that_a_scenario_states_hold_instead(tmp_path: Path) -> None:
+    shared = make_tenants_result(make_gpu_cell(tenants=2, sharing="mps"), [0.75], [0.75], run_id=RUN_ID)
+    found = look_up(tmp_path, shared, slowdowns={"mps": {3: 2.0}}, where=["phase=train"]).slowdowns["mps"]
+    assert (found.by_tenants, found.origin) == ({3: 2.0}, "stated")
 
 
 @pytest.mark.parametrize(
     ("measured", "message"),
     [
         ({}, "kinds.T4.measured: run measured: 2 cells fit: conv6 train"),
-        ({"where": ["phase=probe"]}, "kinds.T4.measured.where: run measured: no cell fits all of it; measured under"),
+        ({"where": ["phase=probe"]}, "kinds.T4.measured.where: run measured: no cell fits all of it; alone and under"),
         ({"where": ["phas=train"]}, "kinds.T4.measured.where[0]: 'phas' is no key; did you mean 'phase'?"),
         ({"run": "other"}, "kinds.T4.measured: "),
     ],

@@ -55,6 +55,18 @@ def test_the_json_document_has_a_figure_with_its_interval_for_each_choice(call_m
     assert {found["standing"] for found in document["assumptions"]} == {"stated", "assumed", "not modelled"}
 
 
+def test_a_reader_is_warned_of_queues_that_grow_and_of_what_costs_too_much(call_main: CallMain, ours: Path) -> None:
+    users = [{"name": "all", "number": 8, "job_hours": [24.0], "jobs_per_day": 1.0}]
+    given = describe_scenario(users=users, policies=["exclusive"], budget_per_week=90.0)
+    ours.write_text(json.dumps(given))
+    code, out, _ = call_main("access", ours.name, "--json")
+    warnings = json.loads(out)["warnings"]
+    assert code == 0
+    assert warnings[0].startswith("rent, exclusive: users ask for 200 % of what the GPUs can do; queues grow")
+    assert any(line.startswith("rent, exclusive: ") and "had not ended two weeks after" in line for line in warnings)
+    assert "buy, exclusive: costs more than the budget" in warnings
+
+
 def test_the_same_scenario_gives_the_same_page(call_main: CallMain, ours: Path) -> None:
     first = call_main("access", ours.name, "--markdown")
     assert first == call_main("access", ours.name, "--markdown")
