@@ -79,19 +79,25 @@ class _Loader:
         run, kind = self._run, make_result_kind()
         results = update_table(self._places, self._store, kind, run.run_id, **self._options)
         attempts = select_rows(self._store, run.run_id, results)
+        quarantined = list_quarantined(results)
+        results.objects = {}  # a listing of 100,000 results takes 36 MB
         ordered, unplanned = order_attempts(attempts.rows, run.cells)
         placements, skipped_placements = self._load_placements()
         node_faults, skipped_faults = self._load_node_faults()
-        rows = unify_centers(attempts.rows, select_counted(ordered))
+        counted = select_counted(ordered)
+        skipped = sorted([*results.skipped, *quarantined, *unplanned], key=lambda found: found.key)
+        steps, environments = _find_steps(attempts, counted), _read_environments(results, attempts, counted)
+        rows = unify_centers(attempts.rows, counted)
         host_peaks = HostPeaks(rows, ordered.order)
         related = host_peaks.relate(ordered.counted)
-        counted = select_counted(ordered)
-        skipped = sorted([*results.skipped, *list_quarantined(results), *unplanned], key=lambda found: found.key)
+        columns = dict(zip(rows.column_names, rows.columns, strict=True))
+        del results, attempts, rows  # each column goes when it is converted: they would be in memory twice
+        pa.default_memory_pool().release_unused()
         return Collection(
             run=run,
-            results=tabulate_repeats(run.run_id, run.cells, rows, ordered, related, placements),
-            steps=_find_steps(attempts, counted),
-            environments=_read_environments(results, attempts, counted),
+            results=tabulate_repeats(run.run_id, run.cells, columns, ordered, related, placements),
+            steps=steps,
+            environments=environments,
             skipped=(*skipped, *skipped_placements, *skipped_faults),
             host_drifts=host_peaks.list_drifts(),
             node_faults=node_faults,
@@ -112,7 +118,8 @@ class _Loader:
             return (), []
         table = update_table(self._places, self._store, NODE_FAULT_KIND, self._run.run_id, **self._options)
         documents = select_rows(self._store, self._run.run_id, table).rows["document"].to_pylist()
-        faults = sorted((read_node_fault(text.encode()) for text in documents), key=lambda fault: fault.at)
+        faults = [read_node_fault(text.encode()) for text in documents]
+        faults.sort(key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))
         return tuple(faults), [*table.skipped, *list_quarantined(table)]
 
 
@@ -121,7 +128,7 @@ def _find_steps(attempts: SelectedRows, counted: IntArray) -> StepTimes:
     rows = attempts.rows.select(names).take(counted)
     numbers = [pc.fill_null(rows[name], 0).to_numpy() for name in ("num_warmup_steps_taken", "num_steps_taken")]
     return StepTimes(
-        documents=name_documents(rows).to_pylist(),
+        documents=name_documents(rows).combine_chunks(),
         cell_ids=rows["cell_id"].to_pylist(),
         repeats=rows["repeat"].to_pylist(),
         num_steps=np.add(*numbers),
