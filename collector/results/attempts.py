@@ -34,13 +34,14 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
     """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
-    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "attempt", "key")]
+    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "attempt")]
     started = rows["started_at"].cast(pa.int64()).to_pylist()
     sortable, skipped = [], []
-    for index, (cell_id, repeat, status, attempt, key) in enumerate(zip(*columns, strict=True)):
+    for index, (cell_id, repeat, status, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
         if repeat > repeats:
-            skipped.append(SkippedDocument(key=key, reason=_explain_unplanned(cell_id, repeat, repeats)))
+            reason = _explain_unplanned(cell_id, repeat, repeats)
+            skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
         else:
             sortable.append((start + repeat - 1, started[index], attempt, status == "ok", index))
     order: list[int] = []

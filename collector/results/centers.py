@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from collector.results.attempts import IntArray
 from collector.results.cell_repeats import SOUND_VERDICTS
@@ -18,26 +19,32 @@ def unify_centers(attempts: pa.Table, counted: IntArray) -> pa.Table:
     others, whose window saw one level, by the median. Compared with each other these differ by more than their speed.
     A repeat under faulty conditions, which enters no figure where there are others, changes none of these.
     """
-    columns: dict[str, list[Any]] = {
-        name: attempts[name].to_pylist()
-        for name in ("cell_id", "verdict", "summarized_by", "center_step_seconds", "mean_step_seconds", *RATES)
-    }
-    how = columns["summarized_by"]
+    if not pc.any(pc.equal(attempts["summarized_by"], "mean")).as_py():
+        return attempts  # as in most runs, whose columns are not read then
+    found = attempts.select(["cell_id", "verdict", "summarized_by"]).take(counted)
+    cell_ids, verdicts, how = (column.to_pylist() for column in found.columns)
     on_levels = {
-        columns["cell_id"][row] for row in counted if how[row] == "mean" and columns["verdict"][row] in SOUND_VERDICTS
+        cell_ids[place] for place in range(len(how)) if how[place] == "mean" and verdicts[place] in SOUND_VERDICTS
     }
     changed = [
-        row
-        for row in counted
-        if how[row] == "median" and columns["cell_id"][row] in on_levels and columns["mean_step_seconds"][row]
+        int(row)
+        for place, row in enumerate(counted)
+        if how[place] == "median" and cell_ids[place] in on_levels and attempts["mean_step_seconds"][row].as_py()
     ]
-    for row in changed:
-        mean = columns["mean_step_seconds"][row]
+    return _summarize_by_mean(attempts, changed) if changed else attempts
+
+
+def _summarize_by_mean(attempts: pa.Table, changed: list[int]) -> pa.Table:
+    """Return the table with these rows summarised by the mean of their steps."""
+    names = ("summarized_by", "center_step_seconds", *RATES)
+    columns: dict[str, list[Any]] = {name: attempts[name].to_pylist() for name in names}
+    means = attempts["mean_step_seconds"].take(changed).to_pylist()
+    for row, mean in zip(changed, means, strict=True):
         for name in RATES:
             if columns[name][row] is not None:
                 columns[name][row] *= columns["center_step_seconds"][row] / mean
-        columns["center_step_seconds"][row], how[row] = mean, "mean"
-    for name in ("summarized_by", "center_step_seconds", *RATES) if changed else ():
+        columns["center_step_seconds"][row], columns["summarized_by"][row] = mean, "mean"
+    for name in names:
         place = attempts.schema.get_field_index(name)
         attempts = attempts.set_column(place, name, pa.array(columns[name], attempts.schema.field(name).type))
     return attempts

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.schema import Precision
 from collector.results.attempts import IntArray
@@ -105,9 +106,11 @@ class HostPeaks:
 
     def __init__(self, attempts: pa.Table, order: IntArray) -> None:
         """Read the figures of the attempts (rows of the table of attempts) in this order."""
-        self._attempts = attempts
+        self._attempts = attempts.select([*RELATED_COLUMNS, *_FIGURES])
         self._figures: dict[Host, HostFigures] = {}
         self._hosts = _identify_hosts(attempts)
+        if not any(self._hosts):
+            return
         names = ("host_framework", "host_theoretical_flops_per_second", "cpu_product_flops_per_second")
         columns = [attempts[name].to_pylist() for name in (*names, "peak_flops_per_second")]
         for index in order:
@@ -119,8 +122,11 @@ class HostPeaks:
         """Return the columns of each repeat's roofline with shares of its host's peak, and the notes that go with them.
 
         `counted`: of each repeat the row of the attempt that counts, -1 without one. A CPU's roofline is that of
-        arithmetic alone. Results of GPUs, and of hosts without a peak, stay as they are.
+        arithmetic alone. Results of GPUs, and of hosts without a peak, stay as they are: where all are such, nothing is
+        returned.
         """
+        if not self._figures:
+            return {}
         chosen = self._attempts.take(pa.array(counted, mask=counted < 0))
         columns: dict[str, list[Any]] = {name: chosen[name].to_pylist() for name in (*RELATED_COLUMNS, *_FIGURES)}
         for place, index in enumerate(counted):
@@ -156,6 +162,8 @@ class HostPeaks:
 
 def _identify_hosts(attempts: pa.Table) -> list[Host | None]:
     """Return the host that each CPU cell ran on; None for a GPU cell, and where it is not known."""
+    if not pc.any(pc.equal(attempts["device"], "cpu")).as_py():
+        return [None] * attempts.num_rows
     names = ("device", "hostname", "cpu_model", "precision", "num_threads")
     columns = [attempts[name].to_pylist() for name in names]
     known: dict[tuple[Any, ...], Host] = {}

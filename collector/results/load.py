@@ -81,21 +81,28 @@ class _Loader:
         run, kind = self._run, make_result_kind()
         results = update_table(self._places, self._store, kind, run.run_id, **self._options)
         attempts = select_rows(self._store, run.run_id, results)
+        quarantined = list_quarantined(results)
+        results.objects = {}  # a listing of 100,000 results takes 36 MB
         ordered, unplanned = order_attempts(attempts.rows, run.cells)
         placements, skipped_placements = self._load_placements()
         node_faults, skipped_faults = self._load_node_faults()
-        rows = unify_centers(attempts.rows, select_counted(ordered))
+        counted = select_counted(ordered)
+        skipped = sorted([*results.skipped, *quarantined, *unplanned], key=lambda found: found.key)
+        tenants = read_tenants(results, attempts, counted)
+        steps = _find_steps(attempts, counted, tenants)
+        environments = _read_environments(results, attempts, counted)
+        rows = unify_centers(attempts.rows, counted)
         host_peaks = HostPeaks(rows, ordered.order)
         related = host_peaks.relate(ordered.counted)
-        counted = select_counted(ordered)
-        tenants = read_tenants(results, attempts, counted)
-        skipped = sorted([*results.skipped, *list_quarantined(results), *unplanned], key=lambda found: found.key)
+        columns = dict(zip(rows.column_names, rows.columns, strict=True))
+        del results, attempts, rows  # each column goes when it is converted: they would be in memory twice
+        pa.default_memory_pool().release_unused()
         return Collection(
             run=run,
-            results=tabulate_repeats(run.run_id, run.cells, rows, ordered, related, placements),
+            results=tabulate_repeats(run.run_id, run.cells, columns, ordered, related, placements),
             tenants=tabulate_tenants(tenants),
-            steps=_find_steps(attempts, counted, tenants),
-            environments=_read_environments(results, attempts, counted),
+            steps=steps,
+            environments=environments,
             skipped=(*skipped, *skipped_placements, *skipped_faults),
             host_drifts=host_peaks.list_drifts(),
             node_faults=node_faults,
@@ -116,7 +123,8 @@ class _Loader:
             return (), []
         table = update_table(self._places, self._store, NODE_FAULT_KIND, self._run.run_id, **self._options)
         documents = select_rows(self._store, self._run.run_id, table).rows["document"].to_pylist()
-        faults = sorted((read_node_fault(text.encode()) for text in documents), key=lambda fault: fault.at)
+        faults = [read_node_fault(text.encode()) for text in documents]
+        faults.sort(key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))
         return tuple(faults), [*table.skipped, *list_quarantined(table)]
 
 
@@ -134,7 +142,9 @@ def _find_steps(attempts: SelectedRows, counted: IntArray, tenants: pa.Table) ->
         return [value for found in series for value in found[name].to_pylist()]
 
     return StepTimes(
-        documents=[name for found in series for name in name_series(found).to_pylist()],
+        documents=pa.chunked_array(
+            [chunk for found in series for chunk in name_series(found).chunks], pa.string()
+        ).combine_chunks(),
         tenants=join("tenant"),
         owners=[*range(len(counted)), *places.tolist()],
         cell_ids=join("cell_id"),

@@ -19,19 +19,22 @@ NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 def tabulate_repeats(
     run_id: str,
     planned: Sequence[PlannedCell],
-    attempts: pa.Table,
+    attempts: dict[str, pa.ChunkedArray],
     ordered: OrderedAttempts,
     related: "Mapping[str, pd.Series[Any]]",
     placements: pa.Table,
 ) -> pd.DataFrame:
     """Return one row per planned repeat with the columns RESULT_COLUMNS.
 
-    `attempts`: rows of the table of attempts, which `ordered` refers to. `related`: columns that follow from all
-    attempts of the run, by repeat. `placements`: rows of the table of placements, as many as attempts count.
+    `attempts`: the columns of the table of attempts, to whose rows `ordered` refers; each is taken out of it when it is
+    converted. `related`: columns that follow from all attempts of the run, by repeat. `placements`: rows of the table
+    of placements, as many as attempts count.
     """
     columns = _tabulate_plan(run_id, planned) | {"num_attempts": pd.Series(ordered.num_attempts, dtype="int64")}
     chosen = pa.array(ordered.counted, mask=ordered.counted < 0)
     placed = _place(attempts, chosen, placements)
+    for name in set(attempts) - (RESULT_COLUMNS.keys() - columns.keys() - related.keys()):
+        del attempts[name]
     for name, dtype in RESULT_COLUMNS.items():
         if name in columns:
             continue
@@ -40,12 +43,12 @@ def tabulate_repeats(
         elif name in PLACEMENT_COLUMNS:
             columns[name] = placed[name]
         else:
-            columns[name] = convert_column(attempts[name].take(chosen), dtype)
+            columns[name] = convert_column(attempts.pop(name).take(chosen), dtype)
     is_missing = ordered.counted < 0
     if is_missing.any():
         columns["status"] = columns["status"].mask(is_missing, "missing")
         columns["error_message"] = columns["error_message"].mask(is_missing, MISSING_REASON)
-    return pd.DataFrame({name: columns[name] for name in RESULT_COLUMNS})
+    return pd.DataFrame({name: columns.pop(name) for name in RESULT_COLUMNS}, copy=False)
 
 
 def convert_column(column: pa.ChunkedArray, dtype: str) -> "pd.Series[Any]":
@@ -70,7 +73,9 @@ def _tabulate_plan(run_id: str, planned: Sequence[PlannedCell]) -> dict[str, "pd
     }
 
 
-def _place(attempts: pa.Table, chosen: pa.Array, placements: pa.Table) -> dict[str, "pd.Series[Any]"]:
+def _place(
+    attempts: Mapping[str, pa.ChunkedArray], chosen: pa.Array, placements: pa.Table
+) -> dict[str, "pd.Series[Any]"]:
     """Return PLACEMENT_COLUMNS of the chosen attempts, each missing where the attempt has no placement."""
     if not placements.num_rows:
         return {name: pd.Series([None] * len(chosen), dtype=dtype) for name, dtype in PLACEMENT_COLUMNS.items()}

@@ -22,6 +22,9 @@ FloatArray = npt.NDArray[np.float64]
 
 # Step times that are in memory at once, 8 bytes each: 32 MB, less than the table of the results that they belong to.
 MAX_STEPS_AT_ONCE = 4_000_000
+# Rows of SAMPLE_COLUMNS that are in memory at once: with their cell's id they take 100 bytes each.
+MAX_ROWS_AT_ONCE = 250_000
+SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,7 @@ class StepTimes:
     attempts.
     """
 
-    documents: Sequence[str]
+    documents: pa.StringArray
     """Of the counted results, in the order of the plan: key and version of the object and the tenant, as `name_series`
     has them."""
     tenants: Sequence[int]
@@ -49,7 +52,8 @@ class StepTimes:
 
     def read_timed(self, groups: Sequence[Sequence[int]]) -> Iterator[list[FloatArray]]:
         """Yield the timed steps of each group of results (places in `documents`), a series for each result."""
-        for first, last in self._split([int(self.num_steps[list(group)].sum()) for group in groups]):
+        sizes = [int(self.num_steps[list(group)].sum()) for group in groups]
+        for first, last in _split(sizes, MAX_STEPS_AT_ONCE):
             places = [place for group in groups[first:last] for place in group]
             series = dict(zip(places, self._read(places, ["step_seconds"]), strict=True))
             for group in groups[first:last]:
@@ -59,25 +63,15 @@ class StepTimes:
         """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
         yield make_frame([], SAMPLE_COLUMNS)
         order = sorted(range(len(self.documents)), key=lambda place: (self.owners[place], self.tenants[place]))
-        for first, last in self._split([int(self.num_steps[place]) for place in order]):
+        for first, last in _split(self.num_steps[order].tolist(), MAX_STEPS_AT_ONCE):
             places = [place for place in order[first:last] if self.num_steps[place]]
-            if places:
-                yield self._tabulate(places)
+            series = list(self._read(places, SERIES))
+            for begin, end in _split(self.num_steps[places].tolist(), MAX_ROWS_AT_ONCE):
+                yield self._tabulate(places[begin:end], series[begin:end])
 
     def find_tenants(self, place: int) -> list[int]:
         """Return the places of the series of all tenants of the attempt at a place, tenant 0 first."""
         return [place, *self._others.get(place, ())]
-
-    def _split(self, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield ranges whose sizes add up to at most MAX_STEPS_AT_ONCE, or that have one element."""
-        first, total = 0, 0
-        for index, size in enumerate(sizes):
-            if total + size > MAX_STEPS_AT_ONCE and index > first:
-                yield first, index
-                first, total = index, 0
-            total += size
-        if first < len(sizes):
-            yield first, len(sizes)
 
     @cached_property
     def _others(self) -> dict[int, list[int]]:
@@ -89,36 +83,41 @@ class StepTimes:
         return found
 
     @cached_property
-    def _all_rows(self) -> pa.Table:
-        """All rows, where they fit into memory: they are asked for several times."""
-        return self._load(range(len(self.documents)))
+    def _all_rows(self) -> tuple[pa.Table, IntArray]:
+        """What `_load` returns of all results, where they fit into memory: they are asked for several times."""
+        return self._load(range(len(self.documents)), SERIES)
 
-    def _load(self, places: Sequence[int]) -> pa.Table:
-        """Return the rows of these results, in this order."""
-        wanted = pa.array([self.documents[place] for place in places], pa.string())
+    def _load(self, places: Sequence[int], columns: Sequence[str]) -> tuple[pa.Table, IntArray]:
+        """Return these columns of these results in any order, and the row of each result in the order of `places`.
+
+        The row of a result without step times is -1.
+        """
+        wanted = self.documents.take(pa.array(places, pa.int64()))
         numbers = self.part_numbers[list(places)]
-        tables, names = [make_schema(STEPS).empty_table()], [pa.array([], pa.string())]
+        tables, names = [make_schema(STEPS).empty_table().select(columns)], [pa.array([], pa.string())]
         for number in np.unique(numbers):
             rows = _read_part(self.parts[int(number)])
             found = name_series(rows)
             # An object that was replaced has rows in other parts too.
             is_wanted = pc.is_in(found, value_set=wanted.filter(pa.array(numbers == number)))
-            tables.append(rows.filter(is_wanted))
+            tables.append(rows.select(columns).filter(is_wanted))
             names += found.filter(is_wanted).chunks
-        return pa.concat_tables(tables).take(pc.index_in(wanted, value_set=pa.concat_arrays(names)))
-
-    def _select(self, places: Sequence[int]) -> pa.Table:
-        if int(self.num_steps.sum()) <= MAX_STEPS_AT_ONCE:
-            return self._all_rows.take(pa.array(places, pa.int64()))
-        return self._load(places)
+        indices = pc.index_in(wanted, value_set=pa.concat_arrays(names))
+        return pa.concat_tables(tables), pc.fill_null(indices, -1).to_numpy()
 
     def _read(self, places: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[FloatArray, ...]]:
         """Yield the series of these columns of each of the results."""
-        rows = self._select(places)
-        yield from zip(*(_split_lists(rows[name]) for name in columns), strict=True)
+        if int(self.num_steps.sum()) <= MAX_STEPS_AT_ONCE:
+            rows, indices = self._all_rows
+            indices = indices[list(places)]
+        else:
+            rows, indices = self._load(places, columns)
+        series = [[*_split_lists(rows[name]), np.empty(0)] for name in columns]  # the last one is that of -1
+        for index in indices.tolist():
+            yield tuple(own[index] for own in series)
 
-    def _tabulate(self, places: Sequence[int]) -> pd.DataFrame:
-        series = list(self._read(places, ["warmup_step_seconds", "step_seconds", "device_step_seconds"]))
+    def _tabulate(self, places: Sequence[int], series: Sequence[tuple[FloatArray, ...]]) -> pd.DataFrame:
+        """Return the rows of these results, whose step times (warm-up, timed, by the device) are `series`."""
         flat = [
             (place, kind, steps)
             for place, (warmup, timed, _) in zip(places, series, strict=True)
@@ -141,6 +140,18 @@ class StepTimes:
             "device_seconds": pd.Series(np.concatenate(device), dtype="float64"),
         }
         return pd.DataFrame({name: columns[name].reset_index(drop=True) for name in SAMPLE_COLUMNS})
+
+
+def _split(sizes: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges whose sizes add up to at most `limit`, or that have one element."""
+    first, total = 0, 0
+    for index, size in enumerate(sizes):
+        if total + size > limit and index > first:
+            yield first, index
+            first, total = index, 0
+        total += size
+    if first < len(sizes):
+        yield first, len(sizes)
 
 
 def name_documents(rows: pa.Table) -> pa.ChunkedArray:

@@ -1,7 +1,7 @@
 """Select the rows of parts that count: of the documents that the store holds, each once, as they are now."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedRows:
-    """The rows of one table that count, in the order of their keys."""
+    """The rows of one table that count, in the order of the parts."""
 
     rows: pa.Table
     part_numbers: IntArray
@@ -31,7 +31,7 @@ def select_rows(store: Store, run_id: str, table: RunTable) -> SelectedRows:
 
     A row whose document is gone or was replaced does not count, unless it was removed on purpose and the row is of the
     version that was removed. Of several rows of one document the first counts, in the order of the parts: the present
-    version's, then by name.
+    version's, then by name. `table` has no rows any more: those of 100,000 results would not fit in twice.
     """
     found: dict[str, tuple[int, int]] = {}
     gone: dict[tuple[str, str], tuple[int, int]] = {}
@@ -41,22 +41,20 @@ def select_rows(store: Store, run_id: str, table: RunTable) -> SelectedRows:
         for index, (key, version) in enumerate(zip(keys, versions, strict=True)):
             stored = table.objects.get(key)
             if stored is not None and stored.version == version:
-                found.setdefault(key, (number, index))
+                found.setdefault(stored.key, (number, index))  # the listing's string: `key` is a second one
             elif stored is None:
                 gone.setdefault((key, version), (number, index))
     if gone:
         removed = find_removed_versions(store, run_id)
         found |= {key: place for (key, version), place in gone.items() if removed.get(key) == version}
-    return _take(table, [content.rows for content in contents], [content.part for content in contents], found)
-
-
-def _take(
-    table: RunTable, tables: Sequence[pa.Table], parts: Sequence[Part], found: dict[str, tuple[int, int]]
-) -> SelectedRows:
-    places = np.array([found[key] for key in sorted(found)], dtype=np.int64).reshape(-1, 2)
-    starts = np.cumsum([0, *(rows.num_rows for rows in tables)])
-    schema = make_schema(table.kind.table)
-    rows = pa.concat_tables([schema.empty_table(), *(found.replace_schema_metadata(None) for found in tables)])
-    indices = starts[places[:, 0]] + places[:, 1]
-    is_all = len(indices) == rows.num_rows and bool((np.diff(indices) == 1).all())
-    return SelectedRows(rows=rows if is_all else rows.take(indices), part_numbers=places[:, 0], parts=parts)
+    parts, schema = [content.part for content in contents], make_schema(table.kind.table)
+    rows = pa.concat_tables(
+        [schema.empty_table(), *(content.rows.replace_schema_metadata(None) for content in contents)]
+    )
+    part_numbers = np.repeat(np.arange(len(contents)), [content.rows.num_rows for content in contents])
+    table.contents = [replace(content, rows=schema.empty_table()) for content in table.contents]
+    if len(found) < rows.num_rows:
+        starts = np.cumsum([0, *(content.rows.num_rows for content in contents)])
+        indices = np.array(sorted(starts[number] + index for number, index in found.values()), dtype=np.int64)
+        rows, part_numbers = rows.take(pa.array(indices)), part_numbers[indices]
+    return SelectedRows(rows=rows, part_numbers=part_numbers, parts=parts)

@@ -54,12 +54,11 @@ def update_table(
     contents, damaged = _read_parts(places, kind.table, run_id)
     table = RunTable(kind=kind, contents=[] if rebuilds else contents, objects={})
     table.objects = _list_documents(store, kind, run_id, table)
-    known = _find_known(table.contents)
+    known = _find_known(table)
     new = {
-        key: stored
-        for key, stored in table.objects.items()
-        if stored.version not in known.get(key, ()) and not _skip_unreadable(stored, table)
+        key: stored for key, stored in table.objects.items() if key not in known and not _skip_unreadable(stored, table)
     }
+    del known
     reader = _Reader(places=places, store=store, kind=kind, run_id=run_id, table=table)
     reader.read(new, set() if rebuilds else damaged, writes_all=writes_all or rebuilds)
     if rebuilds:
@@ -121,17 +120,19 @@ def _list_documents(store: Store, kind: Kind, run_id: str, table: RunTable) -> d
     return objects
 
 
-def _find_known(contents: list[PartContent]) -> dict[str, set[str]]:
-    """Return the versions of each object that parts of this version of the tool name."""
-    known: dict[str, set[str]] = {}
-    for content in contents:
+def _find_known(table: RunTable) -> set[str]:
+    """Return the keys of the objects that parts of this version of the tool name as they are now."""
+    known: set[str] = set()
+    for content in table.contents:
         if content.part.is_current:
             tables = [content.rows]
             if QUARANTINE in content.other_tables:
                 tables.append(content.part.read(QUARANTINE))
             for rows in tables:
                 for key, version in zip(*(rows[name].to_pylist() for name in ("key", "object_version")), strict=True):
-                    known.setdefault(key, set()).add(version)
+                    stored = table.objects.get(key)
+                    if stored is not None and stored.version == version:
+                        known.add(stored.key)  # the listing's string: `key` is a second one
     return known
 
 

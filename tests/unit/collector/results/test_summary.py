@@ -260,8 +260,8 @@ def test_the_notes_of_the_repeats_stand_in_the_row_once_with_how_many_have_them(
         for repeat, notes in enumerate(texts, start=1)
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
-    limited = "ran at 73% of its 1980 MHz: power-limited (2 of 3 repeats, figures of the first)"
-    assert row["notes"] == f"{limited}; two (1 of 3 repeats)"
+    first = "ran at 73% of its 1980 MHz: power-limited (2 of 3 repeats, figures of the first)"
+    assert row["notes"] == f"{first}; two (1 of 3 repeats)"
     assert row["note"] == row["notes"]
 
 
