@@ -85,7 +85,7 @@ def fit_forecast(
     calibrated = {name: find_half_widths(calibrate_until(backtest, name, horizon), level) for name in names}
     widths = widen_winner(calibrated, ranking.winner)
     parts = [_predict_years(candidate, series, year, widths[candidate.name], level) for candidate in candidates]
-    predictions = _refuse(pd.concat(parts, ignore_index=True), series, max_factor)
+    predictions = _refuse(pd.concat(parts, ignore_index=True), series, backtest, max_factor)
     return Forecast(
         series=series,
         year=year,
@@ -178,11 +178,19 @@ def _predict_years(candidate: Candidate, series: Series, year: int, widths: Floa
     return frame.astype({"year": "int64", "value": "float64", "lower": "float64", "upper": "float64"})
 
 
-def _refuse(predictions: pd.DataFrame, series: Series, max_factor: float) -> pd.DataFrame:
+def _refuse(predictions: pd.DataFrame, series: Series, backtest: pd.DataFrame, max_factor: float) -> pd.DataFrame:
     """Replace the numbers of what is no forecast by the reason."""
+    failures = backtest.groupby(["candidate", "horizon"])["refused"].agg(["sum", "size"]).to_dict("index")
     refusals = []
     for row in predictions.to_dict("records"):
         refusal = _explain_zero(row["candidate"], series, row["year"], row["value"])
+        failed = failures.get((row["candidate"], row["year"] - series.last_year))
+        if refusal is None and row["interval"] == "own" and failed is not None and failed["sum"]:
+            given = format_amount(row["value"], series.values.unit)
+            refusal = (
+                f"{row['candidate']} would give {given} for {row['year']}, but as far ahead it gave zero or less in "
+                f"{failed['sum']} of {failed['size']} cases, so nothing bounds its error"
+            )
         if refusal is None and row["year"] > series.last_year:
             refusal = _explain_width(row["candidate"], row["year"], row["lower"], row["upper"], max_factor)
         refusals.append(refusal)

@@ -101,6 +101,16 @@ def test_without_a_backtest_a_fit_has_only_its_own_interval_and_what_has_none_is
     assert refused["refusal"].endswith("too few cases of a backtest to calibrate one, and none of its own")
 
 
+def test_what_gave_zero_or_less_in_the_backtest_is_refused_though_its_own_interval_is_narrow() -> None:
+    # Up to 2011 a parabola that falls below zero in 2014; what came out was 5 GB and then rose again.
+    falling = [30.0 - (year - 2006) ** 2 for year in range(2004, 2012)]
+    forecast = fit_forecast(make_yearly(2004, [*falling, 5.0, 6.0, 8.0, 12.0]), year=2018)
+    row = read_row(forecast.asked.set_index("candidate"), "polynomial 2")
+    assert int(row["refused"]) > 0
+    assert row["refusal"].endswith("so nothing bounds its error")
+    assert math.isnan(row["value"])
+
+
 def test_own_interval_that_reaches_zero_is_refused() -> None:
     # Worse and worse around 100 GB: no trend, and an interval of the parabola that reaches below zero.
     memory_gb = [100 + (-1) ** year * 12.0 * year for year in range(8)]
