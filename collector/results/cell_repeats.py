@@ -117,7 +117,7 @@ class Repeats:
         clocks = self._select_known("gpu_sm_clock_mhz", group)
         return {
             "num_counted": len(group),
-            **{name: merge_notes(self._select_known(name, group)) for name in ("unchecked", "notes")},
+            **{name: merge_notes(self._select_known(name, group), len(group)) for name in ("unchecked", "notes")},
             # By how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it.
             "gpu_sm_clock_spread": float(1 - min(clocks) / max(clocks)) if clocks else None,
             "num_steady": sum(self._select_known("reached_steady", group)),
