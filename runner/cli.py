@@ -8,6 +8,7 @@ import typer
 from bench.errors import TransientError, UserError
 from runner.commands.access import access
 from runner.commands.audit import audit
+from runner.commands.batches import batches
 from runner.commands.cancel import cancel
 from runner.commands.claims import claims
 from runner.commands.clean import clean
@@ -17,6 +18,7 @@ from runner.commands.cost import cost
 from runner.commands.doctor import doctor
 from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
 from runner.commands.forecast import forecast
+from runner.commands.gap import gap
 from runner.commands.images import app as images
 from runner.commands.probe import probe
 from runner.commands.render import render
@@ -36,8 +38,7 @@ app = typer.Typer(
 )
 for command in (
     run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, cost, claims, audit,
-    access, watch,
-    forecast, schema, version,
+    access, watch, forecast, gap, batches, schema, version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")

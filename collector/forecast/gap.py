@@ -45,7 +45,8 @@ def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
 
     The interval is calibrated on the errors of the gap itself: in the backtest both winners forecast the same years as
     they would have had to, and the error of their ratio is the difference of their errors, whatever these have to do
-    with each other. Raises UserError where `factor` is not above zero or the forecasts are of different years.
+    with each other. It is widened as that of the side whose winner was widened more, for the winners were chosen on
+    these cases. Raises UserError where `factor` is not above zero or the forecasts are of different years.
     """
     if not (math.isfinite(factor) and factor > 0):
         raise UserError(f"--demand-factor {factor:g}: expected a number above 0, as in 2e-9.")
@@ -70,9 +71,9 @@ def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
 def _divide(
     supply: Forecast, demand: Forecast, factor: float, years: np.ndarray, calibrations: list[Calibration | None]
 ) -> pd.DataFrame:
-    level = supply.level
+    level, widening = supply.level, max(supply.winner_widening, demand.winner_widening)
     values = np.array([factor * _predict(demand, int(year)) / _predict(supply, int(year)) for year in years])
-    widths = np.array([math.nan if each is None else each.find_half_width(level) for each in calibrations])
+    widths = widening * np.array([math.nan if each is None else each.find_half_width(level) for each in calibrations])
     widths = np.where(np.isnan(widths), math.nan, np.fmax.accumulate(widths))
     return pd.DataFrame({"year": years, "value": values, "lower": values / 2**widths, "upper": values * 2**widths})
 

@@ -41,10 +41,17 @@ def _describe_winner(forecast: Forecast) -> str:
     cases = describe_cases(forecast)
     if ranking.winner is None:
         return f"No candidate wins the backtest ({cases}): none gave a forecast in every case."
-    row = next(row for row in forecast.asked.itertuples() if row.candidate == ranking.winner)
+    row = find_winner(forecast)
     given = f"no forecast for {forecast.year}" if row.refusal is not None else _format_prediction(row, forecast)
+    if row.interval == "calibrated" and forecast.winner_widening > 1:
+        given += ", as wide as the runner-up's because the winner was chosen on the same cases"
     rivals = _describe_rivals(ranking)
     return f"The winner of the backtest is {ranking.winner}: {given}. {rivals} The backtest: {cases}."
+
+
+def find_winner(forecast: Forecast) -> Any:
+    """Return the winner's row of `Forecast.asked`, as a named tuple; there has to be a winner."""
+    return next(row for row in forecast.asked.itertuples() if row.candidate == forecast.ranking.winner)
 
 
 def describe_cases(forecast: Forecast) -> str:

@@ -1,5 +1,8 @@
 """The command `forecast`."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from runner.commands.forecast_options import (
     AtLeastOption,
     DateOption,
@@ -17,6 +20,9 @@ from runner.commands.forecast_options import (
 )
 from runner.commands.options import CONSOLE, YearOption
 from runner.reporting.report_files import choose_year
+
+if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
+    from altair import LayerChart
 
 
 def forecast(
@@ -41,24 +47,23 @@ def forecast(
     from collector.forecast.tables import ValueRequest
     from collector.forecast.words import describe_forecast
     from collector.report.plots.forecast import plot_forecast
-    from collector.report.plots.picture_files import check_plot_path, save_plot
+    from collector.report.plots.picture_files import check_plot_path
 
     if plot:
         check_plot_path(plot)
-    request = ValueRequest(
-        quantity=quantity,
-        value=value,
-        date=date,
-        name=name,
-        unit=unit,
-        where=tuple(where or ()),
-        at_least=at_least,
-        since=since,
-    )
+    selection: dict[str, Any] = {"where": tuple(where or ()), "at_least": at_least, "since": since}
+    request = ValueRequest(quantity=quantity, value=value, date=date, name=name, unit=unit, **selection)
     loaded = load_series(table, request, series)
     fitted = fit_forecast(loaded, year=choose_year(year), level=level / 100, max_factor=max_factor)
-    for line in describe_forecast(fitted):
+    show_answer(describe_forecast(fitted), plot_forecast(fitted) if plot else None, plot)
+
+
+def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None) -> None:
+    """Print the lines, and write the chart to `plot`."""
+    from collector.report.plots.picture_files import save_plot
+
+    for line in lines:
         CONSOLE.print(line)
-    if plot:
-        save_plot(plot_forecast(fitted), plot)
+    if chart is not None and plot is not None:
+        save_plot(chart, plot)
         CONSOLE.print(str(plot), soft_wrap=True)

@@ -97,7 +97,7 @@ def _draw_lines(forecast: Forecast, value: alt.Y) -> alt.Chart:
         y=value,
         color=_candidate_colour(),
         strokeWidth=alt.StrokeWidth("weight:Q", scale=None, legend=None),
-        strokeDash=alt.StrokeDash("candidate:N", scale=alt.Scale(domain=NAMES, range=_DASHES), legend=None),
+        strokeDash=alt.StrokeDash("candidate:N", scale=alt.Scale(domain=NAMES, range=_DASHES)),
         tooltip=_make_tooltip(forecast),
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import UserError
 from collector.forecast.calibration import Calibration
-from collector.forecast.fit import find_half_widths, fit_forecast
+from collector.forecast.fit import find_half_widths, fit_forecast, widen_winner
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from memory_tables import make_bending_series, make_doubling_table, make_noisy_table, make_yearly, read_row
 
@@ -23,15 +23,34 @@ def test_exact_doubling_is_found_and_continued() -> None:
 
 def test_interval_is_the_factor_that_the_backtest_calibrates() -> None:
     forecast = fit_forecast(make_gpu_series(make_noisy_table()), year=2025)
-    row = read_row(forecast.asked.set_index("candidate"), "log-linear")
+    assert forecast.ranking.winner != "piecewise log-linear"
+    row = read_row(forecast.asked.set_index("candidate"), "piecewise log-linear")
     assert row["interval"] == "calibrated"
-    calibration = forecast.find_calibration("log-linear")
+    calibration = forecast.find_calibration("piecewise log-linear")
     assert calibration is not None
-    cases = forecast.backtest[(forecast.backtest["candidate"] == "log-linear") & (forecast.backtest["horizon"] == 2)]
+    cases = forecast.backtest[
+        (forecast.backtest["candidate"] == "piecewise log-linear") & (forecast.backtest["horizon"] == 2)
+    ]
     assert calibration.num_cases == len(cases) == 7  # from the ends of 2015 to 2021
     assert calibration.spread_log2 == pytest.approx(math.sqrt((cases["error_log2"] ** 2).mean()))
     factor = 2 ** calibration.find_half_width(0.95)
     assert [row["lower"], row["upper"]] == pytest.approx([row["value"] / factor, row["value"] * factor])
+
+
+def test_winner_is_at_least_as_wide_as_the_runner_up() -> None:
+    nan = math.nan
+    widths = {"a": np.array([1.0, 4.0, nan]), "b": np.array([2.0, 3.0, 1.0]), "c": np.array([3.0, nan, 2.0])}
+    widened = widen_winner(widths, "a")
+    assert widened["a"].tolist()[:2] == [2.0, 4.0]
+    assert math.isnan(widened["a"][2])
+    assert widened["b"] is widths["b"]
+    assert widen_winner(widths, None) == widths
+    forecast = fit_forecast(make_gpu_series(make_noisy_table()), year=2025)
+    calibrated = forecast.asked[forecast.asked["interval"] == "calibrated"].set_index("candidate")
+    factors = (calibrated["upper"] / calibrated["lower"]).sort_values()
+    assert factors[str(forecast.ranking.winner)] == pytest.approx(factors.iloc[0])
+    assert factors.iloc[0] == pytest.approx(factors.iloc[1])
+    assert forecast.winner_widening > 1
 
 
 def test_intervals_never_shrink_with_the_years_ahead() -> None:
@@ -80,6 +99,16 @@ def test_without_a_backtest_a_fit_has_only_its_own_interval_and_what_has_none_is
     refused = read_row(asked, "last value")
     assert refused["interval"] is None
     assert refused["refusal"].endswith("too few cases of a backtest to calibrate one, and none of its own")
+
+
+def test_what_gave_zero_or_less_in_the_backtest_is_refused_though_its_own_interval_is_narrow() -> None:
+    # Up to 2011 a parabola that falls below zero in 2014; what came out was 5 GB and then rose again.
+    falling = [30.0 - (year - 2006) ** 2 for year in range(2004, 2012)]
+    forecast = fit_forecast(make_yearly(2004, [*falling, 5.0, 6.0, 8.0, 12.0]), year=2018)
+    row = read_row(forecast.asked.set_index("candidate"), "polynomial 2")
+    assert int(row["refused"]) > 0
+    assert row["refusal"].endswith("so nothing bounds its error")
+    assert math.isnan(row["value"])
 
 
 def test_own_interval_that_reaches_zero_is_refused() -> None:

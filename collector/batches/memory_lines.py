@@ -1,0 +1,145 @@
+"""Fit lines of memory over batch size to measured cells, and invert them: the largest batch for a budget."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from collector.batches.cards import CONTEXT_BYTES
+
+MIN_BATCHES = 3
+"""Fewest batch sizes for an interval: two are a line whatever they are."""
+LINE_COLUMNS = [
+    "model", "framework", "phase", "precision", "mode", "input_size", "num_classes", "num_gpus", "gpu_name",
+]  # fmt: skip
+"""What cells have in common whose batches are on one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestBatch:
+    """The largest batch for a budget: the prediction and its interval, in whole samples; infinite: no bound."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryLine:
+    """Bytes of tensors at the peak of a step over the batch of one GPU, by least squares."""
+
+    key: Mapping[str, object]
+    """LINE_COLUMNS of its cells."""
+    batches: tuple[int, ...]
+    needed_bytes: tuple[int, ...]
+    """The most of the repeats of each batch."""
+    context_bytes: int
+    """What the process took on the GPU beside its allocator."""
+    fixed_bytes: float
+    sample_bytes: float
+    residual_bytes: float
+    """Standard deviation of what single batches are off the line; NaN for two batches."""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there are enough batches to say how far off the line is."""
+        return len(self.batches) >= MIN_BATCHES
+
+    def predict_bytes(self, batch: float) -> float:
+        """Return the bytes on the line."""
+        return self.fixed_bytes + self.sample_bytes * batch
+
+    def find_largest(self, budget_bytes: float, level: float) -> LargestBatch:
+        """Return the largest batch for a budget, with the interval by inverting the line's prediction interval.
+
+        Fieller's theorem for a new observation (Draper and Smith, Applied Regression Analysis, 3rd ed., 1998, section
+        3.2): the batches whose prediction interval of memory holds the budget. It takes what batches are off the line
+        for independent and normal; libraries choose other kernels and workspaces for other batches, so it says
+        nothing of a jump beyond the batches that were measured.
+        """
+        if self.sample_bytes <= 0:
+            return LargestBatch(value=math.inf, lower=math.nan, upper=math.nan)
+        value = (budget_bytes - self.fixed_bytes) / self.sample_bytes
+        if not self.has_interval:
+            return LargestBatch(value=max(0, math.floor(value)), lower=math.nan, upper=math.nan)
+        lower, upper = self._invert(budget_bytes, level)
+        rounded = [each if math.isinf(each) else max(0, math.floor(each)) for each in (value, lower, upper)]
+        return LargestBatch(value=rounded[0], lower=rounded[1], upper=rounded[2])
+
+    def _invert(self, budget_bytes: float, level: float) -> tuple[float, float]:
+        batches = np.array(self.batches, dtype=float)
+        centre, spread = batches.mean(), ((batches - batches.mean()) ** 2).sum()
+        reach = float(stats.t.ppf((1 + level) / 2, len(batches) - 2)) * self.residual_bytes
+        distance = budget_bytes - self.predict_bytes(centre)
+        # (distance - slope u)^2 = reach^2 (1 + 1/n + u^2 / spread), a quadratic in u = batch - centre.
+        leading = self.sample_bytes**2 - reach**2 / spread
+        if leading <= 0:  # the slope may be zero: memory may not grow at all
+            return 0.0, math.inf
+        half = self.sample_bytes * distance
+        inside = max(0.0, half**2 - leading * (distance**2 - reach**2 * (1 + 1 / len(batches))))
+        low, high = ((half + sign * math.sqrt(inside)) / leading for sign in (-1, 1))
+        return centre + low, centre + high
+
+
+def fit_line(
+    key: Mapping[str, object], points: Mapping[int, int], context_bytes: int = CONTEXT_BYTES
+) -> MemoryLine | None:
+    """Return the line through the bytes that each batch needs; None for fewer than two batches."""
+    if len(points) < 2:
+        return None
+    batches = np.array(sorted(points), dtype=float)
+    needed = np.array([points[int(batch)] for batch in batches], dtype=float)
+    sample_bytes, fixed_bytes = np.polyfit(batches, needed, 1)
+    off = needed - fixed_bytes - sample_bytes * batches
+    freedom = len(batches) - 2
+    return MemoryLine(
+        key=key,
+        batches=tuple(int(batch) for batch in batches),
+        needed_bytes=tuple(int(each) for each in needed),
+        context_bytes=context_bytes,
+        fixed_bytes=float(fixed_bytes),
+        sample_bytes=float(sample_bytes),
+        residual_bytes=math.sqrt((off**2).sum() / freedom) if freedom > 0 else math.nan,
+    )
+
+
+def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
+    """Return a line for each kind of GPU cell with two batches or more; columns RESULT_COLUMNS.
+
+    Only repeats that ended ok and recorded what their tensors took at the peak count.
+    """
+    measured = results[(results["status"] == "ok") & (results["device"] == "gpu")]
+    measured = measured[measured["peak_memory_allocated_bytes"].notna()]
+    lines = []
+    for key, rows in measured.groupby(LINE_COLUMNS, dropna=False, sort=True):
+        batch = rows["batch_size"] // rows["num_gpus"]
+        points = rows["peak_memory_allocated_bytes"].groupby(batch).max()
+        line = fit_line(
+            dict(zip(LINE_COLUMNS, key, strict=True)),
+            {int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # of integers
+            _find_context(rows),
+        )
+        lines += [line] if line else []
+    return lines
+
+
+def _find_context(rows: pd.DataFrame) -> int:
+    """Return the most that a process took beside its allocator; CONTEXT_BYTES where nothing says it."""
+    beside = (rows["gpu_memory_peak_bytes"] - rows["peak_memory_reserved_bytes"]).dropna()
+    return int(beside.max()) if len(beside) else CONTEXT_BYTES
+
+
+def hold_out_largest(line: MemoryLine) -> float | None:
+    """Return by which share the line through the others misses the largest batch's bytes; None for fewer than four.
+
+    Of one held-out batch, at 2 to 4 times the next one as a rule: a sample of how well the line reaches beyond itself.
+    """
+    if len(line.batches) <= MIN_BATCHES:
+        return None
+    shorter = fit_line(line.key, dict(zip(line.batches[:-1], line.needed_bytes[:-1], strict=True)))
+    if shorter is None:
+        return None
+    return shorter.predict_bytes(line.batches[-1]) / line.needed_bytes[-1] - 1

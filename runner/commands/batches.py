@@ -1,0 +1,87 @@
+"""The command `batches`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from bench.errors import UserError
+from runner.commands.forecast_options import LevelOption
+from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption
+from runner.probe.search import ProbeReport
+from runner.reporting.stored_runs import open_existing_store
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.batches.words import ProbedLimit
+
+RunIdsArgument = Annotated[
+    list[str], typer.Argument(metavar="RUN_ID", help="Ids of runs with GPU cells at several batch sizes.")
+]
+ProbesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--probe", metavar="FILE", help="What `benchmatrix probe --json` printed, to hold the line against."),
+]
+
+
+def batches(
+    run_ids: RunIdsArgument, store: StoreOption = DEFAULT_STORE, probe: ProbesOption = None, level: LevelOption = 95.0
+) -> None:
+    """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
+    from collector.batches.memory_lines import fit_lines
+    from collector.batches.words import describe_line
+    from collector.results.load import load_results
+
+    if not 0 < level < 100:
+        raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
+    reports = {path: _read_probe(path) for path in probe or ()}
+    lines = fit_lines(load_results(open_existing_store(store), run_ids))
+    if not lines:
+        raise UserError(
+            f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in "
+            "the axis batch_size."
+        )
+    for line in lines:
+        probed = [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)]
+        for sentence in describe_line(line, level / 100, probed):
+            CONSOLE.print(sentence)
+    for path, report in reports.items():
+        if not any(_is_same(report, line.key) for line in lines):
+            CONSOLE.print(f"{path}: none of these cells is that of the search.")
+
+
+def _read_probe(path: Path) -> ProbeReport:
+    """Read a search that found a limit. Raise UserError where it is none."""
+    try:
+        report = ProbeReport.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"--probe {path}: cannot be read ({error.strerror}); name a file.") from error
+    except ValidationError as error:
+        raise UserError(
+            f"--probe {path}: is not what `benchmatrix probe --json` prints ({error.errors()[0]['msg']})."
+        ) from error
+    if report.ended_by != "found" or not report.largest_batch_size or not _list_available(report):
+        raise UserError(f"--probe {path}: that search found no limit ({report.ended_by}); nothing to compare with.")
+    return report
+
+
+def _list_available(report: ProbeReport) -> list[int]:
+    return [trial.available_bytes for trial in report.tries if trial.available_bytes is not None]
+
+
+def _summarize(path: Path, report: ProbeReport) -> "ProbedLimit":
+    from collector.batches.words import ProbedLimit
+
+    return ProbedLimit(
+        source=str(path),
+        gpu_name=report.gpu or report.cell.device,
+        largest_batch=(report.largest_batch_size or 0) // report.cell.num_gpus,
+        available_bytes=max(_list_available(report)),
+    )
+
+
+def _is_same(report: ProbeReport, key: Any) -> bool:
+    """Return whether the search tried the cells of a line."""
+    cell = report.cell.model_dump()
+    compared = [name for name in key if name in cell]
+    return report.cell.device == "gpu" and all(cell[name] == key[name] for name in compared)

@@ -1,0 +1,148 @@
+"""Lines of memory over the batch: which cells are on one, what they predict, and their intervals."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from collector.batches.cards import CARDS, DRIVER_BYTES
+from collector.batches.memory_lines import MemoryLine, fit_line, fit_lines, hold_out_largest
+from collector.batches.words import ProbedLimit, describe_line, describe_probe
+
+MIB = 2**20
+KEY = {
+    "model": "resnet18",
+    "framework": "pytorch",
+    "phase": "train",
+    "precision": "fp32",
+    "mode": "eager",
+    "input_size": 224,
+    "num_classes": 10,
+    "num_gpus": 1,
+    "gpu_name": "NVIDIA H200",
+}
+
+
+def make_line(points: dict[int, int]) -> MemoryLine:
+    line = fit_line(KEY, points)
+    assert line is not None
+    return line
+
+
+def make_results(*rows: dict[str, object]) -> pd.DataFrame:
+    plain: dict[str, object] = {
+        **KEY, "status": "ok", "device": "gpu", "batch_size": 64, "peak_memory_allocated_bytes": 1000,
+        "peak_memory_reserved_bytes": None, "gpu_memory_peak_bytes": None,
+    }  # fmt: skip
+    frame = pd.DataFrame([plain | row for row in rows])
+    memory = [name for name in frame.columns if name.endswith("_bytes")]
+    return frame.astype(dict.fromkeys(memory, "Int64"))
+
+
+def test_exact_line_gives_the_largest_batch_below_the_budget() -> None:
+    line = make_line({1: 110, 4: 140, 16: 260})
+    assert [line.fixed_bytes, line.sample_bytes] == pytest.approx([100, 10])
+    assert line.find_largest(1005.0, 0.95).value == 90
+    exact = line.find_largest(1005.0, 0.95)
+    assert (exact.lower, exact.upper) == (90, 90)
+    assert line.find_largest(50.0, 0.95).value == 0
+
+
+def test_interval_holds_the_batches_whose_prediction_interval_holds_the_budget() -> None:
+    points = {8: 190, 16: 255, 32: 430, 64: 735}
+    line = make_line(points)
+    batches, needed = np.array(list(points), dtype=float), np.array(list(points.values()), dtype=float)
+    slope, fixed = np.polyfit(batches, needed, 1)
+    spread = math.sqrt(((needed - fixed - slope * batches) ** 2).sum() / 2)
+    reach = stats.t.ppf(0.975, 2)
+
+    def bound(batch: float, sign: int) -> float:
+        """Return a bound of the textbook's prediction interval of memory."""
+        leverage = 1 + 1 / 4 + (batch - batches.mean()) ** 2 / ((batches - batches.mean()) ** 2).sum()
+        return float(fixed + slope * batch + sign * reach * spread * math.sqrt(leverage))
+
+    largest = line.find_largest(1200.0, 0.95)
+    assert largest.lower < largest.value < largest.upper
+    # The largest whole batch whose upper bound is within the budget, and the largest whose lower bound is.
+    assert bound(largest.lower, +1) <= 1200 < bound(largest.lower + 1, +1)
+    assert bound(largest.upper, -1) <= 1200 < bound(largest.upper + 1, -1)
+
+
+def test_interval_holds_95_percent_of_the_true_limits_where_batches_are_off_the_line_by_chance() -> None:
+    rng = np.random.default_rng(20260104)
+    batches = np.array([8, 16, 32, 64, 128])
+    trials, held = 1000, 0
+    for _ in range(trials):
+        needed = 500e6 + 25e6 * batches + rng.normal(0, 40e6, len(batches))
+        line = make_line({int(batch): int(each) for batch, each in zip(batches, needed, strict=True)})
+        # The limit of a card where the line and the batch's own deviation meet the budget.
+        limit = (10e9 - 500e6 - rng.normal(0, 40e6)) / 25e6
+        largest = line.find_largest(10e9, 0.95)
+        held += largest.lower - 1 <= limit <= largest.upper + 1
+    assert held / trials == pytest.approx(0.95, abs=0.03)
+
+
+def test_two_batches_have_no_interval_and_one_no_line() -> None:
+    assert fit_line(KEY, {64: 1000}) is None
+    line = make_line({1: 110, 4: 140})
+    assert math.isnan(line.find_largest(1000.0, 0.95).lower)
+    (sentence,) = describe_line(line, 0.95)
+    assert sentence.endswith("so there is no interval and no largest batch; measure a third.")
+
+
+def test_memory_that_may_not_grow_has_no_upper_bound_and_one_that_shrinks_no_largest_batch() -> None:
+    noisy = make_line({1: 100, 2: 300, 4: 90, 8: 310})
+    assert math.isinf(noisy.find_largest(10_000.0, 0.95).upper)
+    shrinking = make_line({1: 300, 2: 200, 4: 100})
+    assert math.isinf(shrinking.find_largest(1000.0, 0.95).value)
+    assert describe_line(shrinking, 0.95)[0].endswith("so no largest batch follows.")
+
+
+def test_lines_are_of_cells_that_differ_in_the_batch_alone() -> None:
+    results = make_results(
+        {"batch_size": 8, "peak_memory_allocated_bytes": 180},
+        {"batch_size": 8, "peak_memory_allocated_bytes": 190},  # another repeat: the most counts
+        {"batch_size": 16, "peak_memory_allocated_bytes": 270},
+        {"batch_size": 32, "peak_memory_allocated_bytes": None},
+        {"batch_size": 64, "peak_memory_allocated_bytes": 9, "status": "oom"},
+        {"batch_size": 64, "peak_memory_allocated_bytes": 9, "device": "cpu"},
+        {"batch_size": 64, "peak_memory_allocated_bytes": 750, "precision": "bf16"},
+    )
+    (line,) = fit_lines(results)
+    assert line.key["precision"] == "fp32"
+    assert dict(zip(line.batches, line.needed_bytes, strict=True)) == {8: 190, 16: 270}
+
+
+def test_batch_of_several_gpus_is_that_of_one_and_the_context_is_what_is_beside_the_allocator() -> None:
+    memory = {"peak_memory_reserved_bytes": 1000, "gpu_memory_peak_bytes": 1700}
+    rows: list[dict[str, object]] = [
+        {"batch_size": size, "num_gpus": 2, "peak_memory_allocated_bytes": 10 * size, **memory} for size in (16, 32, 64)
+    ]
+    (line,) = fit_lines(make_results(*rows))
+    assert line.batches == (8, 16, 32)
+    assert line.context_bytes == 700
+
+
+def test_held_out_batch_says_how_far_the_line_reaches() -> None:
+    assert hold_out_largest(make_line({1: 110, 2: 120, 4: 140})) is None
+    bent = hold_out_largest(make_line({1: 110, 2: 120, 4: 140, 8: 200}))
+    assert bent == pytest.approx(180 / 200 - 1)
+
+
+def test_cards_leave_room_for_driver_and_context() -> None:
+    t4 = CARDS[0]
+    assert t4.find_budget(700 * MIB) == (15_360 - 700) * MIB - DRIVER_BYTES
+    line = make_line({8: 1_000 * MIB, 16: 1_800 * MIB, 32: 3_400 * MIB})
+    # 200 MiB and 100 a sample; 15,360 - 616 - 768 = 13,976 MiB hold 137.
+    assert "16 GB (T4) 137 (137 to 137)" in describe_line(line, 0.95)[1]
+
+
+def test_a_search_is_set_beside_the_line_with_its_error() -> None:
+    line = make_line({8: 1_000 * MIB, 16: 1_800 * MIB, 32: 3_400 * MIB})
+    probe = ProbedLimit(source="p.json", gpu_name="NVIDIA H200", largest_batch=125, available_bytes=10_300 * MIB)
+    assert describe_probe(line, probe, 0.95) == (
+        "p.json: on NVIDIA H200 a search found 125, the line gives 101 (101 to 101): off by -19.2 %, "
+        "outside the interval."
+    )

@@ -1,0 +1,109 @@
+"""The commands `forecast`, `gap` and `batches` as a user calls them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.store import Store
+from factories import (
+    make_cell,
+    make_environment,
+    make_gpu,
+    make_gpu_use,
+    make_memory,
+    make_result,
+    make_run,
+    put_documents,
+)
+from runner.probe.batch_search import Trial
+from runner.probe.search import ProbeReport
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+MIB = 2**20
+
+
+def test_a_series_of_ones_own_is_forecast_with_its_winner_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
+    rows = "".join(f"{2000 + year},{3.0**year}\n" for year in range(16))
+    (workspace.folder / "own.csv").write_text(f"day,price\n{rows}")
+    code, out, err = call_main(
+        "forecast", "--table", "own.csv", "--date", "day", "--value", "price", "--unit", "USD", "--series", "frontier",
+        "--year", "2018", "--level", "90", "--plot", "own.svg",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert words.startswith("Price, the largest of the year, in 2018, from 16 observations, 2000 to 2015:")
+    assert "Growth (log-linear, 16 observations): a factor of 3.00 a year (90 % confidence interval" in words
+    assert "USD" in (workspace.folder / "own.svg").read_text()
+
+
+def test_the_gap_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
+    rows = "".join(f"{2008 + year},{1e8 * 2.0**year}\n" for year in range(18))
+    (workspace.folder / "models.csv").write_text(f"date,value\n{rows}")
+    code, out, err = call_main("gap", "--demand", "models.csv", "--year", "2028", "--plot", "gap.svg")
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "2028: demand over supply is forecast to be " in words
+    assert "what came true is 288 GB." in words
+    assert "supply: one device" in (workspace.folder / "gap.svg").read_text()
+
+
+def put_batches(folder: Path, *sizes: int) -> None:
+    """Store a run of ResNet18 on a GPU whose tensors take 200 MiB and 100 MiB a sample, less 1 MiB for odd batches."""
+    cells = [make_cell(model="resnet18", device="gpu", input_size=224, batch_size=size) for size in sizes]
+    results = [
+        make_result(
+            cell,
+            environment=make_environment(gpus=(make_gpu(),)),
+            gpu_use=(make_gpu_use(),),
+            memory=make_memory(peak_memory_allocated_bytes=(200 + 100 * cell.batch_size - cell.batch_size % 2) * MIB),
+        )
+        for cell in cells
+    ]
+    put_documents(Store.open((folder / "results").as_uri()), make_run(cells=cells, repeats=1), results)
+
+
+def make_report() -> ProbeReport:
+    trial = Trial(
+        batch_size=1, outcome="fits", seconds=1, needed_bytes=300 * MIB, available_bytes=13_000 * MIB, peak_bytes=1
+    )
+    return ProbeReport(
+        cell=make_cell(model="resnet18", device="gpu", input_size=224, batch_size=1),
+        gpu="Tesla T4",
+        max_batch_size=1000,
+        time_limit_seconds=60,
+        memory_limit_bytes=None,
+        tries=(trial,),
+        ended_by="found",
+        largest_batch_size=127,
+        smallest_failing_batch_size=128,
+    )
+
+
+def test_largest_batches_are_predicted_from_a_run_and_held_against_a_search(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    put_batches(workspace.folder, 8, 15, 32, 64)
+    (workspace.folder / "probe.json").write_bytes(make_report().to_json())
+    code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "resnet18 train, pytorch eager, fp32, size 224, Tesla T4" in words
+    assert "from 4 batches, 8 to 64" in words
+    assert "probe.json: on Tesla T4 a search found 127, the line gives 12" in words
+
+
+def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:
+    put_batches(workspace.folder, 8)
+    code, _, err = call_main("batches", "smoke-20260301-120000-ab12")
+    assert code == 2
+    assert "no GPU cell ended ok at two batch sizes or more" in err
+    (workspace.folder / "probe.json").write_text("{}")
+    code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    assert code == 2
+    assert err.startswith("error: --probe probe.json: is not what `benchmatrix probe --json` prints")
+    limited = make_report().model_copy(update={"ended_by": "time-limit"})
+    (workspace.folder / "probe.json").write_bytes(limited.to_json())
+    code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    assert "that search found no limit (time-limit)" in err
+    code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--level", "0")
+    assert "--level 0: expected a percentage" in err
