@@ -1,11 +1,17 @@
 """Tenants from their call to the Result of all: in threads of this process, with stubs for their framework."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.schema import Cell, Neighbour, read_result
+from bench.attempt import Attempt
+from bench.order import Order
+from bench.schema import Cell, Failure, Neighbour, read_result
+from bench.store import Store
+from bench.tenants.tenant import Tenant
+from factories import make_cell
 from fake_nvml import MIB, FakeNvml
 from tenant_threads import SleepingFramework, list_records, make_group
 
@@ -118,3 +124,17 @@ def test_tenants_of_a_gpu_are_no_strangers_and_their_memory_is_told(
     assert [record.place and record.place.device for record in list_records(result)] == ["GPU-aaaa1111"] * 2
     reasons = result.validity.reasons if result.validity else ()
     assert [r.message for r in reasons if r.verdict == "contaminated" and "GPU-aaaa1111" in r.message] == []
+
+
+def test_an_attempt_that_is_cut_short_is_of_the_cell_of_the_repeat(tmp_path: Path) -> None:
+    order = Order(
+        cell=make_cell(tenants=2), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}", tenant_group="g"
+    )
+    preempted = Failure(kind="preempted", message="ended by SIGTERM", signal="SIGTERM")
+    first = Attempt(order, Tenant(order, Store.open(order.store_url))).cut_short("preempted", preempted)
+    assert (first.cell, first.cell_id) == (order.cell, order.cell.cell_id)
+
+    order = replace(order, tenant=1)
+    tenant = Tenant(order, Store.open(order.store_url))
+    record = tenant.make_record(Attempt(order, tenant).cut_short("preempted", preempted))
+    assert (record.tenant, record.status, record.error) == (1, "preempted", preempted)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.schema import PlannedCell, Result, TenantRecord
-from bench.store import Store, result_key, tenants_prefix
+from bench.store import Store, meeting_key, result_key, tenants_prefix
 from factories import RUN_ID, make_cell
 from fake_interpreters import make_interpreter
 from fake_mps import install_mps
@@ -44,8 +44,10 @@ def executor(tmp_path: Path) -> LocalExecutor:
 
 
 def measure(executor: LocalExecutor, **fields: Any) -> Result:
-    """Measure one repeat of a cell with these fields."""
+    """Measure one repeat of a cell with these fields, of which a killed runner has begun an attempt before."""
     planned = PlannedCell(cell=make_cell(**fields), repeats=1, timeout_seconds=HANG_GUARD_SECONDS)
+    if planned.cell.tenants > 1:
+        executor.store.put(meeting_key(RUN_ID, planned.cell.cell_id, 1, "killed", "call"), b"{}")
     result = executor.measure_repeat(Repeat(planned=planned, number=1))
     stored = executor.store.get(result_key(RUN_ID, result.cell_id, 1, result.attempt))
     assert Result.model_validate_json(stored) == result
