@@ -37,7 +37,8 @@ def run_bench(
 ) -> Ending:
     """Run `python -m bench` for one cell and return how it ended; `variables` override the environment."""
     store = folder / "store"
-    order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}")
+    group = "g" if cell.tenants > 1 else None
+    order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}", tenant_group=group)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "TZ": "America/New_York"}
     started_at, start = datetime.now(UTC), time.perf_counter()

@@ -36,6 +36,7 @@ class FakeNvml:
         self.processes: list[tuple[int, int | None]] = []
         self.mps_clients: list[tuple[int, int | None]] | None = None
         """None: the driver does not know of them."""
+        self.compute_mode = pynvml.NVML_COMPUTEMODE_DEFAULT
         self.memory_used_bytes = 3 * MIB
         self.energy_millijoules = [1_000_000]
         """The last one for ever."""
@@ -124,6 +125,9 @@ class FakeNvml:
         if self.mps_clients is None:
             return int(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
         return _list_processes(self.mps_clients, count, processes)
+
+    def _nvmlDeviceGetComputeMode(self, handle: Any, mode: Any) -> None:
+        mode.value = self.compute_mode
 
     def _nvmlDeviceGetEccMode(self, handle: Any, current: Any, pending: Any) -> None:
         current.value, pending.value = 1, 0

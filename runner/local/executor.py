@@ -126,9 +126,13 @@ class LocalExecutor:
             self.store.put(key, TenantRecord(tenant=order.tenant, status=status, error=error).to_json())
 
     def _clear_meeting(self, order: Order) -> None:
-        """Delete what the tenants of a repeat left where they met; tenant 0 has done so unless it died."""
-        prefix = _find_meeting_key(order, "call").rpartition("/")[0]
-        self.store.delete_many(list(self.store.list_keys(prefix)))
+        """Delete what the tenants of a repeat left where they met, also in attempts that a killed runner began.
+
+        Tenant 0 has deleted it unless it died.
+        """
+        folder = _find_meeting_key(order, "call").rpartition("/")[0].rpartition("/")[0]
+        keys = self.store.list_keys(folder)
+        self.store.delete_many([key for key in keys if key.startswith(f"{folder}/{order.repeat}-")])
 
     def _read_or_write_record(
         self, order: Order, end: ProcessEnd | ProcessNotStarted, started_at: datetime, timeout_seconds: float

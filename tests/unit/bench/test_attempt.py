@@ -9,6 +9,7 @@ import pytest
 
 from bench.attempt_failures import summarize_error
 from bench.schema import Result
+from fake_nvml import FakeNvml
 from stub_framework import StubFramework
 
 
@@ -107,3 +108,19 @@ def test_a_cpu_cell_sees_no_gpu_and_a_gpu_cell_those_that_it_was_given(
 )
 def test_an_error_is_summarized_in_one_line(text: str, expected: str) -> None:
     assert summarize_error(RuntimeError(text)) == expected
+
+
+@pytest.mark.parametrize(("state", "status"), [(False, "failed"), (True, "ok"), (None, "ok")])
+def test_a_cell_that_is_alone_under_mps_fails_where_mps_is_not_in_force(
+    attempt_with: Callable[..., Result],
+    monkeypatch: pytest.MonkeyPatch,
+    nvml: FakeNvml,
+    *,
+    state: bool | None,
+    status: str,
+) -> None:
+    monkeypatch.setattr("bench.attempt.read_mps_state", lambda: state)
+    fields = {"num_profiled_steps": 0, "pipelined_seconds": 0.0, "sampling_seconds": 0.0}
+    result = attempt_with(StubFramework(), visible="0", device="gpu", sharing="mps", max_warmup_seconds=1e-9, **fields)
+    assert result.status == status
+    assert result.error is None or result.error.message.startswith("MPS is not in force: CUDA found no MPS daemon")

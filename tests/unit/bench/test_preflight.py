@@ -1,6 +1,7 @@
 """What a container lacks for its cell, with a made-up NVIDIA library."""
 
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pynvml
@@ -22,8 +23,9 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     return library
 
 
-def make_order(**fields: Any) -> Order:
-    return Order(cell=make_cell(device="gpu", **fields), run_id="r", repeat=1, attempt="a", store_url="-")
+def make_order(*, group: str | None = None, **fields: Any) -> Order:
+    cell = make_cell(device="gpu", **fields)
+    return Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", tenant_group=group)
 
 
 def test_an_idle_gpu_or_slice_is_fine(nvml: FakeNvml) -> None:
@@ -94,3 +96,22 @@ def test_a_slice_that_others_use_is_refused_by_its_own_name(nvml: FakeNvml) -> N
     nvml.memory_used_bytes = 300 * MIB
     with pytest.raises(DeviceInUseError, match="GPU MIG-dddd5555 is in use by others"):
         check_place(make_order())
+
+
+def test_what_the_server_of_mps_takes_is_no_other_user(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.preflight.find_mps_servers", lambda pids: frozenset({71}))
+    nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB
+    check_place(make_order(sharing="mps"))
+    with pytest.raises(DeviceInUseError):
+        check_place(make_order())
+    nvml.processes = [(71, 500 * MIB), (99, 10 * MIB)]
+    with pytest.raises(DeviceInUseError, match="in use by others, 1 processes seen"):
+        check_place(make_order(sharing="mps"))
+
+
+def test_a_tenant_beside_the_first_finds_the_gpu_in_use(nvml: FakeNvml) -> None:
+    nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB
+    order = make_order(tenants=2, group="g")
+    with pytest.raises(DeviceInUseError):
+        check_place(order)
+    check_place(replace(order, tenant=1))

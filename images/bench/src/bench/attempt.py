@@ -137,6 +137,7 @@ class Attempt:
             gpu_use=self._observer.gpu_use,
             roofline=roofline,
             host_peak=self._observer.host_peak,
+            is_under_mps=self._order.cell.sharing == "mps",
         )
         return Measured(
             samples=samples,

@@ -18,7 +18,7 @@ from bench.peaks import Peaks, find_gpu_peaks
 from bench.pipelined import run_pipelined
 from bench.probes.cpu_use import list_own_pids
 from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
-from bench.probes.gpu_neighbours import DeviceMemory, look_for_neighbours, read_device_memory
+from bench.probes.gpu_neighbours import DeviceMemory, leave_out_mps, look_for_neighbours, read_device_memory
 from bench.probes.gpu_window import WindowWatch
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.roofline import make_roofline
@@ -74,9 +74,13 @@ class Observer:
         `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
         """
         if self._cell.device == "gpu":
-            self.gpu_use = self.try_probe("GPU baseline", lambda: read_gpu_baselines(self._cell.num_gpus), ())
+            self.gpu_use = self.try_probe("GPU baseline", self._read_baselines, ())
         if self.gpu_use and watches_idle:
             self._idle_watch = self.try_probe("idle power", lambda: IdleWatch(self.gpu_use), None)
+
+    def _read_baselines(self) -> tuple[GpuUse, ...]:
+        baselines = read_gpu_baselines(self._cell.num_gpus)
+        return tuple(leave_out_mps(use) for use in baselines) if self._is_under_mps else baselines
 
     def end_idle_watch(self) -> None:
         """Note the idle power of the GPUs; the framework is imported and has no context on them yet."""

@@ -9,6 +9,7 @@ from bench.order import Order
 from bench.probes.cuda_start import explain_failed_start
 from bench.probes.driver_folder import explain_unseen_driver
 from bench.probes.gpu import read_gpu_baselines, read_gpus
+from bench.probes.gpu_neighbours import find_mps_servers
 from bench.probes.memory import read_memory_limit_bytes
 from bench.probes.visible_gpus import count_gpus_without_slice
 from bench.schema import Cell, GpuUse
@@ -94,7 +95,11 @@ def _list_cuda_faults(cell: Cell) -> Iterator[str]:
 
 def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:
     for gpu in gpus:
-        used, processes = gpu.memory_used_before_bytes or 0, len(gpu.foreign_processes or ())
+        pids = [process.pid for process in gpu.foreign_processes or ()]
+        used = gpu.memory_used_before_bytes or 0
+        if cell.sharing == "mps":  # a server that was there before computes for the cell, and has memory of its own
+            pids, used = [pid for pid in pids if pid not in find_mps_servers(pids)], 0
+        processes = len(pids)
         if processes or used > MAX_FOREIGN_BYTES:
             raise DeviceInUseError(
                 f"{cell.slug} is not measured here: GPU {gpu.uuid} is in use by others, {processes} processes seen, "

@@ -1,13 +1,17 @@
 """Who else uses a GPU after the window, against a made-up NVIDIA library; this process stands for the measured one."""
 
 import os
+import subprocess
+import time
+from pathlib import Path
 
 import pynvml
 import pytest
 
 from bench.probes.gpu import read_gpu_baselines
-from bench.probes.gpu_neighbours import look_for_neighbours
+from bench.probes.gpu_neighbours import find_mps_servers, look_for_neighbours, read_device_memory
 from bench.schema import ForeignProcess, GpuUse
+from fake_mps import PROGRAM, install_mps
 from fake_nvml import MIB, FakeNvml, install_nvml
 
 OWN = frozenset({os.getpid(), 71})
@@ -60,3 +64,41 @@ def test_a_driver_that_lists_no_processes_shows_nobody(nvml: FakeNvml) -> None:
 def test_memory_of_others_is_not_known_without_that_of_this_process(nvml: FakeNvml) -> None:
     use = look(nvml, [(os.getpid(), None)])
     assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (True, (), None)
+
+
+def test_clients_of_mps_are_seen_beside_other_processes(nvml: FakeNvml) -> None:
+    nvml.mps_clients = [(71, 50 * MIB), (STRANGER, 40 * MIB)]
+    use = look(nvml, [(os.getpid(), 500 * MIB)])
+    assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
+    assert use.foreign_memory_after_bytes == 50 * MIB
+
+
+def test_the_server_of_mps_computes_for_its_tenants(nvml: FakeNvml, tmp_path: Path) -> None:
+    install_mps(tmp_path)
+    variables = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}
+    with subprocess.Popen([str(tmp_path / PROGRAM), "--serve"], env=variables) as server:
+        try:
+            processes: list[tuple[int, int | None]] = [
+                (os.getpid(), 500 * MIB),
+                (server.pid, 30 * MIB),
+                (STRANGER, 40 * MIB),
+            ]
+            while not find_mps_servers([server.pid]) and server.poll() is None:
+                time.sleep(0.01)  # the kernel gives it its name a moment after it was started
+            assert find_mps_servers([server.pid, os.getpid(), STRANGER]) == {server.pid}
+            baselines = read_gpu_baselines(1)
+            nvml.processes, nvml.memory_used_bytes = processes, 600 * MIB
+            (use,) = look_for_neighbours(baselines, OWN, is_under_mps=True)
+            (stranger,) = look_for_neighbours(baselines, OWN)
+        finally:
+            server.kill()
+    assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
+    assert use.foreign_memory_after_bytes == 70 * MIB
+    assert [process.pid for process in stranger.foreign_processes_after or ()] == [server.pid, STRANGER]
+
+
+def test_the_memory_of_each_process_is_read(nvml: FakeNvml) -> None:
+    nvml.processes, nvml.memory_used_bytes = [(71, 50 * MIB), (72, None)], 600 * MIB
+    nvml.mps_clients = [(73, 20 * MIB)]
+    memory = read_device_memory()
+    assert (memory.used_bytes, memory.by_process) == (600 * MIB, {71: 50 * MIB, 73: 20 * MIB})

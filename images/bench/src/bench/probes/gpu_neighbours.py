@@ -75,6 +75,14 @@ def read_device_memory() -> DeviceMemory:
         return DeviceMemory(used_bytes=device.read_memory_used_bytes(), by_process=sizes)
 
 
+def leave_out_mps(use: GpuUse) -> GpuUse:
+    """Return `use` without the processes of MPS among those that were there before: they compute for the cell."""
+    before = use.foreign_processes or ()
+    servers = find_mps_servers([process.pid for process in before])
+    left = tuple(process for process in before if process.pid not in servers)
+    return use.model_copy(update={"foreign_processes": left}) if servers else use
+
+
 def find_mps_servers(pids: Collection[int], proc: Path = Path("/proc")) -> frozenset[int]:
     """Return those of the processes that are MPS's own: the server computes for its clients."""
     return frozenset(pid for pid in pids if _read_name(proc / str(pid) / "comm").startswith(MPS_PROGRAM))

@@ -22,5 +22,7 @@ class ValidityInputs:
     cpu_use: CpuUse
     gpu_use: Sequence[GpuUse]
     roofline: Roofline | None
+    is_under_mps: bool = False
+    """Whether the GPU is used through MPS, whose server may have been there before with memory of its own."""
     host_peak: HostPeak | None = None
     """Of a CPU cell."""

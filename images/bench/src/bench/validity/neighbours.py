@@ -26,6 +26,8 @@ def check_gpu_neighbours(inputs: ValidityInputs) -> Found:
             ("before the start", gpu.foreign_processes, gpu.memory_used_before_bytes),
             ("after the window", gpu.foreign_processes_after, gpu.foreign_memory_after_bytes),
         ):
+            if inputs.is_under_mps and when == "before the start":
+                num_bytes = None  # its server's, or another client's: list_unchecked_neighbours says so
             if processes:
                 pids = ", ".join(str(process.pid) for process in processes)
                 yield "contaminated", f"{gpu.uuid} was computing for others {when} (process {pids})"
@@ -73,6 +75,8 @@ def list_unchecked_neighbours(inputs: ValidityInputs) -> Iterator[str]:
         yield "other users of the GPU not looked for"
     for gpu in inputs.gpu_use:
         yield from _list_unchecked_gpu(gpu)
+        if inputs.is_under_mps:
+            yield f"whose memory was in use on {gpu.uuid} before the start: MPS's server has some"
     use = inputs.cpu_use
     if use.other_cores is None and use.affinity_other_cores is None:
         pressure = use.pressure_share if use.pressure_share is not None else use.machine_pressure_share

@@ -1,0 +1,140 @@
+"""Tenants from their call to the Result of all: in threads of this process, with stubs for their framework."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.attempt import Attempt
+from bench.order import Order
+from bench.schema import Cell, Failure, Neighbour, read_result
+from bench.store import Store
+from bench.tenants.tenant import Tenant
+from factories import make_cell
+from fake_nvml import MIB, FakeNvml
+from tenant_threads import SleepingFramework, list_records, make_group
+
+
+def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frameworks = (SleepingFramework(), SleepingFramework(), SleepingFramework(step_seconds=0.03))
+    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    records = list_records(result)
+    assert result.tenancy is not None
+    assert (result.status, [record.status for record in records]) == ("ok", ["ok"] * 3)
+    assert read_result(result.to_json()) == result
+    assert result.tenancy.window_seconds == pytest.approx(0.5)
+    # In half a second at most 50 steps of 0.01 s fit, and 16 of 0.03 s.
+    counts = [len(record.samples.step_seconds) for record in records if record.samples is not None]
+    assert [1 <= count <= most for count, most in zip(counts, (50, 50, 16), strict=True)] == [True] * 3
+    assert all(sum(r.samples.step_seconds) <= 0.5 for r in records if r.samples is not None)
+    assert result.samples == records[0].samples
+    assert result.throughput_samples_per_s == pytest.approx(64 * (records[0].steps_per_second or 0.0))
+    assert len({record.place and record.place.boot_id for record in records}) == 1
+
+
+def test_a_neighbour_runs_its_own_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int]] = []
+
+    class NotingFramework(SleepingFramework):
+        def build_workload(self, cell: object) -> "NotingFramework":
+            seen.append((getattr(cell, "phase", ""), getattr(cell, "batch_size", 0)))
+            return self
+
+    neighbour = Neighbour(
+        model="conv6", phase="infer", batch_size=2, precision="fp32", mode="eager", input_size=32, num_classes=10
+    )
+    group = make_group(tmp_path, monkeypatch, NotingFramework(), NotingFramework(), neighbour=neighbour)
+    assert group.run().status == "ok"
+    assert sorted(seen) == [("infer", 2), ("train", 64)]
+
+
+@pytest.mark.parametrize("failing", [0, 1], ids=["tenant 0", "another tenant"])
+def test_the_others_are_measured_where_one_falls_out_of_memory(
+    failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frameworks = [SleepingFramework() for _ in range(3)]
+    frameworks[failing] = SleepingFramework(error=MemoryError("no array"))
+    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    records = list_records(result)
+    assert result.error is not None
+    assert result.tenancy is not None
+    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
+    assert result.error.message == f"1 of 3 tenants fell out of memory; tenant {failing}: MemoryError: no array"
+    assert [record.status for record in records] == ["oom" if tenant == failing else "ok" for tenant in range(3)]
+    assert [record.steps_per_second is None for record in records] == [tenant == failing for tenant in range(3)]
+    assert result.tenancy.window_seconds is not None
+    assert result.cell.tenants == 3
+
+
+def test_a_tenant_that_fails_while_all_step_spoils_the_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # After the first step and one of the warm-up, its eleventh is in the rehearsal of all.
+    frameworks = (SleepingFramework(), SleepingFramework(late_error=RuntimeError("device lost")))
+    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    assert result.error is not None
+    assert (result.status, result.error.kind) == ("failed", "exception")
+    assert result.error.message == "1 of 2 tenants ended 'failed'; tenant 1: RuntimeError: device lost"
+    assert [record.status for record in list_records(result)] == ["ok", "failed"]
+
+
+def test_tenants_on_two_machines_give_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    boots = iter(["boot-1", "boot-2"])
+    monkeypatch.setattr("bench.probes.tenant_place._read_boot_id", lambda: next(boots))
+    result = make_group(tmp_path, monkeypatch, SleepingFramework(), SleepingFramework()).run()
+    assert result.error is not None
+    assert (result.status, result.error.kind, result.samples) == ("failed", "no-common-window", None)
+    assert "not on one machine (boot id), so they have no common clock: boot-1, boot-2" in result.error.message
+    assert [record.samples for record in list_records(result)] == [None, None]
+
+
+def test_a_tenant_that_never_comes_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.tenants.meeting.ARRIVAL_SECONDS", 1.0)
+    monkeypatch.setattr("bench.tenants.tenant.END_SECONDS", 0.1)
+    group = make_group(tmp_path, monkeypatch, SleepingFramework(), SleepingFramework(), tenants=3)
+    result = group.run()
+    assert result.error is not None
+    assert result.error.message == "1 of 3 tenants ended 'failed'; tenant 2: tenant 2 left no record"
+    assert result.tenancy is not None
+    assert result.tenancy.window_seconds is None
+
+
+def test_tenants_of_a_gpu_are_no_strangers_and_their_memory_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nvml: FakeNvml
+) -> None:
+    class ContextFramework(SleepingFramework):
+        """Takes the GPU when its model is built, as a framework does."""
+
+        def build_workload(self, cell: Cell) -> "ContextFramework":
+            nvml.processes, nvml.memory_used_bytes = [(os.getpid(), 500 * MIB)], 503 * MIB
+            return self
+
+    group = make_group(tmp_path, monkeypatch, ContextFramework(), ContextFramework(), device="gpu")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    result = group.run()
+    assert result.status == "ok"
+    assert result.tenancy is not None
+    (gpu,) = result.gpu_use
+    assert (gpu.foreign_processes, gpu.foreign_processes_after) == ((), ())
+    assert gpu.window is not None
+    assert gpu.window.seconds >= 0.5
+    assert gpu.idle_power_watts is None  # the others import while tenant 0 does
+    assert result.tenancy.device_memory_used_bytes == 503 * MIB
+    # Both are threads of one process here.
+    assert [record.device_memory_bytes for record in list_records(result)] == [500 * MIB] * 2
+    assert [record.place and record.place.device for record in list_records(result)] == ["GPU-aaaa1111"] * 2
+    reasons = result.validity.reasons if result.validity else ()
+    assert [r.message for r in reasons if r.verdict == "contaminated" and "GPU-aaaa1111" in r.message] == []
+
+
+def test_an_attempt_that_is_cut_short_is_of_the_cell_of_the_repeat(tmp_path: Path) -> None:
+    order = Order(
+        cell=make_cell(tenants=2), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}", tenant_group="g"
+    )
+    preempted = Failure(kind="preempted", message="ended by SIGTERM", signal="SIGTERM")
+    first = Attempt(order, Tenant(order, Store.open(order.store_url))).cut_short("preempted", preempted)
+    assert (first.cell, first.cell_id) == (order.cell, order.cell.cell_id)
+
+    order = replace(order, tenant=1)
+    tenant = Tenant(order, Store.open(order.store_url))
+    record = tenant.make_record(Attempt(order, tenant).cut_short("preempted", preempted))
+    assert (record.tenant, record.status, record.error) == (1, "preempted", preempted)
