@@ -16,8 +16,13 @@ WHOLE_DEVICE = "time-slicing"
 
 
 def describe_cell(cell: Cell) -> Row:
-    """Return the columns CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
-    return cell.model_dump(include=set(CELL_COLUMNS)) | {"neighbour": describe_neighbour(cell)}
+    """Return the columns CELL_COLUMNS of a cell."""
+    return {name: take_field(cell, name) for name in CELL_COLUMNS}
+
+
+def take_field(cell: Cell, name: str) -> Any:
+    """Return one of CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
+    return describe_neighbour(cell) if name == "neighbour" else getattr(cell, name)
 
 
 def describe_neighbour(cell: Cell) -> str | None:

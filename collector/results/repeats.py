@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from bench.schema import PlannedCell
 from collector.results.attempts import IntArray, OrderedAttempts
-from collector.results.cells import describe_cell
+from collector.results.cells import take_field
 from collector.results.frames import CELL_COLUMNS, MISSING_REASON, RESULT_COLUMNS
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policies
 
@@ -59,9 +59,10 @@ def convert_column(column: pa.ChunkedArray, dtype: str) -> "pd.Series[Any]":
 
 def _tabulate_plan(run_id: str, planned: Sequence[PlannedCell]) -> dict[str, "pd.Series[Any]"]:
     repeats = [plan.repeats for plan in planned]
-    cells = [describe_cell(plan.cell) for plan in planned]
     columns = {
-        name: pd.Series([cell[name] for cell in cells], dtype=dtype).repeat(repeats).reset_index(drop=True)
+        name: pd.Series([take_field(plan.cell, name) for plan in planned], dtype=dtype)
+        .repeat(repeats)
+        .reset_index(drop=True)
         for name, dtype in CELL_COLUMNS.items()
     }
     columns["cell_id"] = pd.Series([plan.cell.cell_id for plan in planned], dtype="str").repeat(repeats)

@@ -19,7 +19,7 @@ def read_tenants(results: RunTable, attempts: SelectedRows, counted: IntArray) -
 
     `counted`: rows of `attempts`. A column `place` says which of the counted attempts a row is of, from 0.
     """
-    documents = name_documents(attempts.rows.take(counted)).combine_chunks()
+    documents = name_documents(attempts.rows.select(["key", "object_version"]).take(counted)).combine_chunks()
     numbers = attempts.part_numbers[counted]
     has_tenants = {content.part.part_id for content in results.contents if TENANTS in content.other_tables}
     found = [make_schema(TENANTS).empty_table()]
