@@ -142,9 +142,7 @@ def _find_steps(attempts: SelectedRows, counted: IntArray, tenants: pa.Table) ->
         return [value for found in series for value in found[name].to_pylist()]
 
     return StepTimes(
-        documents=pa.chunked_array(
-            [chunk for found in series for chunk in name_series(found).chunks], pa.string()
-        ).combine_chunks(),
+        documents=pa.concat_arrays([name_series(found).combine_chunks() for found in series]),
         tenants=join("tenant"),
         owners=[*range(len(counted)), *places.tolist()],
         cell_ids=join("cell_id"),

@@ -6,8 +6,8 @@ from statistics import median
 
 from bench.schema import Run
 from bench.store import Store
+from bench.stored_runs import read_runs
 from runner.records import Records
-from runner.runs import read_all_runs
 
 MAX_RUNS = 5
 """Runs that are read, the newest first: each costs a listing and its records."""
@@ -20,7 +20,9 @@ def read_durations(store: Store, run: Run, is_alike: Callable[[Run], bool]) -> M
     count together. StoreError if the store cannot be read.
     """
     wanted = {planned.cell.cell_id for planned in run.cells}
-    known = [found for found in read_all_runs(store)[0] if is_alike(found) and _list_cells(found) & wanted]
+    known = [
+        found for found in read_runs(store, store.list_run_ids())[0] if is_alike(found) and _list_cells(found) & wanted
+    ]
     seconds: defaultdict[str, list[float]] = defaultdict(list)
     for found in sorted(known, key=lambda one: one.created_at, reverse=True)[:MAX_RUNS]:
         snapshot = Records.of(store, found).read_snapshot()
