@@ -57,8 +57,8 @@ def has_tenants(path: Path) -> bool:
 def describe_run(folder: str, run: StoredRun) -> str:
     """Return what a run says of sharing, as Markdown."""
     facts = run.facts
-    where = f"### {facts['GPU']}\n\nRun [`{run.run_id}`](results/{folder}/README.md), measured {facts['measured']}."
-    return "\n\n".join([where, *list_sharing_tables(run.analysis)])
+    where = f"[What was measured](results/{folder}/README.md): {facts['measured']}."
+    return "\n\n".join([f"### {facts['GPU']}, `{run.run_id}`", where, *list_sharing_tables(run.analysis)])
 
 
 def list_sharing_tables(analysis: Analysis) -> list[str]:
@@ -112,7 +112,11 @@ def show_estimate(row: Row, column: str) -> str:
     return f"{format_number(value, RATIO)}{interval}"
 
 
-FUNCTIONS: Mapping[str, Callable[..., object]] = {"by_tenants": tabulate_by_tenants, "mixed_table": tabulate_mixed}
+FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "by_tenants": tabulate_by_tenants,
+    "mixed_table": tabulate_mixed,
+    "sharing_tables": list_sharing_tables,
+}
 """What templates of docs/results call, by the name that they use."""
 
 

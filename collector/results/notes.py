@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 SEPARATOR = "; "
-# A number that stands alone, with its unit: not the digits of a GPU's UUID.
-NUMBER = re.compile(r"(?<![\w-])\d+(\.\d+)?(?=[\s%,;)]|$)")
+# A number that stands alone, with its sign and unit: not the digits of a GPU's UUID.
+NUMBER = re.compile(r"(?<![\w-])[+-]?\d+(\.\d+)?(?=[\s%,;)]|$)")
 
 
 def merge_notes(notes: Iterable[str], num_repeats: int) -> str | None:

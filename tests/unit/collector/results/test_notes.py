@@ -19,6 +19,7 @@ from collector.results.notes import merge_notes
             2,
             "a (1 of 2 repeats); b 1.5 ms (2 of 2 repeats, figures of the first); c (1 of 2 repeats)",
         ),
+        (["changed (+12%)", "changed (-3%)"], 2, "changed (+12%) (2 of 2 repeats, figures of the first)"),
         (["a; b", "b; a"], 2, "a; b"),
         (["near 1 ms; near 2 ms"], 1, "near 1 ms"),
         (
