@@ -52,8 +52,8 @@ def test_without_runs_the_page_says_so() -> None:
 def test_a_table_has_a_row_for_each_work_and_a_column_for_each_way_of_sharing(folder: Path) -> None:
     page = make_sharing_page(f"{BEGIN}\n{END}\n", [("2026-03-01-t4", load(folder))])
     lines = page.splitlines()
-    assert "### Tesla T4" in lines
-    assert f"Run [`{RUN_ID}`](results/2026-03-01-t4/README.md)" in page
+    assert f"### Tesla T4, `{RUN_ID}`" in lines
+    assert "[What was measured](results/2026-03-01-t4/README.md)" in page
     heading = "| cell | 2 tenants, time-slicing | 2 tenants, MPS |"
     name = "conv6 train, GPU, batch 64, 32 px, PyTorch eager"
     first = lines.index(heading)

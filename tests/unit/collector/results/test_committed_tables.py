@@ -76,12 +76,15 @@ def test_rows_are_what_the_documents_say(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_every_step_is_as_in_the_documents(run: Path, tmp_path: Path) -> None:
     samples = load_through_tables(run, tmp_path).samples
-    found = {key: rows["seconds"].to_list() for key, rows in samples.groupby(["cell_id", "repeat", "kind"])}
+    found = {key: rows["seconds"].to_list() for key, rows in samples.groupby(["cell_id", "repeat", "tenant", "kind"])}
     expected = {}
     for (cell_id, repeat), document in choose_documents(run).items():
-        for kind, name in (("warmup", "warmup_step_seconds"), ("timed", "step_seconds")):
-            if document["samples"] and document["samples"][name]:
-                expected[cell_id, repeat, kind] = document["samples"][name]
+        others = document.get("tenancy") or {"tenants": []}
+        by_tenant = {tenant["tenant"]: tenant["samples"] for tenant in others["tenants"]} | {0: document["samples"]}
+        for tenant, series in by_tenant.items():
+            for kind, name in (("warmup", "warmup_step_seconds"), ("timed", "step_seconds")):
+                if series and series[name]:
+                    expected[cell_id, repeat, tenant, kind] = series[name]
     assert found == expected
 
 
