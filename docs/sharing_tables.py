@@ -116,6 +116,7 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "by_tenants": tabulate_by_tenants,
     "mixed_table": tabulate_mixed,
     "sharing_tables": list_sharing_tables,
+    "estimate": lambda rows, column: show_estimate(*list_rows(rows), column),
 }
 """What templates of docs/results call, by the name that they use."""
 

@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 from collector.results.attempts import IntArray
 from collector.results.cell_repeats import SOUND_VERDICTS
 
-RATES = ("throughput_samples_per_s", "achieved_flops_per_second", "share_of_peak", "share_of_roofline")
-"""What is inversely proportional to the step time of a repeat."""
+RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
+"""What is inversely proportional to the step time of a repeat. Its samples per second are those of the whole window, a
+mean already."""
 
 
 def unify_centers(attempts: pa.Table, counted: IntArray) -> pa.Table:
