@@ -112,11 +112,17 @@ def show_estimate(row: Row, column: str) -> str:
     return f"{format_number(value, RATIO)}{interval}"
 
 
+def show_only_estimate(rows: pd.DataFrame, column: str) -> str:
+    """Return `show_estimate` of the only row."""
+    (row,) = list_rows(rows)
+    return show_estimate(row, column)
+
+
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "by_tenants": tabulate_by_tenants,
     "mixed_table": tabulate_mixed,
     "sharing_tables": list_sharing_tables,
-    "estimate": lambda rows, column: show_estimate(*list_rows(rows), column),
+    "estimate": show_only_estimate,
 }
 """What templates of docs/results call, by the name that they use."""
 

@@ -10,8 +10,10 @@ from pydantic import Field, model_validator
 
 from bench.schema.document import Amount, Document, PositiveAmount
 
-Words = Annotated[str, Field(min_length=1, max_length=2000)]
-Label = Annotated[str, Field(min_length=1, max_length=60)]
+# No control characters: what a shared scenario says is printed in a terminal, which would obey them.
+PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]+$"
+Words = Annotated[str, Field(min_length=1, max_length=2000, pattern=PRINTABLE)]
+Label = Annotated[str, Field(min_length=1, max_length=60, pattern=PRINTABLE)]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 Spread = Literal["none", "exponential", "lognormal"]
 Sharing = Literal["time-slicing", "mps"]

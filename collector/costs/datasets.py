@@ -55,5 +55,5 @@ def find_data_set(text: str) -> DataSet:
         number = int(digits)
         return DataSet(name=text, title=f"a data set of {number:,} samples", num_samples=number, source="the user")
     near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}"
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."
     raise UserError(f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples")

@@ -34,6 +34,9 @@ SUMMARY_COLUMNS = (
 )
 """What is read of results and summaries: a run may have 20,000 cells, and a row of all columns is expensive to make."""
 
+MAX_NAMED = 3
+"""Places that a message names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CostQuestion:
@@ -156,7 +159,7 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
         energy=energy,
         joules_of_job=None if job is None or energy is None else energy.joules_per_1000_samples.scale(job),
         offers=tuple(sorted(offers, key=lambda offer: offer.cost_per_1000_samples.value)),
-        reason="" if offers else _explain_missing(row, hardware),
+        reason="" if offers else _explain_missing(row, hardware, _find_offers(row, table, question)),
     )
 
 
@@ -224,8 +227,12 @@ def _price_offer(
     )
 
 
-def _explain_missing(row: Row, hardware: str) -> str:
+def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> str:
+    """Return why a cell has no price; `unwanted`: prices of it that the question leaves out."""
     device = row["device"]
+    if unwanted:
+        places = ", ".join(dict.fromkeys(found.place for found in unwanted[:MAX_NAMED]))
+        return f"no price for {hardware} where --cloud, --region and --spot allow one; there is one of {places}"
     return (
         f"no price for {hardware}: name a machine that stands for it (--machine {device}=MACHINE), "
         "or give it a row in a price table of yours (--prices)"

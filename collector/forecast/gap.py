@@ -11,6 +11,9 @@ from collector.forecast.calibration import Calibration, calibrate
 from collector.forecast.fit import Forecast
 from collector.forecast.replay import Projection, replay_study
 
+MAX_FACTOR = 1e30
+"""Of the demand: beyond any unit, and far from where floating-point numbers overflow."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
@@ -46,10 +49,11 @@ def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
     The interval is calibrated on the errors of the gap itself: in the backtest both winners forecast the same years as
     they would have had to, and the error of their ratio is the difference of their errors, whatever these have to do
     with each other. It is widened as that of the side whose winner was widened more, for the winners were chosen on
-    these cases. Raises UserError where `factor` is not above zero or the forecasts are of different years.
+    these cases. Raises UserError where `factor` is not above zero or is above MAX_FACTOR, or the forecasts are of
+    different years.
     """
-    if not (math.isfinite(factor) and factor > 0):
-        raise UserError(f"--demand-factor {factor:g}: expected a number above 0, as in 2e-9.")
+    if not 0 < factor <= MAX_FACTOR:
+        raise UserError(f"--demand-factor {factor:g}: expected a number above 0, at most {MAX_FACTOR:g}, as in 2e-9.")
     if supply.year != demand.year:
         raise ValueError("the two forecasts are of different years")
     first = max(supply.series.last_year, demand.series.last_year) + 1
@@ -119,7 +123,7 @@ def _explain_refusal(row: pd.Series, supply: Forecast, demand: Forecast) -> str 
             return f"the {name} has no forecast: {refusals[0]}"
     if math.isnan(row["upper"]):
         return "the backtests have too few cases in common to calibrate an interval"
-    if row["upper"] / row["lower"] > supply.max_factor:
+    if not row["upper"] / row["lower"] <= supply.max_factor:  # nor where it is no number
         apart = row["upper"] / row["lower"]
         return f"the bounds of the gap are a factor of {apart:,.3g} apart, more than {supply.max_factor:,g}"
     return None

@@ -30,8 +30,8 @@ def _show_together(rows: pd.DataFrame) -> FigureGroup:
     panels = split_cells(rows)
     return FigureGroup(
         question="What do tenants get out of one device together?",
-        caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval. At the "
-        "dashed line, sharing gains and loses nothing.",
+        caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval where "
+        "both have two repeats. At the dashed line, sharing gains and loses nothing.",
         figures=tuple(
             make_figure(plot_aggregate(found), _describe(found, "together {} times one alone"), title=title)
             for title, found in panels[:MAX_PANELS]
@@ -44,8 +44,9 @@ def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
     panels = split_cells(rows)
     return FigureGroup(
         question="How much slower is each tenant?",
-        caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval. At "
-        "the dashed line n tenants are each n times slower; below it, sharing is worth more than taking turns.",
+        caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval "
+        "where both have two repeats. At the dashed line n tenants are each n times slower; below it, sharing is worth "
+        "more than taking turns.",
         figures=tuple(
             make_figure(plot_slowdown(found), _describe(found, "each {} times slower"), title=title)
             for title, found in panels[:MAX_PANELS]

@@ -49,7 +49,7 @@ BudgetOption = Annotated[
     float | None,
     typer.Option("--budget", metavar="AMOUNT", help="Name the fastest machine whose job costs no more than this."),
 ]
-EpochsOption = Annotated[float, typer.Option(metavar="NUMBER", help="Epochs of the data set.")]
+EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
 CloudOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")]
 RegionOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")]
@@ -67,7 +67,7 @@ def cost(
     prices: PricesOption = None,
     machine: MachinesOption = None,
     dataset: DataSetOption = None,
-    epochs: EpochsOption = 1.0,
+    epochs: EpochsOption = None,
     deadline: DeadlineOption = None,
     budget: BudgetOption = None,
     spot: SpotOption = False,
@@ -116,16 +116,18 @@ def _check_positive(option: str, value: float) -> float:
     return value
 
 
-def _ask_for_job(dataset: str | None, epochs: float, deadline: str | None, budget: float | None) -> "CostQuestion":
+def _ask_for_job(
+    dataset: str | None, epochs: float | None, deadline: str | None, budget: float | None
+) -> "CostQuestion":
     from collector.costs.datasets import find_data_set
     from collector.costs.evaluation import CostQuestion
 
-    for name, value in (("--deadline", deadline), ("--budget", budget)):
+    for name, value in (("--epochs", epochs), ("--deadline", deadline), ("--budget", budget)):
         if value is not None and dataset is None:
             raise UserError(f"{name}: is for a whole job; say which with --dataset (and --epochs)")
     return CostQuestion(
         data_set=None if dataset is None else find_data_set(dataset),
-        epochs=_check_positive("--epochs", epochs),
+        epochs=1.0 if epochs is None else _check_positive("--epochs", epochs),
         deadline_seconds=None if deadline is None else parse_duration("--deadline", deadline),
         budget=None if budget is None else _check_positive("--budget", budget),
     )
@@ -136,10 +138,11 @@ def _evaluate(
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
     from collector.results.load import load_runs
-    from runner.price_tables.loading import check_machines, load_prices
+    from runner.price_tables.loading import check_machines, check_place, load_prices
 
     table = load_prices(prices)
     check_machines(table, question.machines, prices)
+    check_place(table, question.cloud, question.region, prices)
     opened = open_existing_store(store)
     collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:

@@ -20,12 +20,17 @@ MachinesOption = Annotated[
 
 
 def parse_machines(texts: list[str]) -> dict[Device, str]:
-    """Return the machine type of each device; UserError where one is not `cpu=MACHINE` or `gpu=MACHINE`."""
+    """Return the machine type of each device.
+
+    UserError where one is not `cpu=MACHINE` or `gpu=MACHINE`, or where a device stands twice.
+    """
     machines: dict[Device, str] = {}
     for text in texts:
         word, separator, name = text.partition("=")
         device = next((known for known in DEVICES if known == word), None)
         if device is None or not separator or not name:
             raise UserError(f"--machine {text}: expected cpu=MACHINE or gpu=MACHINE, such as cpu=m6i.xlarge")
+        if device in machines:
+            raise UserError(f"--machine {text}: {device} is given twice, first {machines[device]}; give it once")
         machines[device] = name
     return machines

@@ -18,7 +18,7 @@ from runner.matrix.values import EXECUTION_KEYS
 from runner.yaml_files.errors import ErrorKind, YamlError
 from runner.yaml_files.node import Node, Scalar
 from runner.yaml_files.reading import read_yaml
-from runner.yaml_files.wording import quote, suggest_word
+from runner.yaml_files.wording import quote, suggest_near_word
 
 DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -218,8 +218,9 @@ def _find_matrix(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 or os.path.exists(name_or_path):
         return path
+    near = suggest_near_word(name_or_path, builtin)
     raise UserError(
-        f"matrix {quote(name_or_path)}: is neither a built-in matrix nor a file; {suggest_word(name_or_path, builtin)} "
+        f"matrix {quote(name_or_path)}: is neither a built-in matrix nor a file; {near + ' ' if near else ''}"
         f"Give the path of a YAML file, or a built-in name: {', '.join(builtin)}"
     )
 

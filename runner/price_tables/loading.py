@@ -52,6 +52,19 @@ def check_machines(table: PriceTable, machines: Mapping[Device, str], path: Path
             )
 
 
+def check_place(table: PriceTable, cloud: str | None, region: str | None, path: Path | None) -> None:
+    """Raise UserError if the table has no row of the cloud of `--cloud`, or of the region of `--region` there."""
+    file = SHIPPED_PRICES.name if path is None else path
+    rows = [row for row in table.prices if cloud in (None, row.cloud)]
+    if not rows:
+        known = sorted({row.cloud for row in table.prices})
+        raise UserError(f"--cloud {cloud}: {file} has no prices of it; {suggest_word(str(cloud), known)}")
+    if region is not None and all(row.region != region for row in rows):
+        known = sorted({row.region for row in rows})
+        where = "" if cloud is None else f" in {cloud}"
+        raise UserError(f"--region {region}: {file} has no prices of it{where}; {suggest_word(region, known)}")
+
+
 def _read(path: Path, file: str) -> Node:
     tree = read_yaml(path, file, expected=EXPECTED)
     if not isinstance(tree.value, dict):

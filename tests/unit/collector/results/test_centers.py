@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Literal
 
-import pytest
-
 from bench.schema import Cell, Result, Samples
 from collector.results.collection import Collection
 from factories import make_cell, make_phases, make_result

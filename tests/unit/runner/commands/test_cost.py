@@ -75,7 +75,17 @@ def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, wor
         (("--deadline", "2h"), "error: --deadline: is for a whole job; say which with --dataset"),
         (("--budget", "3"), "error: --budget: is for a whole job; say which with --dataset"),
         (("--budget", "-1", "--dataset", "cifar10"), "error: --budget -1: expected a number above 0"),
-        (("--epochs", "0"), "error: --epochs 0: expected a number above 0"),
+        (("--epochs", "2"), "error: --epochs: is for a whole job; say which with --dataset"),
+        (("--epochs", "0", "--dataset", "cifar10"), "error: --epochs 0: expected a number above 0"),
+        (("--cloud", "nope"), "error: --cloud nope: prices.yaml has no prices of it; known are "),
+        (
+            ("--region", "nowhere", "--cloud", "EKS"),
+            "error: --region nowhere: prices.yaml has no prices of it in EKS; ",
+        ),
+        (
+            ("--machine", "cpu=m6i.xlarge", "--machine", "cpu=m6i.2xlarge"),
+            "error: --machine cpu=m6i.2xlarge: cpu is given twice, first m6i.xlarge; give it once",
+        ),
         (
             ("--deadline", "soon", "--dataset", "cifar10"),
             "error: --deadline soon: expected a time above 0, such as 90m",
