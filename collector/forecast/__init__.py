@@ -1,1 +1,1 @@
-"""The forecast of GPU memory."""
+"""Forecasts of series of dated values, such as the memory of GPUs, and of what models need of it."""
