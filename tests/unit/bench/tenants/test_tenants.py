@@ -23,11 +23,13 @@ def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pyt
     assert result.tenancy is not None
     assert (result.status, [record.status for record in records]) == ("ok", ["ok"] * 3)
     assert read_result(result.to_json()) == result
-    assert result.tenancy.window_seconds == pytest.approx(0.5)
-    # In half a second at most 50 steps of 0.01 s fit, and 16 of 0.03 s.
+    # Half a second, or as long as the slowest tenant needs on a machine that is busy; steps sleep 0.01 or 0.03 s.
+    window = result.tenancy.window_seconds or 0.0
+    assert window >= 0.5 - 1e-6
     counts = [len(record.samples.step_seconds) for record in records if record.samples is not None]
-    assert [1 <= count <= most for count, most in zip(counts, (50, 50, 16), strict=True)] == [True] * 3
-    assert all(sum(r.samples.step_seconds) <= 0.5 for r in records if r.samples is not None)
+    least = (0.01, 0.01, 0.03)
+    assert [1 <= count <= window / step for count, step in zip(counts, least, strict=True)] == [True] * 3
+    assert all(sum(r.samples.step_seconds) <= window for r in records if r.samples is not None)
     assert result.samples == records[0].samples
     assert result.throughput_samples_per_s == pytest.approx(64 * (records[0].steps_per_second or 0.0))
     assert len({record.place and record.place.boot_id for record in records}) == 1
