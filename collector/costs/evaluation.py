@@ -101,8 +101,6 @@ def evaluate_costs(
 
 def _find_shared(summary: pd.DataFrame) -> "pd.Series[bool]":
     """Return which rows are of cells that have no device to themselves: a machine's price is not theirs alone."""
-    if "tenants" not in summary:  # of a version without tenants
-        return pd.Series(False, index=summary.index)
     return (summary["tenants"] > 1) | (summary["sharing"] == "mig")
 
 
@@ -143,8 +141,9 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
     num_gpus = int(row["num_gpus"]) if row["device"] == "gpu" else 0
     hardware = name_hardware(row) or f"unknown {row['device'].upper()}"
     job = None if question.data_set is None else question.data_set.num_samples * question.epochs / THOUSAND
-    rows = [found for found in _find_offers(row, table, question) if _is_wanted(found, question)]
-    offers = [_price_offer(found, num_gpus, seconds, energy, job, table, question) for found in rows]
+    rows = _find_offers(row, table, question)
+    wanted = [found for found in rows if _is_wanted(found, question)]
+    offers = [_price_offer(found, num_gpus, seconds, energy, job, table, question) for found in wanted]
     return CellCost(
         run_id=row["run_id"],
         cell_id=row["cell_id"],
@@ -159,7 +158,7 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
         energy=energy,
         joules_of_job=None if job is None or energy is None else energy.joules_per_1000_samples.scale(job),
         offers=tuple(sorted(offers, key=lambda offer: offer.cost_per_1000_samples.value)),
-        reason="" if offers else _explain_missing(row, hardware, _find_offers(row, table, question)),
+        reason="" if offers else _explain_missing(row, hardware, rows),
     )
 
 
