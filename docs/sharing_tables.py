@@ -15,7 +15,7 @@ from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.plots.sharing import plot_aggregate
 from collector.report.plots.style import to_spec
 from collector.report.sharing_figures import split_cells, take_ratio
-from collector.results.cells import WHOLE_DEVICE, is_shared
+from collector.results.cells import WHOLE_DEVICE
 from collector.results.frames import Row, list_rows
 from collector.tables.sharing import make_fallen_table
 from collector.units import NOT_THERE, RATIO, format_interval, format_number
@@ -51,7 +51,7 @@ def make_sharing_page(text: str, runs: Iterable[tuple[str, StoredRun]]) -> str:
 
 def has_tenants(path: Path) -> bool:
     """Return whether a run, whose `run.json` is at `path`, planned cells that share a device."""
-    return any(is_shared(planned.cell.model_dump()) for planned in read_run(path.read_bytes()).cells)
+    return any(planned.cell.is_shared for planned in read_run(path.read_bytes()).cells)
 
 
 def describe_run(folder: str, run: StoredRun) -> str:

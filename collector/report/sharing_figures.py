@@ -1,5 +1,8 @@
 """Build the report's figures of shared devices: together, each tenant, and what a neighbour does to latencies."""
 
+from collections.abc import Callable
+
+import altair as alt
 import pandas as pd
 
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
@@ -27,29 +30,38 @@ def show_sharing(sharing: pd.DataFrame) -> tuple[FigureGroup, ...]:
 
 
 def _show_together(rows: pd.DataFrame) -> FigureGroup:
-    panels = split_cells(rows)
-    return FigureGroup(
+    return _show_panels(
+        rows,
+        plot_aggregate,
+        "together {} times one alone",
         question="What do tenants get out of one device together?",
         caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval where "
         "both have two repeats. At the dashed line, sharing gains and loses nothing.",
-        figures=tuple(
-            make_figure(plot_aggregate(found), _describe(found, "together {} times one alone"), title=title)
-            for title, found in panels[:MAX_PANELS]
-        ),
-        omitted=count_omitted(len(panels), MAX_PANELS, "cells"),
     )
 
 
 def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
-    panels = split_cells(rows)
-    return FigureGroup(
+    return _show_panels(
+        rows,
+        plot_slowdown,
+        "each {} times slower",
         question="How much slower is each tenant?",
         caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval "
         "where both have two repeats. At the dashed line n tenants are each n times slower; below it, sharing is worth "
         "more than taking turns.",
+    )
+
+
+def _show_panels(
+    rows: pd.DataFrame, plot: Callable[[pd.DataFrame], alt.LayerChart], words: str, *, question: str, caption: str
+) -> FigureGroup:
+    """Return a group with a plot for each cell alone; `words`: of a figure in the text that stands for a plot."""
+    panels = split_cells(rows)
+    return FigureGroup(
+        question=question,
+        caption=caption,
         figures=tuple(
-            make_figure(plot_slowdown(found), _describe(found, "each {} times slower"), title=title)
-            for title, found in panels[:MAX_PANELS]
+            make_figure(plot(found), _describe(found, words), title=title) for title, found in panels[:MAX_PANELS]
         ),
         omitted=count_omitted(len(panels), MAX_PANELS, "cells"),
     )

@@ -97,7 +97,7 @@ class Gpus(Document):
 
 def is_shared(cell: Cell) -> bool:
     """Return whether a cell's GPU is to be shared: among tenants, or in a way that even one tenant must ask for."""
-    return cell.device == "gpu" and (cell.tenants > 1 or cell.sharing != "time-slicing")
+    return cell.device == "gpu" and cell.is_shared
 
 
 def list_clients(cell: Cell, sharing: GpuSharing) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ class CellKind:
         """What decides on which nodes they can run: `the CPU`, `2 GPUs`, `1 GPU shared by 4 (mps)`."""
         cell = self.cell
         place = "the CPU" if cell.device == "cpu" else f"{cell.num_gpus} GPU{'s' if cell.num_gpus > 1 else ''}"
-        if cell.device == "gpu" and is_shared(cell):
+        if is_shared(cell):
             return f"{place} shared by {cell.tenants} ({cell.sharing})"
         return f"{place} with {cell.tenants} tenants" if cell.tenants > 1 else place
 

@@ -98,7 +98,7 @@ class Cell(Document):
     def _check_tenants(self) -> None:
         if self.device == "cpu" and self.sharing != "time-slicing":
             raise ValueError(f"sharing: '{self.sharing}' is for GPUs; leave it out where device is 'cpu'")
-        if self.num_gpus != 1 and (self.tenants, self.sharing) != (1, "time-slicing"):
+        if self.num_gpus != 1 and self.is_shared:
             raise ValueError("num_gpus: is 1 where a GPU is shared: tenants have one GPU between them")
         if self.tenants > 1 and self.sustain_seconds:
             raise ValueError("sustain_seconds: steps of several tenants do not run on after their window; give 0")
@@ -134,6 +134,11 @@ class Cell(Document):
         if self.data_dir is not None and spec.data is None:
             raise ValueError(f"data_dir: {self.model} runs on synthetic data only; leave it out")
 
+    @property
+    def is_shared(self) -> bool:
+        """Say whether several tenants use the cell's device, or one under MPS or on a slice of it."""
+        return self.tenants > 1 or self.sharing != "time-slicing"
+
     def as_tenant(self, index: int) -> "Cell":
         """Return the cell that tenant `index` (0 is the first) runs, as a cell that has its device to itself."""
         alone = {"tenants": 1, "sharing": "time-slicing", "neighbour": None}
@@ -153,7 +158,7 @@ class Cell(Document):
         """The readable part of `cell_id`."""
         device = self.device if self.num_gpus == 1 else f"{self.num_gpus}{self.device}"
         parts = [self.model, self.framework, device, self.phase, self.precision, self.mode, f"b{self.batch_size}"]
-        if (self.tenants, self.sharing) != (1, "time-slicing"):
+        if self.is_shared:
             parts.append(f"x{self.tenants}{'' if self.sharing == 'time-slicing' else self.sharing}")
         if self.neighbour is not None:
             parts.append("beside")
