@@ -14,7 +14,7 @@ from collector.access.policies import FairShareDispatcher
 
 @dataclass(kw_only=True)
 class Replay:
-    """What the simulation did with jobs. Jobs are named by their index; times are in the unit of the submissions."""
+    """Holds what the simulation did with jobs, which are named by their index; times are in the submissions' unit."""
 
     submissions: Sequence[Submission]
     queues: Sequence[Queue]

@@ -61,7 +61,7 @@ class CellGroup:
 
 @dataclass(kw_only=True)
 class GroupFigures:
-    """What the tenants of a cell did, a value for each repeat that counts."""
+    """Holds what the tenants of a cell did: a value for each repeat that counts."""
 
     machines: tuple[str, ...]
     rates: dict[Role, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))

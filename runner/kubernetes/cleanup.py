@@ -79,7 +79,7 @@ class JobCleaner:
             raise to_user_error(error, self.connection.context) from error
 
     def clean(self, *, force: bool) -> Counts:
-        """Delete all Jobs of the run. UserError if some are unfinished and not to be cancelled by `force`."""
+        """Delete all Jobs of the run. Raise UserError if some are unfinished, unless `force` cancels them."""
         try:
             jobs = self._list()
             unfinished = [job for job in jobs if job.end is None]

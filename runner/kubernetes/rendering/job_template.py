@@ -56,7 +56,7 @@ class JobOwner:
 
     @classmethod
     def parse(cls, text: str) -> "JobOwner":
-        """Return the Job that `NAME/UID` names; UserError if that is none."""
+        """Return the Job that `NAME/UID` names; raise UserError if the text has another form."""
         name, _, uid = text.partition("/")
         try:
             return cls(name=check_option("--owner", name, check_object_name), uid=str(UUID(uid)))

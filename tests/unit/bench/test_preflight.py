@@ -16,7 +16,7 @@ from fake_nvml import MIB, FakeNvml, install_nvml
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """The library in the place of the driver's; every device is visible."""
+    """Put a fake NVML in the place of the driver's, and make every device visible."""
     library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr("bench.preflight.explain_failed_start", lambda: None)
