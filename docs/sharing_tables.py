@@ -8,17 +8,16 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from bench.schema import read_run
+from bench.schema import WHOLE_DEVICE, read_run
 from collector.analysis import Analysis
 from collector.claims.page import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.plots.sharing import plot_aggregate
 from collector.report.plots.style import to_spec
 from collector.report.sharing_figures import split_cells, take_ratio
-from collector.results.cells import WHOLE_DEVICE
 from collector.results.frames import Row, list_rows
 from collector.tables.sharing import make_fallen_table
-from collector.units import NOT_THERE, RATIO, format_interval, format_number
+from collector.units import RATIO, format_interval, format_number
 from results_figures import StoredRun, write_markdown, write_table
 
 PAGE = Path(__file__).parent / "sharing.md"
@@ -27,6 +26,7 @@ SHOWN = f"![What tenants get out of one GPU together, over one alone](pictures/{
 PANEL_PIXELS, NUM_COLUMNS = 300, 3
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 BEGIN, END = "<!-- sharing: made by `make results` from the runs under docs/results -->", "<!-- end -->"
+NOT_PLANNED = "not planned"
 NOTHING = "No run with tenants is stored under docs/results yet."
 FIGURES: Mapping[str, str] = {
     "aggregate_ratio": "All tenants together, over one alone on the GPU (above 1, sharing gains):",
@@ -74,9 +74,12 @@ def list_sharing_tables(analysis: Analysis) -> list[str]:
 
 
 def tabulate_by_tenants(rows: pd.DataFrame, column: str) -> str:
-    """Return a table in Markdown: a row for each work alone, a column for each way of sharing and number of tenants."""
+    """Return a table in Markdown: a row for each work alone, a column for each way of sharing and number of tenants.
+
+    Columns without any figure are left out; elsewhere words say why there is none.
+    """
     kinds = sorted(
-        {(row["sharing"], row["tenants"]) for row in list_rows(rows)},
+        {(row["sharing"], row["tenants"]) for row in list_rows(rows[rows[column].notna()])},
         key=lambda kind: (list(SHARING_NAMES).index(kind[0]), kind[1]),
     )
     works = add_labels(rows.assign(tenants=1, sharing=WHOLE_DEVICE))["label"]
@@ -86,7 +89,8 @@ def tabulate_by_tenants(rows: pd.DataFrame, column: str) -> str:
     }
     headings = ["cell", *(f"{count_tenants(number)}, {SHARING_NAMES[sharing]}" for sharing, number in kinds)]
     lines = [
-        [escape_markdown(work), *(found.get((work, *kind), "") for kind in kinds)] for work in dict.fromkeys(works)
+        [escape_markdown(work), *(found.get((work, *kind), NOT_PLANNED) for kind in kinds)]
+        for work in dict.fromkeys(works)
     ]
     return write_table(headings, ["", *["right"] * len(kinds)], lines)
 
@@ -104,12 +108,21 @@ def tabulate_mixed(rows: pd.DataFrame) -> str:
 
 
 def show_estimate(row: Row, column: str) -> str:
-    """Return `1.44 (1.40 to 1.48)`, without the interval where there is none; a dash where it is not known."""
+    """Return `1.44 (1.40 to 1.48)`, without the interval where there is none; why it is not known where it is not."""
     value, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
     if pd.isna(value):
-        return NOT_THERE
+        return explain_missing(row, column)
     interval = "" if pd.isna(low) else f" ({format_interval(low, high, RATIO)})"
     return f"{format_number(value, RATIO)}{interval}"
+
+
+def explain_missing(row: Row, column: str) -> str:
+    """Return in words why a row of SHARING_COLUMNS has no figure in a column."""
+    if isinstance(row["not_compared"], str):
+        return escape_markdown(row["not_compared"])
+    if re.fullmatch(r"p\d+_ratio", column):
+        return "too few steps"
+    return "energy not read" if column == "energy_ratio" else "not known"
 
 
 def show_only_estimate(rows: pd.DataFrame, column: str) -> str:
@@ -148,5 +161,4 @@ def draw_picture(analyses: Iterable[Analysis]) -> bytes | None:
 
 
 def _describe_figure(rows: pd.DataFrame, column: str, words: str) -> list[str]:
-    known = rows[rows[column].notna()]
-    return [] if known.empty else [words, tabulate_by_tenants(known, column)]
+    return [words, tabulate_by_tenants(rows, column)] if rows[column].notna().any() else []

@@ -1,6 +1,7 @@
 """The runs of a store: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -8,7 +9,7 @@ from bench.errors import UserError
 from bench.schema import InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, is_confirmation, run_key
-from bench.stored_runs import read_runs
+from bench.stored_runs import find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import Records, RecordSnapshot
 
@@ -76,14 +77,27 @@ def is_stored(store: Store, run_id: str) -> bool:
     return True
 
 
-def find_newest_run(store: Store) -> Run:
-    """Return the run that was begun last, confirmations of nights aside; UserError if the store has none."""
+def warn_on_stderr(text: str) -> None:
+    """Print a warning where it is in nobody's way: stdout may get a document."""
+    print(f"warning: {text}", file=sys.stderr)
+
+
+def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) -> Run:
+    """Return the run that was begun last, confirmations of nights aside; UserError if the store has none.
+
+    A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
+    until that day.
+    """
     runs, _ = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
     if not runs:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
         )
-    return max(runs, key=lambda run: run.created_at)
+    future = find_future_runs(runs)
+    newest = max(runs, key=lambda run: (run.run_id not in future, run.created_at))
+    for run_id, reason in future.items():
+        warn(f"run {run_id}: {reason}; {'there is no other' if newest.run_id in future else 'name it to have it'}")
+    return newest
 
 
 def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:

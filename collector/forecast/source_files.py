@@ -1,5 +1,6 @@
 """Read the bytes of a table from a path or a URL."""
 
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -10,6 +11,7 @@ TIMEOUT_SECONDS = 60.0
 MAX_BYTES = 64 * 2**20
 """Epoch AI's largest file has 3 MB (November 2026); what is much larger is no table of releases."""
 URL_STARTS = ("https://", "http://")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 # Some servers refuse Python's own name; this one says who asks.
 USER_AGENT = "benchmatrix-forecast"
 
@@ -18,6 +20,10 @@ def read_source(source: str) -> bytes:
     """Return the content of a file or of what a URL (http, https) answers. Raises UserError where that fails."""
     if source.startswith(URL_STARTS):
         return _download(source)
+    if scheme := _SCHEME.match(source):
+        raise UserError(
+            f"{source}: URLs of {scheme[1]} are not read, only https and http; download the file and name its path."
+        )
     path = Path(source)
     try:
         if path.stat().st_size > MAX_BYTES:

@@ -18,6 +18,7 @@ from collector.forecast.series import COLUMNS, DatedValues
 from collector.forecast.source_files import read_source
 
 _PARQUET_MAGIC = b"PAR1"
+_OTHER_SEPARATORS = (";", "\t", "|")
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ].*)?)?)?")
 
 
@@ -85,12 +86,19 @@ def load_values(source: str, request: ValueRequest) -> DatedValues:
 def _open_table(content: bytes, source: str) -> tuple[list[str], Rows]:
     if content.startswith(_PARQUET_MAGIC):
         return _open_parquet(content, source)
+    if source.partition("?")[0].lower().endswith(".parquet"):
+        raise UserError(
+            f"{source}: is no Parquet file, which would begin with PAR1; write it again, or name a CSV file .csv."
+        )
     try:
         text = content.decode("utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         columns = [str(name) for name in reader.fieldnames or []]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{source}: is neither Parquet nor CSV in UTF-8 ({error}); save the table as one.") from error
+    if len(columns) == 1 and (found := [mark for mark in _OTHER_SEPARATORS if mark in columns[0]]):
+        raise UserError(f"{source}, line 1: columns are separated by {found[0]!r}; expected commas: save it with them.")
+    _check_unique(columns, f"{source}, line 1")
     return columns, _list_csv_rows(reader, source)
 
 
@@ -112,12 +120,19 @@ def _open_parquet(content: bytes, source: str) -> tuple[list[str], Rows]:
         frame = pd.read_parquet(io.BytesIO(content))
     except (OSError, ValueError) as error:
         raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({error}).") from error
+    _check_unique([str(name) for name in frame.columns], source)
     texts = frame.astype(object).where(frame.notna(), "").map(str)
     rows = (
         (f"{source}, row {number}", {str(name): text for name, text in row.items()})
         for number, row in enumerate(texts.to_dict("records"), start=1)
     )
     return [str(name) for name in frame.columns], rows
+
+
+def _check_unique(columns: list[str], place: str) -> None:
+    repeated = [name for name, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise UserError(f"{place}: has several columns {repeated[0]!r}; rename or remove all but one.")
 
 
 def _choose_columns(

@@ -4,15 +4,14 @@ from typing import Any
 
 import pandas as pd
 
-from bench.schema import Cell
+from bench.schema import WHOLE_DEVICE as WHOLE_DEVICE  # for packages that read rows, not documents
+from bench.schema import Cell, is_device_shared
 from collector.results.frames import CELL_COLUMNS
 
 Row = dict[str, Any]
 
 SHARING_FIELDS = ("tenants", "sharing", "neighbour")
 """The fields of a cell that say with whom it shared its device, and how; at their defaults it had it to itself."""
-WHOLE_DEVICE = "time-slicing"
-"""The value of `sharing` that, with one tenant, stands for a device that nobody shares."""
 
 
 def describe_cell(cell: Cell) -> Row:
@@ -40,16 +39,14 @@ def describe_neighbour(cell: Cell) -> str | None:
 
 
 def find_shared(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which rows (with CELL_COLUMNS) are of cells that shared their device, or had a part of it.
-
-    One tenant under MPS counts: it shows what MPS itself costs, and is no measurement of the plain device.
-    """
-    return (rows["tenants"] > 1) | (rows["sharing"] != WHOLE_DEVICE)
+    """Return which rows (with CELL_COLUMNS) are of cells that shared their device, as `Cell.is_shared` says it."""
+    kinds = zip(rows["tenants"], rows["sharing"], strict=True)
+    return pd.Series([is_device_shared(*kind) for kind in kinds], rows.index, "bool")
 
 
 def is_shared(row: Row) -> bool:
     """Return the same of one row."""
-    return bool(row["tenants"] > 1 or row["sharing"] != WHOLE_DEVICE)
+    return is_device_shared(row["tenants"], row["sharing"])
 
 
 def select_alone(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """The command `cost`."""
 
-import re
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -20,6 +19,7 @@ from runner.commands.options import (
     StoreOption,
     make_error_console,
 )
+from runner.durations import read_durations
 from runner.reporting.stored_runs import open_existing_store, print_skipped
 from runner.runs import find_newest_run
 from runner.terminal_text import join_printable
@@ -27,8 +27,6 @@ from runner.terminal_text import join_printable
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.costs.document import CostDocument
     from collector.costs.evaluation import CostQuestion
-
-SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 RunsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[RUN_ID]...", help="Ids of runs; default: the newest one in the store.")
@@ -40,9 +38,12 @@ DataSetOption = Annotated[
     ),
 ]
 DeadlineOption = Annotated[
-    str | None,
+    float | None,
     typer.Option(
-        "--deadline", metavar="TIME", help="Name the cheapest machine whose job ends in time, such as 90m, 8h or 2d."
+        "--deadline",
+        parser=read_durations("--deadline"),
+        metavar="TIME",
+        help="Name the cheapest machine whose job ends in time, such as 90m, 8h or 2d.",
     ),
 ]
 BudgetOption = Annotated[
@@ -101,15 +102,6 @@ def cost(
     _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
 
 
-def parse_duration(option: str, text: str) -> float:
-    """Return the seconds of `90`, `90s`, `90m`, `8h` or `2d`; UserError where it is none of these or not above 0."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
-    seconds = float(found[1]) * SECONDS_PER_UNIT[found[2]] if found else 0.0
-    if not 0 < seconds <= 1e9:
-        raise UserError(f"{option} {text}: expected a time above 0, such as 90m, 8h or 2d (a bare number is seconds)")
-    return seconds
-
-
 def _check_positive(option: str, value: float) -> float:
     if not 0 < value <= 1e12:
         raise UserError(f"{option} {value:g}: expected a number above 0")
@@ -117,7 +109,7 @@ def _check_positive(option: str, value: float) -> float:
 
 
 def _ask_for_job(
-    dataset: str | None, epochs: float | None, deadline: str | None, budget: float | None
+    dataset: str | None, epochs: float | None, deadline: float | None, budget: float | None
 ) -> "CostQuestion":
     from collector.costs.datasets import find_data_set
     from collector.costs.evaluation import CostQuestion
@@ -128,7 +120,7 @@ def _ask_for_job(
     return CostQuestion(
         data_set=None if dataset is None else find_data_set(dataset),
         epochs=1.0 if epochs is None else _check_positive("--epochs", epochs),
-        deadline_seconds=None if deadline is None else parse_duration("--deadline", deadline),
+        deadline_seconds=deadline,
         budget=None if budget is None else _check_positive("--budget", budget),
     )
 

@@ -11,6 +11,7 @@ from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, Mode
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.options import CONSOLE, PythonOption, make_error_console
+from runner.durations import read_durations
 from runner.local.hardware import explain_unsupported, find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import end_like_interrupt, find_interpreters, parse_interpreters
@@ -35,7 +36,15 @@ InputSizeOption = Annotated[
 NumClassesOption = Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the model's.")]
 NumGpusOption = Annotated[int, typer.Option(metavar="NUMBER", help="GPUs that share the batch.")]
 MaxBatchSizeOption = Annotated[int, typer.Option(metavar="NUMBER", help="Try no larger batch.")]
-TimeLimitOption = Annotated[float, typer.Option(metavar="SECONDS", help="Time for the whole search.")]
+TimeLimitOption = Annotated[
+    float,
+    typer.Option(
+        parser=read_durations("--time-limit"),
+        metavar="TIME",
+        help="Time for the whole search; default: 30m.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document to stdout, and the trials to stderr.")
 ]
@@ -69,7 +78,7 @@ def probe(
         num_classes=num_classes,
         num_gpus=num_gpus,
     )
-    _check_search(cell, gpu, max_batch_size, time_limit)
+    _check_search(cell, gpu, max_batch_size)
     search = Probe(
         cell=cell,
         gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
@@ -82,12 +91,10 @@ def probe(
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
 
 
-def _check_search(cell: Cell, gpu: GpuKind | None, max_batch_size: int, time_limit: float) -> None:
+def _check_search(cell: Cell, gpu: GpuKind | None, max_batch_size: int) -> None:
     """Raise UserError if nothing can be searched within these bounds, or this machine cannot run the cell."""
     if max_batch_size < cell.num_gpus:
         raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {cell.num_gpus}; give more")
-    if time_limit <= 0:
-        raise UserError(f"--time-limit {time_limit:g}: is no time to search in; give seconds above 0")
     if reason := explain_unsupported(cell, gpu):
         raise UserError(f"this cannot be probed here: {reason}")
 

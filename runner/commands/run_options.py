@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from runner.commands.options import NAMESPACE_HELP, PROFILE_HELP, QUEUE_HELP
+from runner.durations import read_durations
 
 CLUSTER_PANEL = "On a cluster"
 
@@ -62,9 +63,9 @@ MaxCostOption = Annotated[
 GiveUpOption = Annotated[
     float | None,
     typer.Option(
-        min=1,
-        metavar="SECONDS",
-        help="How long a pod may wait for a node while no pod of its pool runs; default: 900, and with --deadline "
+        parser=read_durations("--give-up-after", least="1s"),
+        metavar="TIME",
+        help="How long a pod may wait for a node while no pod of its pool runs; default: 15m, and with --deadline "
         "until then.",
         rich_help_panel=CLUSTER_PANEL,
     ),
@@ -72,8 +73,8 @@ GiveUpOption = Annotated[
 PrepullOption = Annotated[
     float | None,
     typer.Option(
-        min=1,
-        metavar="SECONDS",
+        parser=read_durations("--prepull", least="1s"),
+        metavar="TIME",
         help="Have the nodes pull the images first; the cells wait for it, so long at the most.",
         rich_help_panel=CLUSTER_PANEL,
     ),
@@ -91,9 +92,10 @@ MetricsOption = Annotated[
 DeadlineOption = Annotated[
     float | None,
     typer.Option(
-        min=1,
-        metavar="SECONDS",
-        help="Time after the beginning of the run when no further repeat begins, and unfinished Jobs are deleted.",
+        parser=read_durations("--deadline", least="1s"),
+        metavar="TIME",
+        help="Time after the beginning of the run, such as 8h, when no further repeat begins, and unfinished Jobs are "
+        "deleted.",
     ),
 ]
 OwnerOption = Annotated[

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 
 from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
-from bench.stored_runs import read_runs
+from bench.stored_runs import find_future_runs, read_runs
 from collector.nights.cell_nights import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.confirmation_name import name_confirmation
 from collector.nights.suspicions import Confirmation, NightRun
@@ -16,8 +15,6 @@ from collector.results.load import load_run
 MAX_NIGHTS = 90
 """Nights that are looked at, the newest: three months say enough about noise, and a drift that takes longer than that
 is one of less than 1 % a month."""
-CLOCK_TOLERANCE = timedelta(days=1)
-"""A run that began later than this from now was stamped by a clock that is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +32,7 @@ def list_runs(store: Store) -> tuple[list[Run], Mapping[str, str]]:
     """
     found, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
     left_out = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
-    latest = datetime.now(UTC) + CLOCK_TOLERANCE
-    for run in found:
-        if run.created_at > latest:
-            left_out[run.run_id] = f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
+    left_out |= find_future_runs(found)
     runs = [run for run in found if run.run_id not in left_out]
     return sorted(runs, key=lambda run: (run.created_at, run.run_id)), left_out
 

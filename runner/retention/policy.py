@@ -1,14 +1,12 @@
 """What a user asks to be removed: raw results of runs in which nothing was written for so long."""
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bench.errors import UserError
+from runner.durations import parse_duration
 
-AGE = re.compile(r"(?P<number>[1-9][0-9]{0,4})(?P<unit>[dw])")
-DAYS = {"d": 1, "w": 7}
-"""A run is resumed by itself for a day (`runner.runs.RESUME_WITHIN`), so a day is the least that can be asked for."""
+MIN_AGE = "1d"
+"""A run is resumed by itself for a day (`runner.runs.RESUME_WITHIN`), so nothing younger is removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +22,9 @@ class Policy:
 
 def parse_policy(older_than: str, *, include_unfinished: bool) -> Policy:
     """Return the policy that the options ask for; UserError where `older_than` is no age such as `90d` or `12w`."""
-    match = AGE.fullmatch(older_than)
-    if match is None:
-        raise UserError(
-            f"--raw-older-than {older_than}: it takes a whole number of days or weeks, at least one day: 90d or 12w"
-        )
+    seconds = parse_duration("--raw-older-than", older_than, least=MIN_AGE)
     return Policy(
-        older_than=timedelta(days=int(match["number"]) * DAYS[match["unit"]]),
+        older_than=timedelta(seconds=seconds),
         text=f"--raw-older-than {older_than}" + (" --include-unfinished" if include_unfinished else ""),
         include_unfinished=include_unfinished,
     )

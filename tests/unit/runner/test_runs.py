@@ -1,7 +1,7 @@
 """Which run is resumed, and what is missing in it."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -77,6 +77,17 @@ def test_the_newest_run_is_the_one_begun_last_whatever_its_name(store: Store) ->
         put_documents(store, make_run(run_id=name, created_at=NOW - timedelta(hours=age_hours)), [])
 
     assert find_newest_run(store).run_id == "aaa"
+
+
+def test_a_run_dated_in_the_future_is_passed_over_and_named(store: Store) -> None:
+    far = datetime.now(UTC) + timedelta(days=400)
+    put_documents(store, make_run(run_id="mistaken", created_at=far), [])
+    warnings: list[str] = []
+    assert find_newest_run(store, warnings.append).run_id == "mistaken"
+    put_documents(store, make_run(run_id="right", created_at=NOW), [])
+    assert find_newest_run(store, warnings.append).run_id == "right"
+    words = f"run mistaken: began on {far:%Y-%m-%d}, which is to come: a clock was or is wrong"
+    assert warnings == [f"{words}; there is no other", f"{words}; name it to have it"]
 
 
 def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:

@@ -1,11 +1,14 @@
 """Reads the plans of the runs of a store, several at a time, and says which cannot be read."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
 from bench.schema import InvalidDocumentError, Run, read_run
 from bench.store import KeyMissing, Store, StoreError, run_key
 
 NUM_PARALLEL_READS = 32
+CLOCK_TOLERANCE = timedelta(days=1)
+"""A run that began later than this from now was stamped by a clock that is wrong."""
 
 
 def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
@@ -20,6 +23,16 @@ def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str
     in_order = {run_id: found[key] for key, run_id in ids_by_key.items()}
     runs = [run for run in in_order.values() if isinstance(run, Run)]
     return runs, {run_id: reason for run_id, reason in in_order.items() if isinstance(reason, str)}
+
+
+def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
+    """Return the runs that began in the future, by run id with what is wrong of them, in words."""
+    latest = datetime.now(UTC) + CLOCK_TOLERANCE
+    return {
+        run.run_id: f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
+        for run in runs
+        if run.created_at > latest
+    }
 
 
 def _read(data: bytes | KeyMissing | StoreError, run_id: str) -> Run | str:

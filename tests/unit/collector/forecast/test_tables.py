@@ -40,7 +40,7 @@ def test_own_table_needs_a_date_and_a_value(tmp_path: Path) -> None:
 
 
 def test_columns_unit_and_names_are_chosen_by_options(tmp_path: Path) -> None:
-    source = write(tmp_path, "day;x\n", "semicolons.csv")
+    source = write(tmp_path, "day,x\n", "other_columns.csv")
     with pytest.raises(UserError, match="has no column 'date'"):
         load_values(source, PLAIN)
     source = write(tmp_path, "day,price,chip\n2024-01-01,3.5,H100\n")
@@ -104,6 +104,9 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
         ("", PLAIN, ["no column 'date'", "none"]),
         ('date,value\n2020,"1\n', PLAIN, ["is not CSV"]),
         ("PAR1 but not really", PLAIN, ["begins like a Parquet file"]),
+        ("date;value\n2020;1\n", PLAIN, ["line 1", "separated by ';'", "expected commas"]),
+        ("date\tvalue\n2020\t1\n", PLAIN, ["line 1", "separated by '\\t'"]),
+        ("date,value,value\n2020,1,2\n", PLAIN, ["line 1", "several columns 'value'"]),
     ],
 )
 def test_faulty_table_is_refused_with_file_line_and_column(
@@ -174,3 +177,13 @@ def test_table_of_gpus_is_a_frontier_and_another_table_all_of_its_releases(tmp_p
 
 def test_publications_are_told_apart_by_columns_of_their_own() -> None:
     assert not EPOCH_HARDWARE.marks & EPOCH_MODELS.marks
+
+
+def test_a_file_named_parquet_that_is_none_is_not_read_as_csv(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"own\.parquet: is no Parquet file, which would begin with PAR1"):
+        load_values(write(tmp_path, "date,value\n2020,1\n", "own.parquet"), PLAIN)
+
+
+def test_urls_of_other_schemes_are_refused_before_a_file_of_this_name_is_looked_for() -> None:
+    with pytest.raises(UserError, match=r"ftp://host/t\.csv: URLs of ftp are not read, only https and http"):
+        load_values("ftp://host/t.csv", PLAIN)

@@ -91,7 +91,7 @@ def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
         (("mine",), "clean: --on is missing"),
         (("--on", "gke"), "clean: RUN_ID is missing"),
         (("--store", "file://."), "--store: say which raw results are meant with --raw-older-than AGE"),
-        (("--store", "file://.", "--raw-older-than", "3"), "--raw-older-than 3: it takes a whole number of days"),
+        (("--store", "file://.", "--raw-older-than", "3"), "--raw-older-than 3: expected a time of at least 1d"),
         (("--store", "file://.", "--raw-older-than", "3d", "--yes"), "--yes: there is nothing to confirm"),
         (("--store", "file://.", "--raw-older-than", "3d", "--force"), "--force: is for Jobs"),
         (("mine", "--on", "gke", "--delete"), "--delete: is for stores"),

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.registry import Device, Framework, Mode, Phase
 from bench.schema.calibration import Calibration
-from bench.schema.cell import MAX_TENANTS, Cell, Sharing
+from bench.schema.cell import MAX_TENANTS, WHOLE_DEVICE, Cell, Sharing, is_device_shared
 from bench.schema.device_profile import DeviceProfile, GpuActivity
 from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
 from bench.schema.environment import Environment, Gpu
@@ -67,6 +67,7 @@ __all__ = [
     "AlarmedChange",
     "MAX_AMOUNT",
     "MAX_TENANTS",
+    "WHOLE_DEVICE",
     "SCHEMA_VERSION",
     "SMALLEST_POSITIVE",
     "Calibration",
@@ -141,6 +142,7 @@ __all__ = [
     "read_run",
     "read_suspicion",
     "read_tenant_document",
+    "is_device_shared",
 ]
 
 

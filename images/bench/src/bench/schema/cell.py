@@ -11,10 +11,20 @@ from bench.schema.neighbour import MAX_INPUT_SIZE, Neighbour, Precision
 
 Sharing = Literal["time-slicing", "mps", "mig"]
 
+WHOLE_DEVICE: Sharing = "time-slicing"
+"""The value of `sharing` that, with one tenant, stands for a device that nobody shares."""
 MAX_TENANTS = 64
 # Fields that cells got after version 2 was first published. At its default such a field is no part of the canonical
 # JSON: cells that were planned before have the id that they had (docs/decisions/0008).
 LATER_FIELDS = ("num_profiled_steps", "pipelined_seconds", "sustain_seconds", "tenants", "sharing", "neighbour")
+
+
+def is_device_shared(tenants: int, sharing: str) -> bool:
+    """Say whether so many tenants share a device, or one has it under MPS or a slice of it.
+
+    One tenant under MPS counts: it shows what MPS itself costs, and is no measurement of the plain device.
+    """
+    return bool(tenants > 1 or sharing != WHOLE_DEVICE)
 
 
 class Cell(Document):
@@ -137,7 +147,7 @@ class Cell(Document):
     @property
     def is_shared(self) -> bool:
         """Say whether several tenants use the cell's device, or one under MPS or on a slice of it."""
-        return self.tenants > 1 or self.sharing != "time-slicing"
+        return is_device_shared(self.tenants, self.sharing)
 
     def as_tenant(self, index: int) -> "Cell":
         """Return the cell that tenant `index` (0 is the first) runs, as a cell that has its device to itself."""
