@@ -1,11 +1,15 @@
 """The tables of what cells cost: per 1,000 samples, and for the job that was asked about."""
 
+from collections.abc import Callable, Sequence
+
 import pandas as pd
 
 from collector.costs.document import CellCost, CostDocument, Figure, OfferCost, describe_place
 from collector.tables.columns import CELL, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import JOULE, Unit
+
+Row = dict[str, object]
 
 GRAM = Unit(label="g", size=1.0)
 KILOGRAM = Unit(label="kg", size=1e3)
@@ -20,24 +24,21 @@ def make_sample_table(document: CostDocument) -> Table:
     """Return a row per cell: cost, energy and CO2 of 1,000 samples on the cheapest machine that has its device."""
     money = Unit(label=document.currency, size=1.0)
     columns = [
-        CELL,
-        RUN,
-        MACHINE,
         number_column("per hour", "price_per_hour", money, is_optional=True),
         *_figure_columns("cost", "cost", money),
         *_figure_columns("energy", "joules", JOULE),
         ENERGY_SOURCE,
         number_column("CO2", "co2", GRAM, is_optional=True),
     ]
-    rows = [
-        _describe_cell(cell, document)
-        | _spread("joules", cell.energy.joules_per_1000_samples if cell.energy else None)
-        | _spread("cost", offer.cost_per_1000_samples if offer else None)
-        | {"co2": offer.co2_grams_per_1000_samples.value if offer and offer.co2_grams_per_1000_samples else None}
-        for cell in document.cells
-        for offer in [_find_cheapest(cell)]
-    ]
-    return make_table("Cost, energy and CO2 of 1,000 samples", columns, _make_frame(rows))
+
+    def describe(cell: CellCost, offer: OfferCost | None) -> Row:
+        return (
+            _spread("joules", cell.energy.joules_per_1000_samples if cell.energy else None)
+            | _spread("cost", offer.cost_per_1000_samples if offer else None)
+            | _take_value("co2", offer.co2_grams_per_1000_samples if offer else None)
+        )
+
+    return _make_cost_table("Cost, energy and CO2 of 1,000 samples", columns, document, describe)
 
 
 def make_job_table(document: CostDocument) -> Table | None:
@@ -46,31 +47,42 @@ def make_job_table(document: CostDocument) -> Table | None:
         return None
     money = Unit(label=document.currency, size=1.0)
     columns = [
-        CELL,
-        RUN,
-        MACHINE,
         *_figure_columns("time", "seconds", HOUR),
         *_figure_columns("cost", "cost", money),
         number_column("energy", "joules", KILOWATT_HOUR, is_optional=True),
         ENERGY_SOURCE,
         number_column("CO2", "co2", KILOGRAM, is_optional=True),
     ]
-    rows = [
-        _describe_cell(cell, document)
-        | _spread("seconds", cell.seconds_of_job)
-        | _spread("joules", cell.joules_of_job)
-        | _spread("cost", offer.cost_of_job if offer else None)
-        | {"co2": offer.co2_grams_of_job.value if offer and offer.co2_grams_of_job else None}
-        for cell in document.cells
-        for offer in [_find_cheapest(cell)]
-    ]
+
+    def describe(cell: CellCost, offer: OfferCost | None) -> Row:
+        return (
+            _spread("seconds", cell.seconds_of_job)
+            | _spread("joules", cell.joules_of_job)
+            | _spread("cost", offer.cost_of_job if offer else None)
+            | _take_value("co2", offer.co2_grams_of_job if offer else None)
+        )
+
     epochs = f"{document.job.epochs:g} {'epoch' if document.job.epochs == 1 else 'epochs'}"
     caption = f"Time, cost, energy and CO2 of {epochs} of {document.job.num_samples:,} samples ({document.job.title})"
-    return make_table(caption, columns, _make_frame(rows))
+    return _make_cost_table(caption, columns, document, describe)
 
 
-def _describe_cell(cell: CellCost, document: CostDocument) -> dict[str, object]:
-    offer, energy = _find_cheapest(cell), cell.energy
+def _make_cost_table(
+    caption: str,
+    columns: Sequence[Column],
+    document: CostDocument,
+    describe: Callable[[CellCost, OfferCost | None], Row],
+) -> Table:
+    """Return a row per cell: what both tables say of it, and what `describe` says of it and its cheapest machine."""
+    rows = []
+    for cell in document.cells:
+        offer = cell.offers[0] if cell.offers else None
+        rows.append(_describe_cell(cell, offer, document) | describe(cell, offer))
+    return make_table(caption, [CELL, RUN, MACHINE, *columns], _make_frame(rows))
+
+
+def _describe_cell(cell: CellCost, offer: OfferCost | None, document: CostDocument) -> Row:
+    energy = cell.energy
     source = "" if energy is None else " and ".join(energy.covers) + (", estimated" if energy.is_estimate else "")
     return {
         "label": cell.label,
@@ -81,10 +93,6 @@ def _describe_cell(cell: CellCost, document: CostDocument) -> dict[str, object]:
     }
 
 
-def _find_cheapest(cell: CellCost) -> OfferCost | None:
-    return cell.offers[0] if cell.offers else None
-
-
 def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
     low, high = f"{name}_low", f"{name}_high"
     return [
@@ -93,13 +101,17 @@ def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
     ]
 
 
-def _spread(name: str, figure: Figure | None) -> dict[str, object]:
+def _take_value(name: str, figure: Figure | None) -> Row:
+    return {name: None if figure is None else figure.value}
+
+
+def _spread(name: str, figure: Figure | None) -> Row:
     if figure is None:
         return {name: None, f"{name}_low": None, f"{name}_high": None}
     return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
 
 
-def _make_frame(rows: list[dict[str, object]]) -> pd.DataFrame:
+def _make_frame(rows: Sequence[Row]) -> pd.DataFrame:
     """Return the rows as a frame; a column of numbers without any value is one of floats."""
     texts = {"label", "run_id", "place", "energy_of"}
     names = rows[0] if rows else {}
