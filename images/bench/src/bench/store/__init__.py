@@ -1,6 +1,6 @@
 """The store of runs and results: one interface to directories (file://) and buckets (s3://, gs://, az://)."""
 
-from bench.store.backend import BUCKET_URLS
+from bench.store.backend import BUCKET_URLS, find_directory
 from bench.store.keys import (
     LATEST_REPORT_KEY,
     LATEST_RUN_KEY,
@@ -53,6 +53,7 @@ __all__ = [
     "cancelled_prefix",
     "changes_prefix",
     "decision_key",
+    "find_directory",
     "interrupted_key",
     "meeting_key",
     "meeting_prefix",
