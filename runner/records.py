@@ -57,8 +57,11 @@ class Records:
             self._seconds[key] = result.attempt_seconds
         # A damaged record is read again: it may have been replaced since.
         new = [key for key in keys if self._conditions.get(key, "damaged") == "damaged"]
-        for key, data in self.store.get_many(new):
-            self._conditions[key], self._seconds[key] = _classify(data, keys[key])
+        for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
+            self._conditions[key], self._seconds[key] = "damaged", 0.0
+        for key, data in self.store.get_listed(new):
+            if isinstance(data, bytes):
+                self._conditions[key], self._seconds[key] = _classify(data, keys[key])
         by_condition: dict[Condition, set[RepeatKey]] = {"ok": set(), "not-ok": set(), "damaged": set()}
         seconds: defaultdict[RepeatKey, float] = defaultdict(float)
         for key, parts in keys.items():

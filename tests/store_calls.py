@@ -23,7 +23,7 @@ def list_calls(store: Store) -> list[Callable[[], object]]:
         lambda: store.put("x", b"1"),
         lambda: store.put_with_short_retries("x", b"1"),
         lambda: store.get("x"),
-        lambda: list(store.get_many(["x"])),
+        lambda: list(store.get_listed(["x"])),
         lambda: list(store.list_keys("")),
         store.list_run_ids,
     ]

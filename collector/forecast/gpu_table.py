@@ -1,6 +1,7 @@
 """Read the table of GPUs with their release months and memory: a CSV file, checked value by value."""
 
 import csv
+import io
 import math
 import re
 from difflib import get_close_matches
@@ -10,8 +11,10 @@ from typing import Any
 import pandas as pd
 
 from bench.errors import UserError
+from bench.foreign_files import ForeignFileError, read_foreign_file
 from collector.forecast.series import COLUMNS as SERIES_COLUMNS
 from collector.forecast.series import DatedValues, Series, SeriesKind, make_series
+from collector.forecast.source_files import MAX_BYTES
 
 COLUMNS = ("name", "vendor", "release", "memory_gb", "segment", "source")
 SEGMENTS = ("datacenter", "consumer", "workstation")
@@ -30,10 +33,10 @@ def load_gpu_table(path: Path | None = None) -> pd.DataFrame:
     """
     path = path or SHIPPED_TABLE
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = _read_rows(csv.DictReader(file, strict=True), path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read as a GPU table ({error.strerror}); name a CSV file.") from error
+        text = read_foreign_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
+        rows = _read_rows(csv.DictReader(io.StringIO(text, newline=""), strict=True), path)
+    except ForeignFileError as error:
+        raise UserError(f"{path}: {error}; name a CSV file with a table of GPUs.") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one.") from error
     table = pd.DataFrame(rows, columns=[*COLUMNS, "year", "date"])

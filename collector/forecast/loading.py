@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import get_args
 
 from bench.errors import UserError
+from bench.foreign_files import ForeignFileError, read_foreign_file
 from collector.forecast.gpu_table import COLUMNS, SHIPPED_TABLE, load_gpu_table, make_gpu_series
 from collector.forecast.series import Series, SeriesKind, make_series
-from collector.forecast.source_files import URL_STARTS
+from collector.forecast.source_files import MAX_BYTES, URL_STARTS
 from collector.forecast.tables import ValueRequest, load_values
 
 
@@ -41,8 +42,7 @@ def _is_gpu_table(source: str) -> bool:
     if source.startswith(URL_STARTS):
         return False
     try:
-        with Path(source).open(encoding="utf-8-sig") as file:
-            first = file.readline()
-    except (OSError, UnicodeDecodeError):
+        first = read_foreign_file(Path(source), max_bytes=MAX_BYTES).partition(b"\n")[0].decode("utf-8-sig")
+    except (ForeignFileError, UnicodeDecodeError):
         return False
     return set(COLUMNS) <= set(first.strip().split(","))

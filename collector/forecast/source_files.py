@@ -6,6 +6,7 @@ import urllib.request
 from pathlib import Path
 
 from bench.errors import UserError
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 
 TIMEOUT_SECONDS = 60.0
 MAX_BYTES = 64 * 2**20
@@ -24,15 +25,12 @@ def read_source(source: str) -> bytes:
         raise UserError(
             f"{source}: URLs of {scheme[1]} are not read, only https and http; download the file and name its path."
         )
-    path = Path(source)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError(_explain_size(source))
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(
-            f"{source}: cannot be read as a table ({error.strerror}); name a CSV or Parquet file, or its URL."
-        ) from error
+        return read_foreign_file(Path(source), max_bytes=MAX_BYTES)
+    except ForeignFileError as error:
+        if error.problem == FileProblem.TOO_LARGE:
+            raise UserError(_explain_size(source)) from None
+        raise UserError(f"{source}: {error}; name a CSV or Parquet file, or its URL.") from None
 
 
 def _download(url: str) -> bytes:

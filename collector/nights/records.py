@@ -13,7 +13,7 @@ from bench.schema import (
     read_notice,
     read_suspicion,
 )
-from bench.store import Store, changes_prefix, parse_change_key
+from bench.store import Store, UnreadableObject, changes_prefix, parse_change_key
 from collector.results.collection import SkippedDocument
 
 DocumentT = TypeVar("DocumentT", Suspicion, Decision, Notice)
@@ -71,7 +71,7 @@ def read_history(store: Store, matrix: str) -> ChangeHistory:
     A decision or notice without its suspicion is left out: the suspicion is written first.
     """
     documents = _Documents()
-    for key, data in store.get_many(sorted(store.list_keys(changes_prefix(matrix)))):
+    for key, data in store.get_listed(sorted(store.list_keys(changes_prefix(matrix)))):
         _sort_in(documents, key, data)
     changes = [
         RecordedChange(
@@ -87,9 +87,11 @@ def read_history(store: Store, matrix: str) -> ChangeHistory:
     )
 
 
-def _sort_in(documents: _Documents, key: str, data: bytes) -> None:
+def _sort_in(documents: _Documents, key: str, data: bytes | UnreadableObject) -> None:
     parsed = parse_change_key(key)
     try:
+        if isinstance(data, UnreadableObject):
+            raise InvalidDocumentError(str(data))
         if parsed is None:
             raise InvalidDocumentError("the key is not one of a change")
         change_id, name = parsed

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 from collector.audit.table import TableRow
 from runner.yaml_files.errors import ErrorKind, YamlError
 from runner.yaml_files.node import Node, Scalar
@@ -13,6 +14,7 @@ from runner.yaml_files.wording import quote, suggest_word
 
 # Lists have no place in a cell of CSV.
 COLUMNS = tuple(name for name in TableRow.model_fields if name != "readings")
+_KINDS = {FileProblem.MISSING: ErrorKind.NOT_FOUND, FileProblem.TOO_LARGE: ErrorKind.TOO_LARGE}
 _TEXTS = {"device", "model", "phase", "precision", "framework", "label", "source", "peak_source"}
 
 
@@ -42,15 +44,11 @@ def read_csv(path: Path, file: str) -> Node:
 
 def _read_text(path: Path, file: str) -> str:
     try:
-        with path.open("rb") as opened:
-            content = opened.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}; give the path of a CSV file"
-        kind = ErrorKind.NOT_FOUND if isinstance(error, FileNotFoundError) else ErrorKind.UNREADABLE
-        raise YamlError(message, kind=kind, file=file) from None
-    if len(content) > MAX_FILE_BYTES:
-        message = f"is larger than {MAX_FILE_BYTES:,} bytes, the limit; split the file"
-        raise YamlError(message, kind=ErrorKind.TOO_LARGE, file=file)
+        content = read_foreign_file(path, max_bytes=MAX_FILE_BYTES)
+    except ForeignFileError as error:
+        kind = _KINDS.get(error.problem, ErrorKind.UNREADABLE)
+        advice = "split the file" if error.problem == FileProblem.TOO_LARGE else "give the path of a CSV file"
+        raise YamlError(f"{error}; {advice}", kind=kind, file=file) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

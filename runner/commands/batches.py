@@ -7,6 +7,7 @@ import typer
 from pydantic import ValidationError
 
 from bench.errors import UserError
+from bench.foreign_files import ForeignFileError, read_foreign_file
 from runner.commands.forecast_options import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption
 from runner.probe.search import ProbeReport
@@ -14,6 +15,8 @@ from runner.reporting.stored_runs import open_existing_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.batches.words import ProbedLimit
+
+MAX_PROBE_BYTES = 2**20  # a search of fifty tries has 20 KB
 
 RunIdsArgument = Annotated[
     list[str], typer.Argument(metavar="RUN_ID", help="Ids of runs with GPU cells at several batch sizes.")
@@ -53,9 +56,9 @@ def batches(
 def _read_probe(path: Path) -> ProbeReport:
     """Read a search that found a limit. Raise UserError where it is none."""
     try:
-        report = ProbeReport.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"--probe {path}: cannot be read ({error.strerror}); name a file.") from error
+        report = ProbeReport.model_validate_json(read_foreign_file(path, max_bytes=MAX_PROBE_BYTES))
+    except ForeignFileError as error:
+        raise UserError(f"--probe {path}: {error}; name what `benchmatrix probe --json` printed") from None
     except ValidationError as error:
         raise UserError(
             f"--probe {path}: is not what `benchmatrix probe --json` prints ({error.errors()[0]['msg']})."

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bench.schema import InvalidDocumentError, Placement, Run, read_placement
@@ -44,11 +45,10 @@ class FormerNodes:
             block = identify_block(cells[parts.cell_id], parts.repeat)
             if block in blocks:
                 wanted[key] = block
-        for key, data in self.store.get_many(wanted):
-            try:
-                yield wanted[key], read_placement(data)
-            except InvalidDocumentError:
-                continue
+        for key, data in self.store.get_listed(wanted):
+            with suppress(InvalidDocumentError):
+                if isinstance(data, bytes):
+                    yield wanted[key], read_placement(data)
 
     def _list_node_names(self) -> frozenset[str] | None:
         """Return the nodes that the cluster has; None: they may not be listed, so nothing is known."""

@@ -4,7 +4,6 @@ Errors of the official client and of http.client may quote a token or a password
 it is known to be harmless.
 """
 
-import os
 import re
 import ssl
 from contextlib import suppress
@@ -15,6 +14,7 @@ import yaml
 from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
+from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig
 
 IN_CLUSTER = "in-cluster"
 CURRENT = "current"
@@ -26,6 +26,8 @@ TOKEN = r"[!-~]+"
 def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient:
     """Return a client with the context's credentials; UserError where they, or the kubeconfig, cannot be used."""
     configuration = kubernetes.client.Configuration()
+    if context != IN_CLUSTER:
+        check_kubeconfig(f"--on {context}")
     try:
         if context == IN_CLUSTER:
             kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
@@ -67,6 +69,7 @@ def find_context(on: str) -> str:
     """Return the context that `--on` names; `current` is the kubeconfig's own. UserError if there is none."""
     if on == IN_CLUSTER:
         return on
+    check_kubeconfig(f"--on {on}")
     try:
         contexts, active = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, yaml.YAMLError) as error:
@@ -78,11 +81,6 @@ def find_context(on: str) -> str:
     if on not in names:
         raise UserError(f"--on {on}: no such context; yours are {', '.join(names)}, and `local` is this machine")
     return on
-
-
-def find_kubeconfig() -> str:
-    """Return the kubeconfig that the official client takes by default; it reads KUBECONFIG only when imported."""
-    return os.environ.get("KUBECONFIG", "~/.kube/config")
 
 
 def describe_error(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Counting the nodes' faults of a run: storing them, keeping later Jobs off such nodes, stopping where all fail."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -35,11 +36,10 @@ class NodesAtFaultError(UserError):
 def read_node_faults(store: Store, run_id: str) -> list[NodeFault]:
     """Return the node faults of a run that can be read, the oldest first. StoreError if the store cannot be used."""
     found = []
-    for _, data in store.get_many(store.list_keys(node_faults_prefix(run_id))):
-        try:
-            found.append(read_node_fault(data))
-        except InvalidDocumentError:  # one fault less is counted; the next writes its own document
-            continue
+    for _, data in store.get_listed(store.list_keys(node_faults_prefix(run_id))):
+        with suppress(InvalidDocumentError):  # one fault less is counted; the next writes its own document
+            if isinstance(data, bytes):
+                found.append(read_node_fault(data))
     return sorted(found, key=lambda fault: fault.at)
 
 

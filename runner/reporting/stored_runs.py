@@ -1,12 +1,11 @@
 """Read a run and its results from a store, for the commands that report on them."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.store import Store
+from bench.store import Store, find_directory
 from runner.runs import find_newest_run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -18,9 +17,7 @@ MAX_NAMED = 10
 
 def open_existing_store(url: str) -> Store:
     """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none."""
-    scheme, _, path = url.partition("://")
-    if scheme == "file" and path and not Path(path).expanduser().is_dir():
-        place = Path(path).expanduser().absolute()
+    if url.startswith("file://") and not (place := find_directory(url)).is_dir():
         raise UserError(f"store {url}: there is no directory {place}; name the right one with --store")
     return Store.open(url)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import LATEST_RUN_KEY, KeyMissing, Store, is_confirmation
+from bench.store import LATEST_RUN_KEY, KeyMissing, Store, UnreadableObject, is_confirmation
 
 SUSPICION_KEY = re.compile(r"(?P<change>nights/[^/]+/changes/[^/]+)/suspicion\.json")
 """A change that was suspected over nights; `decision.json` beside it says that nothing is pending any more."""
@@ -47,11 +47,13 @@ def _find_questioned_runs(store: Store) -> set[str]:
     keys = set(store.list_keys("nights"))
     found = ((key, SUSPICION_KEY.fullmatch(key)) for key in keys)
     pending = [key for key, match in found if match and f"{match['change']}/decision.json" not in keys]
-    return {run_id for key, data in store.get_many(pending) for run_id in _read_run_ids(store, key, data)}
+    return {run_id for key, data in store.get_listed(pending) for run_id in _read_run_ids(store, key, data)}
 
 
-def _read_run_ids(store: Store, key: str, data: bytes) -> set[str]:
+def _read_run_ids(store: Store, key: str, data: bytes | UnreadableObject) -> set[str]:
     try:
+        if isinstance(data, UnreadableObject):
+            raise ValueError(str(data))
         document = json.loads(data)
         if not isinstance(document, dict):
             raise ValueError("not a JSON object")

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import yaml
 
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 from runner.yaml_files.composer import MAX_DEPTH, MAX_NODES, AliasNode, Composer, LimitError, line_of
 from runner.yaml_files.errors import ErrorKind, YamlError
 from runner.yaml_files.node import Node, Scalar, Value, join_keys
@@ -20,6 +21,14 @@ from runner.yaml_files.wording import quote
 MAX_FILE_BYTES = 1024 * 1024
 EXPECTED_MATRIX = "a matrix; give it at least the keys 'name' and 'axes'"
 
+_KINDS = {FileProblem.MISSING: ErrorKind.NOT_FOUND, FileProblem.TOO_LARGE: ErrorKind.TOO_LARGE}
+_ADVICE = {
+    FileProblem.MISSING: "give the path of a YAML file",
+    FileProblem.DIRECTORY: "give the path of a YAML file in it",
+    FileProblem.NOT_REGULAR: "give the path of a YAML file",
+    FileProblem.TOO_LARGE: "split the file",
+    FileProblem.UNREADABLE: "give a file that can be opened",
+}
 _PREFIX = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DECIMAL_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
@@ -51,21 +60,10 @@ def parse_yaml(text: str, file: str, *, expected: str = EXPECTED_MATRIX) -> Node
 
 def _read_bytes(path: Path, file: str) -> bytes:
     try:
-        with path.open("rb") as opened:
-            content = opened.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        message = "there is no such file; give the path of a YAML file"
-        raise YamlError(message, kind=ErrorKind.NOT_FOUND, file=file) from None
-    except IsADirectoryError:
-        message = "is a directory; give the path of a YAML file in it"
-        raise YamlError(message, kind=ErrorKind.UNREADABLE, file=file) from None
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}; give a file that can be opened"
-        raise YamlError(message, kind=ErrorKind.UNREADABLE, file=file) from None
-    if len(content) > MAX_FILE_BYTES:
-        message = f"is larger than {MAX_FILE_BYTES:,} bytes, the limit; split the file"
-        raise YamlError(message, kind=ErrorKind.TOO_LARGE, file=file)
-    return content
+        return read_foreign_file(path, max_bytes=MAX_FILE_BYTES)
+    except ForeignFileError as error:
+        kind = _KINDS.get(error.problem, ErrorKind.UNREADABLE)
+        raise YamlError(f"{error}; {_ADVICE[error.problem]}", kind=kind, file=file) from None
 
 
 def _compose(text: str, file: str) -> tuple[Composer, yaml.Node | None]:

@@ -17,10 +17,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.store import Store, StoreError
+from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
 from collector.results.dataset.columns import align_table, compute_version
 
-TABLES_PREFIX = "tables"
 PART_NAME = re.compile(r"(?P<version>[0-9]+-[0-9a-f]{8})\.(?P<part_id>[0-9a-f]{32})\.parquet")
 ROW_GROUP_ROWS = 8192
 METADATA_KEY = b"benchmatrix"
@@ -90,10 +89,14 @@ def read_contents(parts: Sequence[Part]) -> Iterator[PartContent | DamagedPartEr
     if not parts or parts[0].store is None:
         return
     keys = [part.key_of(part.table) for part in parts]
-    found = dict(parts[0].store.get_many(keys))
+    found = dict(parts[0].store.get_listed(keys))
+    if gone := next((key for key in keys if key not in found), None):
+        raise KeyMissing(f"store {parts[0].store.url}: no object '{gone}'")
     for part, key in zip(parts, keys, strict=True):
         try:
             data = found.pop(key)
+            if isinstance(data, UnreadableObject):
+                raise DamagedPartError(str(data))
             rows = parse_rows(data, key, part.table)
             said = json.loads((pq.read_schema(io.BytesIO(data)).metadata or {})[METADATA_KEY])
             yield PartContent(

@@ -78,14 +78,14 @@ def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) ->
     run = make_own_run()
     put_documents(store, run, [make_ok(run, CELL_A)])
     read: list[str] = []
-    get_many = Store.get_many
+    get_listed = Store.get_listed
 
     def note(self: Store, keys: Any) -> Any:
         keys = list(keys)
         read.extend(keys)
-        return get_many(self, keys)
+        return get_listed(self, keys)
 
-    monkeypatch.setattr(Store, "get_many", note)
+    monkeypatch.setattr(Store, "get_listed", note)
     records = Records.of(store, run)
     records.read_snapshot()
     put_documents(store, run, [make_ok(run, CELL_B)])

@@ -15,9 +15,11 @@ from typing import Self
 from pydantic import ValidationError
 
 from bench.errors import UserError
+from bench.foreign_files import ForeignFileError, read_foreign_file
 from bench.schema import MAX_TENANTS, Cell
 from bench.store.keys import NAME
 
+MAX_CELL_BYTES = 2**20  # a cell has 2 KB
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
@@ -105,8 +107,8 @@ def _read_cell(variables: Mapping[str, str]) -> Cell:
             raise UserError("BENCH_CELL: not set; it takes a cell as JSON (or BENCH_CELL_FILE the path of one)")
         name = f"BENCH_CELL_FILE {path}"
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            text = read_foreign_file(Path(path), max_bytes=MAX_CELL_BYTES).decode()
+        except (ForeignFileError, UnicodeDecodeError) as error:
             raise UserError(f"{name}: cannot be read ({error})") from error
     try:
         return Cell.model_validate_json(text)

@@ -2,7 +2,7 @@
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, read_raw_removal
-from bench.store import KeyMissing, Store, raw_removals_prefix, result_key
+from bench.store import Store, UnreadableObject, raw_removals_prefix, result_key
 
 
 def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
@@ -11,11 +11,16 @@ def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
     Raise UserError if one cannot be read: its repeats would be measured again.
     """
     found = []
-    try:
-        for key, data in store.get_many(store.list_keys(raw_removals_prefix(run_id))):
-            found.append(_read(store, key, data, run_id))
-    except KeyMissing as error:
-        raise UserError(f"{error}: it was listed a moment ago; somebody deletes from this store, try again") from error
+    keys = list(store.list_keys(raw_removals_prefix(run_id)))
+    for key, data in store.get_listed(keys):
+        if isinstance(data, UnreadableObject):
+            raise data
+        found.append(_read(store, key, data, run_id))
+    if len(found) < len(keys):
+        raise UserError(
+            f"{store.url}/{raw_removals_prefix(run_id)}: {len(keys) - len(found)} of {len(keys)} objects were deleted "
+            "while they were read; find out who deletes from this store, then try again"
+        )
     return sorted(found, key=lambda removal: removal.at)
 
 

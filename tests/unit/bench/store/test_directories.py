@@ -68,4 +68,4 @@ def test_what_a_killed_writer_left_is_not_listed_and_not_in_the_way(tmp_path: Pa
     store = Store.open(url)
     assert list(store.list_keys("")) == []
     store.put("big", b"1")
-    assert list(store.get_many(store.list_keys(""))) == [("big", b"1")]
+    assert list(store.get_listed(store.list_keys(""))) == [("big", b"1")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.store import KeyMissing, Store
+from bench.store import KeyMissing, Store, UnreadableObject
 from store_calls import DEADLINE_SECONDS
 
 
@@ -68,14 +68,23 @@ def test_many_objects_are_got(store: Store) -> None:
     objects = {f"runs/r1/results/c/{i}-a.json": str(i).encode() * i for i in range(1, 301)}
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(store.put, objects.keys(), objects.values()))
-    assert dict(store.get_many(store.list_keys("runs/r1/results/"), num_parallel=7)) == objects
-    assert dict(store.get_many([])) == {}
+    assert dict(store.get_listed(store.list_keys("runs/r1/results/"), num_parallel=7)) == objects
+    assert dict(store.get_listed([])) == {}
 
 
-def test_a_missing_object_among_many_is_named(store: Store) -> None:
+def test_an_object_that_is_gone_since_it_was_listed_is_left_out(store: Store) -> None:
     store.put("a", b"1")
-    with pytest.raises(KeyMissing, match="no object 'b'"):
-        list(store.get_many(["a", "b"]))
+    assert list(store.get_listed(["a", "b"])) == [("a", b"1")]
+
+
+@pytest.mark.parametrize(
+    ("key", "limit"), [("runs/r1/results/c/1-a.json", 16 * 2**20), ("runs/r1/run.json", 128 * 2**20)]
+)
+def test_an_object_larger_than_its_kind_can_be_is_not_read(store: Store, key: str, limit: int) -> None:
+    store.put(key, bytes(limit + 1))
+    with pytest.raises(UnreadableObject, match=f"'{key}' .*{limit:,}"):
+        store.get(key)
+    assert [type(data) for _, data in store.get_listed([key])] == [UnreadableObject]
 
 
 def test_a_reader_never_sees_part_of_an_object(store: Store) -> None:
@@ -114,7 +123,7 @@ def test_the_check_leaves_nothing_behind(store: Store, tmp_path: Path) -> None:
 )
 def test_hostile_keys_are_refused(tmp_path: Path, key: str) -> None:
     store = Store.open(f"file://{tmp_path}/results")
-    for call in (lambda: store.put(key, b""), lambda: store.get(key), lambda: list(store.get_many([key]))):
+    for call in (lambda: store.put(key, b""), lambda: store.get(key), lambda: list(store.get_listed([key]))):
         with pytest.raises(ValueError, match="is not allowed"):
             call()
     assert list((tmp_path / "results").iterdir()) == []
@@ -128,7 +137,7 @@ def test_a_hostile_prefix_is_refused(tmp_path: Path) -> None:
 def test_awkward_keys_of_others_can_be_read(store: Store) -> None:
     for key in ("notes/.hidden", "notes/50% + é & more.txt", "notes/a#b"):
         store.put(key, key.encode())
-    assert dict(store.get_many(store.list_keys("notes"))) == {key: key.encode() for key in store.list_keys("notes")}
+    assert dict(store.get_listed(store.list_keys("notes"))) == {key: key.encode() for key in store.list_keys("notes")}
     assert set(store.list_keys("notes")) == {"notes/.hidden", "notes/50% + é & more.txt", "notes/a#b"}
 
 

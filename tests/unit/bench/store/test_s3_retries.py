@@ -10,6 +10,8 @@ from bench.store import Store
 from s3_server import S3Server
 from store_calls import DEADLINE_SECONDS, wait_until
 
+KEY = "runs/r1/run.json"  # of the kind that may be large
+
 
 def test_a_put_outlives_a_restart_of_the_server(s3_server: S3Server, s3_store: Store) -> None:
     s3_server.stop()
@@ -25,15 +27,15 @@ def test_a_put_outlives_a_restart_of_the_server(s3_server: S3Server, s3_store: S
 def test_a_put_outlives_a_server_killed_in_the_middle_of_it(s3_server: S3Server, s3_store: Store) -> None:
     data = bytes(range(256)) * 250_000
     with ThreadPoolExecutor(1) as pool:
-        put = pool.submit(s3_store.put, "big", data)
-        wait_until(lambda: any((s3_server.root / s3_server.bucket).glob(".rclone_temp_put_*")))
+        put = pool.submit(s3_store.put, KEY, data)
+        wait_until(lambda: any((s3_server.root / s3_server.bucket).rglob(".rclone_temp_put_*")))
         s3_server.stop()
         assert not put.done()
-        assert not (s3_server.root / s3_server.bucket / "big").exists()
+        assert not (s3_server.root / s3_server.bucket / KEY).exists()
         s3_server.start()
         put.result(DEADLINE_SECONDS)
-    assert list(s3_store.list_keys("")) == ["big"]
-    assert s3_store.get("big") == data
+    assert list(s3_store.list_keys("")) == [KEY]
+    assert s3_store.get(KEY) == data
 
 
 def test_a_busy_server_is_asked_again(answers: list[tuple[int, str]]) -> None:

@@ -147,7 +147,7 @@ def test_a_panic_of_the_library_is_a_store_error_whatever_was_called() -> None:
         lambda: store.put("x", b"1"),
         lambda: store.put_with_short_retries("x", b"1"),
         lambda: store.get("x"),
-        lambda: list(store.get_many(["x"])),
+        lambda: list(store.get_listed(["x"])),
         lambda: list(store.list_keys("")),
         store.list_run_ids,
     )

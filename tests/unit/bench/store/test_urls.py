@@ -60,3 +60,36 @@ def test_settings_that_a_cloud_lacks_are_named(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(StoreError, match=r"Account must be specified; the settings come from .* AZURE_\* variables"):
         Store.open("az://container/prefix")
+
+
+@pytest.mark.parametrize("url", ["AKIA:secret@b", "s3:/AKIA:secret@b", "s3//AKIA:secret@b", "file://AKIA:secret@/x"])
+def test_a_user_and_password_in_what_is_no_url_of_a_store_are_not_shown(url: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store.open(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("~nosuchuser/x", "there is no such user"),
+        ("/" + "x" * 5000, "cannot be the name of a directory (File name too long)"),
+        ("/a\0b", "cannot be the name of a directory (embedded null byte)"),
+    ],
+)
+def test_what_can_be_no_directory_is_refused_in_one_short_message(path: str, reason: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store.open(f"file://{path}")
+    assert reason in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_relative_store_in_a_directory_that_was_deleted_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(StoreError, match="the current directory was deleted"):
+        Store.open("file://results")

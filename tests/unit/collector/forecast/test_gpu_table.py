@@ -120,7 +120,7 @@ def test_faulty_table_is_refused_with_file_line_and_column(tmp_path: Path, conte
 def test_table_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00")
-    for path, words in [(tmp_path / "none.csv", "No such file"), (tmp_path, "directory"), (binary, "UTF-8")]:
+    for path, words in [(tmp_path / "none.csv", "no such file"), (tmp_path, "directory"), (binary, "UTF-8")]:
         with pytest.raises(UserError, match=words) as caught:
             load_gpu_table(path)
         assert str(path) in str(caught.value)

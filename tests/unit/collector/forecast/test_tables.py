@@ -126,7 +126,7 @@ def test_what_is_no_date_is_refused(text: str) -> None:
 
 
 def test_missing_file_and_file_that_is_no_text_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.csv: cannot be read as a table \(No such file"):
+    with pytest.raises(UserError, match=r"none\.csv: there is no such file"):
         load_values(str(tmp_path / "none.csv"), PLAIN)
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"binary\.csv: is neither Parquet nor CSV"):

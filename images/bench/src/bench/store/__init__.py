@@ -1,9 +1,10 @@
 """The store of runs and results: one interface to directories (file://) and buckets (s3://, gs://, az://)."""
 
-from bench.store.backend import BUCKET_URLS
+from bench.store.backend import BUCKET_URLS, find_directory
 from bench.store.keys import (
     LATEST_REPORT_KEY,
     LATEST_RUN_KEY,
+    TABLES_PREFIX,
     ResultKey,
     cancelled_key,
     cancelled_prefix,
@@ -34,22 +35,25 @@ from bench.store.keys import (
 )
 from bench.store.listing import StoredObject
 from bench.store.store import Store
-from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable
+from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
 
 __all__ = [
     "BUCKET_URLS",
     "LATEST_REPORT_KEY",
     "LATEST_RUN_KEY",
+    "TABLES_PREFIX",
     "KeyMissing",
     "ResultKey",
     "Store",
     "StoreError",
     "StoreUnreachable",
     "StoredObject",
+    "UnreadableObject",
     "cancelled_key",
     "cancelled_prefix",
     "changes_prefix",
     "decision_key",
+    "find_directory",
     "interrupted_key",
     "meeting_key",
     "meeting_prefix",

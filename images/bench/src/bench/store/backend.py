@@ -1,9 +1,10 @@
 """Opens a store URL: finds the directory, or the bucket with its credentials, endpoint and region."""
 
 import functools
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import obstore.store
 from obstore.exceptions import BaseError
 
 from bench.store.keys import check_key
-from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password
+from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password, hide_user
 from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SCHEMES = ("file", "s3", "gs", "az")
 BUCKET_URLS = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
 """What help and messages name: all that a cluster's cells can write to."""
+MAX_SHOWN = 200
+"""Of a URL that is too long to be shown whole."""
 DEFAULT_REGION = "us-east-1"
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 RETRY_SECONDS = 10  # reads and the check: somebody is waiting
@@ -58,11 +61,12 @@ def open_backend(url: str) -> Backend:
     """Open the store at `url` without a request to it; raise StoreError where the URL or the settings are wrong."""
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise StoreError(f"store '{url}': not a URL; for a directory write file://{url}")
+        shown = hide_user(url)
+        raise StoreError(f"store '{shown}': not a URL; for a directory write file://{shown}")
     if scheme not in SCHEMES:
         raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
     if scheme == "file":
-        return _open_directory(url, rest)
+        return _open_directory(url)
     if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest):
         raise StoreError(
             f"store: {scheme}:// needs a bucket and may have a prefix, {scheme}://BUCKET/PREFIX, and nothing else"
@@ -75,10 +79,29 @@ def open_backend(url: str) -> Backend:
     return _open_s3(url, bucket, prefix) if scheme == "s3" else _open_other(url)
 
 
-def _open_directory(url: str, path: str) -> Backend:
+def find_directory(url: str) -> Path:
+    """Return the directory of a `file://` URL; raise StoreError where there can be none."""
+    path = url.partition("://")[2]
     if not path:
         raise StoreError(f"store {url}: names no directory; for the current one write file://.")
-    directory = Path(path).expanduser().absolute()
+    if hide_user(path.partition("/")[0] + "/") != path.partition("/")[0] + "/":
+        raise StoreError("store: file:// takes the path of a directory, and no user or password")
+    try:
+        directory = Path(path).expanduser().absolute()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # said where it is made or read
+            os.stat(directory)
+    except RuntimeError:
+        raise StoreError(f"store {url}: there is no such user; write the directory out") from None
+    except FileNotFoundError:
+        raise StoreError(f"store {url}: the current directory was deleted; change to another one") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StoreError(f"store {url[:MAX_SHOWN]}: cannot be the name of a directory ({reason})") from None
+    return directory
+
+
+def _open_directory(url: str) -> Backend:
+    directory = find_directory(url)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,6 +13,8 @@ CHANGE_KEY = re.compile(rf"nights/(?P<matrix>{NAME})/changes/(?P<change_id>{NAME
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
 LATEST_RUN_KEY = "latest/run.json"
+# The data set, made from the documents: TABLE/RUN_ID/VERSION.ID.parquet below it.
+TABLES_PREFIX = "tables"
 # Refused in keys: what leaves the store, what file systems or S3 take for something else, and names like those of
 # obstore's staging files (`x.json#1`).
 HOSTILE_PART = re.compile(r"|\.|\.\.|.*[\x00-\x1f\x7f\\].*|.*#[0-9]+", re.DOTALL)
@@ -168,9 +170,14 @@ def parse_result_key(key: str) -> ResultKey | None:
 
 def check_key(key: str) -> None:
     """Raise ValueError for a key that could leave the store or be taken for another."""
-    for part in key.split("/"):
-        if HOSTILE_PART.fullmatch(part):
-            raise ValueError(f"key {key!r}: the part {part!r} is not allowed")
+    if problem := find_key_problem(key):
+        raise ValueError(f"key {key!r}: {problem}")
+
+
+def find_key_problem(key: str) -> str:
+    """Return in words why this can be no key of ours; empty where it can be one."""
+    hostile = next((part for part in key.split("/") if HOSTILE_PART.fullmatch(part)), None)
+    return "" if hostile is None else f"the part {hostile!r} is not allowed"
 
 
 def _check_name(run_id: str) -> str:

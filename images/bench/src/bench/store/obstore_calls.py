@@ -35,20 +35,15 @@ def submit(work: Callable[[], T]) -> Future[T]:
     return future
 
 
-def read_object(store: "ObjectStore", key: str) -> bytes:
-    """Return the bytes of the object with this key."""
-    return bytes(store.get(key).bytes())
-
-
 def read_objects(
-    store: "ObjectStore", keys: Iterable[str], num_parallel: int
+    read: Callable[[str], bytes], keys: Iterable[str], num_parallel: int
 ) -> Iterator[tuple[str, bytes | BaseException]]:
-    """Yield each key with its object's bytes, or with the error of reading it, in any order.
+    """Yield each key with what `read` returns for it, or with the error that it raises, in any order.
 
     `num_parallel` threads read for as long as the iterator is asked: a thread for every object would cost as much as
     the request itself. An error of `keys` is raised.
     """
-    reading = _Reading(store, keys, num_parallel)
+    reading = _Reading(read, keys, num_parallel)
     for _ in range(num_parallel):
         Thread(target=reading.run, name="store", daemon=True).start()
     num_running = num_parallel
@@ -70,12 +65,12 @@ def read_objects(
 class _Reading:
     """What the threads of one call of `read_objects` share."""
 
-    def __init__(self, store: "ObjectStore", keys: Iterable[str], num_parallel: int) -> None:
+    def __init__(self, read: Callable[[str], bytes], keys: Iterable[str], num_parallel: int) -> None:
         self.found: SimpleQueue[tuple[str, bytes | BaseException] | BaseException | None] = SimpleQueue()
         """Objects, an error of the keys, and a None from each thread that ended."""
         self.room = Semaphore(num_parallel * NUM_READ_AHEAD)
         self.is_over = False
-        self._store = store
+        self._read = read
         self._left, self._taking = iter(keys), Lock()
 
     def run(self) -> None:
@@ -92,7 +87,7 @@ class _Reading:
                 self.found.put(None)
                 return
             try:
-                self.found.put((key, read_object(self._store, key)))
+                self.found.put((key, self._read(key)))
             except BaseException as error:
                 self.found.put((key, error))
 

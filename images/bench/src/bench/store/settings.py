@@ -70,3 +70,8 @@ def check_endpoint(endpoint: str) -> None:
 def hide_password(text: str) -> str:
     """Return `text` on one line and without what stands before the @ of a URL."""
     return re.sub(r"//\S*@", "//...@", " ".join(text.split()))
+
+
+def hide_user(text: str) -> str:
+    """Return what was given as a URL without a user and password in it, `USER:PASSWORD@`, wherever they stand."""
+    return re.sub(r"[^\s/]*:[^\s/]*@", "...@", text)

@@ -2,22 +2,22 @@
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
 from obstore.exceptions import BaseError
 
 from bench.store.backend import Backend, open_backend
-from bench.store.keys import NAME, check_key
+from bench.store.keys import NAME, check_key, find_key_problem
 from bench.store.listing import StoredObject, list_directory
+from bench.store.object_reading import read_object
 from bench.store.obstore_calls import (
     delete_objects,
-    read_object,
     read_objects,
     submit,
     write_and_date_object,
@@ -28,6 +28,7 @@ from bench.store.store_errors import (
     KeyMissing,
     StoreError,
     StoreUnreachable,
+    UnreadableObject,
     explain_error,
     explain_panic,
     get_headline,
@@ -35,7 +36,14 @@ from bench.store.store_errors import (
     is_transient,
 )
 
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
 LIST_CHUNK = 1000  # keys in one page of S3
+# A page takes a second, with all retries RETRY_SECONDS: who answers forever with empty pages never gives one.
+LIST_PATIENCE_SECONDS = 120
+# A hundred thousand results a night for half a year: more is a server that makes keys up.
+MAX_LISTED_OBJECTS = 20_000_000
 DELETE_CHUNK = 1000  # keys in one DeleteObjects of S3
 
 
@@ -71,26 +79,33 @@ class Store:
             submit(lambda: write_object(self.backend.short_retries, key, data)).result()
 
     def get(self, key: str) -> bytes:
-        """Return an object's bytes; raise KeyMissing where there is none."""
+        """Return an object's bytes; raise KeyMissing where there is none, and UnreadableObject."""
         check_key(key)
         with self._translate_errors(key):
-            return submit(functools.partial(read_object, self.backend.short_retries, key)).result()
+            return submit(functools.partial(self._read, key)).result()
 
-    def get_many(self, keys: Iterable[str], *, num_parallel: int = 16) -> Iterator[tuple[str, bytes]]:
-        """Yield (key, bytes) of every key, `num_parallel` at a time, in any order; raise KeyMissing as `get` does."""
+    def get_listed(
+        self, keys: Iterable[str], *, num_parallel: int = 16
+    ) -> Iterator[tuple[str, bytes | UnreadableObject]]:
+        """Yield (key, bytes) of the keys of a listing, as `try_many` does; raise StoreError if the store fails.
+
+        An object that was deleted since it was listed is left out. One that cannot be read comes with the reason: what
+        its kind means to the caller decides what follows.
+        """
         for key, data in self.try_many(keys, num_parallel=num_parallel):
-            if not isinstance(data, bytes):
+            if isinstance(data, bytes | UnreadableObject):
+                yield key, data
+            elif isinstance(data, StoreError):
                 raise data
-            yield key, data
 
     def try_many(
         self, keys: Iterable[str], *, num_parallel: int = 16
     ) -> Iterator[tuple[str, bytes | KeyMissing | StoreError]]:
-        """Yield every key with its bytes, or with the error that `get` would raise for it; as `get_many` otherwise.
+        """Yield every key with its bytes, or with the error that `get` would raise for it, in any order.
 
         16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
         """
-        for key, data in read_objects(self.backend.short_retries, map(_checked, keys), num_parallel):
+        for key, data in read_objects(self._read, map(_checked, keys), num_parallel):
             if isinstance(data, bytes):
                 yield key, data
                 continue
@@ -110,19 +125,25 @@ class Store:
                 yield from list_directory(self.backend.directory, folder)
                 return
             stream = self.backend.short_retries.list(folder or None, chunk_size=LIST_CHUNK)
+        yield from self._list_pages(stream)
+
+    def _list_pages(self, stream: "Iterator[Sequence[ObjectMeta]]") -> Iterator[StoredObject]:
+        """Yield what a server lists; raise StoreError where its listing does not come to an end."""
+        num_listed, first_keys = 0, set[str]()
         while True:
             with self._translate_errors():
-                chunk = submit(lambda: next(stream, None)).result()
-            if chunk is None:
+                try:
+                    chunk = submit(lambda: next(stream, None)).result(LIST_PATIENCE_SECONDS)
+                except TimeoutError:
+                    waited = f"no page of its listing came within {LIST_PATIENCE_SECONDS} s"
+                    raise StoreUnreachable(f"store {self.url}: {waited}; try again") from None
+            if not chunk:
                 return
-            for meta in chunk:
-                modified_at = meta["last_modified"]
-                yield StoredObject(
-                    key=meta["path"],
-                    num_bytes=meta["size"],
-                    version=meta["e_tag"] or f"{modified_at.isoformat()}-{meta['size']}",
-                    modified_at=modified_at,
-                )
+            num_listed += len(chunk)
+            if chunk[0]["path"] in first_keys or num_listed > MAX_LISTED_OBJECTS:
+                raise StoreError(f"store {self.url}: its listing does not end; is the server one that lists by pages?")
+            first_keys.add(chunk[0]["path"])
+            yield from map(_describe_object, chunk)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys of `list_objects` that can be read."""
@@ -162,10 +183,15 @@ class Store:
         with self._translate_errors():
             submit(lambda: write_and_delete_object(self.backend.short_retries, key)).result()
 
+    def _read(self, key: str) -> bytes:
+        return read_object(self.backend.short_retries, self.backend.directory, key)
+
     @contextmanager
     def _translate_errors(self, key: str | None = None) -> Iterator[None]:
         try:
             yield
+        except UnreadableObject as error:
+            raise UnreadableObject(f"store {self.url}: {error}") from None
         except (BaseError, OSError) as error:
             explanation = explain_error(str(error), self.backend.place, self.backend.make_bucket)
             if explanation is None and key is not None and isinstance(error, FileNotFoundError):
@@ -176,6 +202,17 @@ class Store:
             if not is_panic(error):
                 raise
             raise StoreError(f"store {self.url}: {explain_panic(error, self.backend.settings)}") from None
+
+
+def _describe_object(meta: "ObjectMeta") -> StoredObject:
+    modified_at = meta["last_modified"]
+    return StoredObject(
+        key=meta["path"],
+        num_bytes=meta["size"],
+        version=meta["e_tag"] or f"{modified_at.isoformat()}-{meta['size']}",
+        modified_at=modified_at,
+        problem=find_key_problem(meta["path"]),
+    )
 
 
 def _checked(key: str) -> str:

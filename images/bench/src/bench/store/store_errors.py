@@ -58,6 +58,10 @@ class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rath
     """The store does not answer at present, or its server reports an error of its own; a later try may succeed."""
 
 
+class UnreadableObject(StoreError):  # noqa: N818  (what an object is rather than what happened)
+    """One object cannot be read, such as a pipe in its place, or one that is too large. The others can be."""
+
+
 class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
     """There is no object with that key."""
 

@@ -1,0 +1,76 @@
+"""Opens files that anybody may have put in their place: regular ones alone, and no more of them than a limit."""
+
+import errno
+import os
+import stat
+from enum import StrEnum
+from pathlib import Path
+
+
+class FileProblem(StrEnum):
+    """What is wrong with a file that was to be read."""
+
+    MISSING = "missing"
+    DIRECTORY = "directory"
+    NOT_REGULAR = "not-regular"
+    TOO_LARGE = "too-large"
+    UNREADABLE = "unreadable"
+
+
+class ForeignFileError(Exception):
+    """A file cannot be read. The message is the reason in words, to stand behind the file's name and a colon."""
+
+    def __init__(self, problem: FileProblem, reason: str) -> None:
+        super().__init__(reason)
+        self.problem = problem
+
+
+def read_foreign_file(path: Path, *, max_bytes: int) -> bytes:
+    """Return the content of a regular file, of at most `max_bytes`; raise ForeignFileError where that cannot be done.
+
+    Links are followed. Pipes, sockets and devices are refused before anything is read: a pipe that nobody writes to
+    would never end, and a device such as /dev/zero neither.
+    """
+    try:
+        # O_NONBLOCK: to open a pipe would wait for its writer. It means nothing for a regular file.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError) as error:
+        raise _explain(error) from None
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            _check_kind(os.fstat(descriptor), max_bytes)
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise _explain(error) from None
+    if len(content) > max_bytes:  # it grew, or is one of /proc's, which have no size
+        raise _too_large(max_bytes)
+    return content
+
+
+def _check_kind(status: os.stat_result, max_bytes: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise ForeignFileError(FileProblem.DIRECTORY, "is a directory, not a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise _not_regular()
+    if status.st_size > max_bytes:
+        raise _too_large(max_bytes)
+
+
+def _explain(error: OSError | ValueError) -> ForeignFileError:
+    if isinstance(error, ValueError):  # of os.open: the name holds U+0000, or half a character
+        return ForeignFileError(FileProblem.MISSING, "cannot be the name of a file")
+    if isinstance(error, FileNotFoundError):
+        return ForeignFileError(FileProblem.MISSING, "there is no such file")
+    if isinstance(error, IsADirectoryError):
+        return ForeignFileError(FileProblem.DIRECTORY, "is a directory, not a file")
+    if error.errno in (errno.ENXIO, errno.ENODEV):  # sockets, and devices without a driver
+        return _not_regular()
+    return ForeignFileError(FileProblem.UNREADABLE, f"cannot be read: {error.strerror}")
+
+
+def _not_regular() -> ForeignFileError:
+    return ForeignFileError(FileProblem.NOT_REGULAR, "is a pipe, a socket or a device, not a file")
+
+
+def _too_large(max_bytes: int) -> ForeignFileError:
+    return ForeignFileError(FileProblem.TOO_LARGE, f"is larger than {max_bytes:,} bytes, the limit")

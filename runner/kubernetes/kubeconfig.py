@@ -1,0 +1,94 @@
+"""Check the files of the kubeconfig before the official client reads them: it takes whatever YAML makes of them."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from bench.errors import UserError
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
+
+# Certificates are in it: 10 KB a cluster. The official client takes ten seconds for each MB.
+MAX_KUBECONFIG_BYTES = 4 * 2**20
+# The deepest value of a kubeconfig, a variable of an exec plugin, is the eighth level; extensions may be deeper.
+MAX_DEPTH = 50
+# What each list of the file holds besides the name: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
+LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the fast one where it is there
+
+
+def find_kubeconfig() -> str:
+    """Return the kubeconfig that the official client takes by default; it reads KUBECONFIG only when imported."""
+    return os.environ.get("KUBECONFIG", "~/.kube/config")
+
+
+def check_kubeconfig(option: str) -> None:
+    """Raise UserError, which names the file and the key, where a file of the kubeconfig is none.
+
+    `option`: what asked for it, for the message. A file that is not there is left to the client: it may read others.
+    """
+    for name in filter(None, find_kubeconfig().split(os.pathsep)):
+        path = Path(os.path.expanduser(name))  # a user that does not exist stays as it is
+        try:
+            text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
+            _check_depth(text)
+            problem = _find_problem(yaml.safe_load(text))
+        except ForeignFileError as error:
+            problem = "" if error.problem == FileProblem.MISSING else str(error)
+        except UnicodeDecodeError:
+            problem = "is not UTF-8 text"
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = "is no YAML" + (f", see line {mark.line + 1}" if mark else "")
+        if problem:
+            raise UserError(f"{option}: {path}: {problem}; set KUBECONFIG, or leave --on out to run here")
+
+
+def _check_depth(text: str) -> None:
+    """Raise YAMLError where values are nested too deep: PyYAML's time grows with the square of the depth."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise yaml.YAMLError("nested too deep")
+
+
+def _find_problem(document: Any) -> str:
+    """Return in words what is not as in a kubeconfig; empty where nothing is. An empty file is the client's to name."""
+    if document is None:
+        return ""
+    if not isinstance(document, dict):
+        return "is no kubeconfig: expected keys such as 'clusters' and 'contexts'"
+    if not isinstance(document.get("current-context") or "", str):
+        return "current-context: expected the name of a context"
+    for key, inner in LISTS.items():
+        entries = document.get(key) or []
+        if not isinstance(entries, list):
+            return f"{key}: expected a list"
+        for index, entry in enumerate(entries):
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+                return f"{key}[{index}]: expected a mapping with a 'name'"
+            if not isinstance(entry.get(inner) or {}, dict):
+                return f"{key}[{index}].{inner}: expected a mapping"
+            if key == "clusters" and (reason := _find_server_problem((entry.get(inner) or {}).get("server"))):
+                return f"{key}[{index}].{inner}.server: {reason}"
+    return ""
+
+
+def _find_server_problem(server: Any) -> str:
+    """Return in words why this cannot be the URL of an API server; empty where it can. It is not shown: it may hold
+    a password."""
+    if server is None:  # of a cluster that is not used, or the client says it
+        return ""
+    try:
+        parts = urlsplit(str(server))
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        has_host = False
+    if not isinstance(server, str) or not has_host or parts.scheme not in ("http", "https"):
+        return "is no URL of a server, expected https://HOST:PORT"
+    return ""

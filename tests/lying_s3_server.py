@@ -1,0 +1,51 @@
+"""An S3 server that lies: its listings never end, its objects have more bytes than the world."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
+from urllib.parse import urlsplit
+
+Lie = Literal["same-page", "no-keys", "huge-object"]
+"""What it does: gives one page of a listing again and again, empty pages without end, or objects of 2^40 bytes."""
+HUGE_BYTES = 2**40
+ENTRY = (
+    "<Contents><Key>runs/r1/results/c-00000000/{0}-a.json</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
+    "<ETag>&quot;1&quot;</ETag><Size>2</Size><StorageClass>STANDARD</StorageClass></Contents>"
+)
+
+
+def serve_lies(lie: Lie) -> ThreadingHTTPServer:
+    """Start a server that tells this lie on a free port of the loopback device; the caller shuts it down."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:  # noqa: N802  (http.server looks for it)
+            is_huge = lie == "huge-object" and "list-type" not in urlsplit(self.path).query
+            body = b"" if is_huge else _make_page(lie).encode()
+            self.close_connection = is_huge
+            self.send_response(200)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(HUGE_BYTES if is_huge else len(body)))
+            self.send_header("Last-Modified", "Sun, 22 Nov 2026 10:00:00 GMT")
+            self.send_header("ETag", '"1"')
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def _make_page(lie: Lie) -> str:
+    """Return a page of a listing after which there is always another one."""
+    entries = "" if lie == "no-keys" else "".join(ENTRY.format(number) for number in range(1, 1001))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        "<Name>b</Name><Prefix>runs</Prefix><KeyCount>1000</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>true"
+        f"</IsTruncated><NextContinuationToken>again</NextContinuationToken>{entries}</ListBucketResult>"
+    )

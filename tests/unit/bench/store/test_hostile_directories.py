@@ -1,0 +1,66 @@
+"""A directory store with things in the place of objects that are none: they are named, and nobody waits for them."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from bench.store import KeyMissing, Store, UnreadableObject
+
+KEY = "runs/r1/results/c/1-a.json"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where the object with the key KEY would be."""
+    path = tmp_path / "results" / KEY
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"file://{tmp_path}/results")
+
+
+def test_a_pipe_is_not_waited_for(store: Store, place: Path) -> None:
+    os.mkfifo(place)
+    with pytest.raises(UnreadableObject, match="is a pipe, a socket or a device"):
+        store.get(KEY)
+    assert [type(data) for _, data in store.get_listed([KEY])] == [UnreadableObject]
+
+
+def test_a_socket_is_no_object(store: Store, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place.parent)  # the name of a socket has 107 bytes at most
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(place.name)
+        with pytest.raises(UnreadableObject, match="is a pipe, a socket or a device"):
+            store.get(KEY)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/dev/full"])
+def test_a_link_to_a_device_is_not_read(store: Store, place: Path, target: str) -> None:
+    place.symlink_to(target)
+    with pytest.raises(UnreadableObject, match="is a pipe, a socket or a device"):
+        store.get(KEY)
+
+
+def test_a_link_to_itself_is_not_followed(store: Store, place: Path) -> None:
+    place.symlink_to(place)
+    with pytest.raises(UnreadableObject, match="cannot be read: Too many levels of symbolic links"):
+        store.get(KEY)
+
+
+def test_a_link_that_leads_nowhere_is_missing(store: Store, place: Path) -> None:
+    place.symlink_to(place.parent / "absent")
+    with pytest.raises(KeyMissing):
+        store.get(KEY)
+
+
+def test_the_others_are_read_all_the_same(store: Store, place: Path) -> None:
+    os.mkfifo(place)
+    store.put("runs/r1/results/c/2-b.json", b"2")
+    found = dict(store.get_listed([KEY, "runs/r1/results/c/2-b.json"]))
+    assert found["runs/r1/results/c/2-b.json"] == b"2"
+    assert isinstance(found[KEY], UnreadableObject)

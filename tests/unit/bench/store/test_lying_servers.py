@@ -1,0 +1,47 @@
+"""An S3 server that lies: every call comes to an end, in words, and takes no memory for what is only promised."""
+
+from collections.abc import Callable, Iterator
+from http.server import ThreadingHTTPServer
+
+import pytest
+
+from bench.store import Store, StoreError, StoreUnreachable, UnreadableObject
+from lying_s3_server import Lie, serve_lies
+
+KEY = "runs/r1/results/c-00000000/1-a.json"
+
+
+@pytest.fixture
+def open_liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Lie], Store]]:
+    """Open the store of a server that tells the lie given."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(lie: Lie) -> Store:
+        servers.append(serve_lies(lie))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{servers[-1].server_address[1]}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        return Store.open("s3://b")
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_listing_that_repeats_itself_ends(open_liar: Callable[[Lie], Store]) -> None:
+    with pytest.raises(StoreError, match="its listing does not end"):
+        list(open_liar("same-page").list_objects("runs"))
+
+
+def test_a_listing_without_keys_and_without_end_ends(
+    open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.store.store.LIST_PATIENCE_SECONDS", 1)
+    with pytest.raises(StoreUnreachable, match="no page of its listing came within 1 s"):
+        list(open_liar("no-keys").list_objects("runs"))
+
+
+def test_an_object_that_is_said_to_be_huge_takes_no_memory(open_liar: Callable[[Lie], Store]) -> None:
+    with pytest.raises(UnreadableObject, match="has 1,099,511,627,776 bytes, expected at most 16,777,216"):
+        open_liar("huge-object").get(KEY)

@@ -1,0 +1,54 @@
+"""Files that anybody may have put in their place."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
+
+
+def test_a_file_is_read_to_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.yaml"
+    path.write_bytes(b"12345")
+    assert read_foreign_file(path, max_bytes=5) == b"12345"
+    with pytest.raises(ForeignFileError, match="is larger than 4 bytes, the limit") as caught:
+        read_foreign_file(path, max_bytes=4)
+    assert caught.value.problem == FileProblem.TOO_LARGE
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"1")
+    (tmp_path / "link").symlink_to("target")
+    assert read_foreign_file(tmp_path / "link", max_bytes=1) == b"1"
+
+
+def test_a_file_that_says_that_it_has_no_bytes_is_bounded_too() -> None:
+    assert os.stat("/proc/self/environ").st_size == 0
+    with pytest.raises(ForeignFileError, match="is larger than 1 bytes"):
+        read_foreign_file(Path("/proc/self/environ"), max_bytes=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("absent", FileProblem.MISSING),
+        ("folder", FileProblem.DIRECTORY),
+        ("pipe", FileProblem.NOT_REGULAR),
+        ("zero", FileProblem.NOT_REGULAR),
+        ("loop", FileProblem.UNREADABLE),
+        ("x" * 5000, FileProblem.UNREADABLE),
+        ("a\0b", FileProblem.MISSING),
+        ("\udce9", FileProblem.MISSING),
+        (chr(0xD800), FileProblem.MISSING),  # half a character, which no name of a file can hold
+    ],
+)
+def test_what_is_no_file_is_refused_in_words(tmp_path: Path, name: str, problem: FileProblem) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ForeignFileError) as caught:
+        read_foreign_file(tmp_path / name, max_bytes=10)
+    assert caught.value.problem == problem
+    assert str(caught.value)

@@ -1,0 +1,67 @@
+"""A kubeconfig that is none is refused by file and key, before the official client sees it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UserError
+from runner.kubernetes.kubeconfig import check_kubeconfig
+
+GOOD = """
+apiVersion: v1
+kind: Config
+current-context: lab
+contexts: [{name: lab, context: {cluster: k, user: me}}]
+clusters: [{name: k, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: me, user: {token: hunter2}}]
+"""
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config"
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    return path
+
+
+def test_a_kubeconfig_and_one_that_is_absent_pass(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_kubeconfig("--on lab")
+    kubeconfig.write_text(GOOD)
+    check_kubeconfig("--on lab")
+    monkeypatch.setenv("KUBECONFIG", f"{kubeconfig}:{kubeconfig}.absent:~nosuchuser/config:")
+    check_kubeconfig("--on lab")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
+        (b"- 1\n", "is no kubeconfig"),
+        (b"7\n", "is no kubeconfig"),
+        (b'!!python/object/apply:os.system ["echo hunter2"]\n', "is no YAML, see line 1"),
+        (b"a: [\n", "is no YAML, see line 2"),
+        (b"a: " + b"[" * 100_000, "is no YAML"),
+        (b"current-context: [1]\n", "current-context: expected the name"),
+        (b"contexts: {lab: 1}\n", "contexts: expected a list"),
+        (b"contexts: [1]\n", r"contexts\[0\]: expected a mapping with a 'name'"),
+        (b"contexts: [{name: 1}]\n", r"contexts\[0\]: expected a mapping with a 'name'"),
+        (b"users: [{name: a, user: hunter2}]\n", r"users\[0\]\.user: expected a mapping"),
+        (b"clusters: [{name: a, cluster: {server: nonsense}}]\n", r"clusters\[0\]\.cluster\.server: is no URL"),
+        (b"clusters: [{name: a, cluster: {server: 7}}]\n", r"clusters\[0\]\.cluster\.server: is no URL"),
+        (b'clusters: [{name: a, cluster: {server: "https://h:99999"}}]\n', r"server: is no URL"),
+        (b'clusters: [{name: a, cluster: {server: "https://me:hunter2@h:x"}}]\n', r"server: is no URL"),
+    ],
+)
+def test_what_is_no_kubeconfig_is_named_with_its_place(kubeconfig: Path, content: bytes, words: str) -> None:
+    kubeconfig.write_bytes(content)
+    with pytest.raises(UserError, match=words) as caught:
+        check_kubeconfig("--on lab")
+    assert str(kubeconfig) in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_pipe_is_not_waited_for(kubeconfig: Path) -> None:
+    os.mkfifo(kubeconfig)
+    with pytest.raises(UserError, match="is a pipe, a socket or a device"):
+        check_kubeconfig("--on lab")
