@@ -121,6 +121,21 @@ def test_every_command_that_can_run_here_runs(
         assert code in ANSWERS.get(words[1], (0,)), f"{words} ended with {code}: {said}"
 
 
+def test_the_audited_table_gets_the_verdicts_that_the_page_says(
+    folder: Path, run_command: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    page = ROOT / "docs" / "how-to" / "audit-a-table.md"
+    (table,) = [block for block in find_blocks(page) if block.file_name == "paper.csv"]
+    (folder / "said.csv").write_text(table.text)
+    _, said = run_command("audit", "said.csv")
+    text = " ".join(page.read_text().split())
+    verdicts = re.findall(r"(?:of a T4's peak: |The second is |algorithms take: )\*([\w ]+)\*", text)
+    assert verdicts == ["possible", "implausible without Winograd", "impossible"]
+    for number, verdict in enumerate(verdicts, start=1):
+        assert re.search(rf"^{number}\. .*  {verdict} *$", said, re.MULTILINE)
+
+
 def test_scripts_are_split_into_commands() -> None:
     script = (
         "export A=1 B=2\n"
