@@ -49,6 +49,12 @@ def _describe(command: Command, path: str) -> str:
     usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_name_argument, arguments)])
     parts = [f"## {path.removeprefix(PROGRAM + ' ')}", f"```text\n{usage}\n```"]
     parts += _describe_help("\n\n".join(filter(None, [command.help, command.epilog])))
+    # Examples that the command line keeps beside the help text: what each does, and the words after the program's name.
+    kept = getattr(getattr(command, "entry", None), "examples", ())
+    if kept:
+        parts.append(
+            _make_examples([line for purpose, words in kept for line in (f"# {purpose}", f"{PROGRAM} {words}")])
+        )
     if arguments:
         parts.append(_make_table("argument", [(f"`{_name_argument(found)}`", found) for found in arguments]))
     panels = list(dict.fromkeys(getattr(option, "rich_help_panel", None) for option in options))

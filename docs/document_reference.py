@@ -2,9 +2,10 @@
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from runner.commands.schema import schema as print_schema
 
@@ -24,14 +25,15 @@ def describe_documents() -> str:
 
 
 def list_kinds() -> tuple[str, ...]:
-    """Return what `benchmatrix schema` can print."""
-    return get_args(get_type_hints(print_schema)["kind"])
+    """Return what `benchmatrix schema` can print: the module's KINDS, or else the values that the argument allows."""
+    named: tuple[str, ...] = getattr(sys.modules[print_schema.__module__], "KINDS", ())
+    return named or get_args(get_type_hints(print_schema)["kind"])
 
 
 def load_schema(kind: str) -> dict[str, Any]:
     """Return what `benchmatrix schema KIND` prints."""
     with redirect_stdout(io.StringIO()) as printed:
-        print_schema(kind)  # type: ignore[arg-type]  # one of list_kinds
+        cast(Callable[[str], None], print_schema)(kind)
     found: dict[str, Any] = json.loads(printed.getvalue())
     return found
 
@@ -40,7 +42,7 @@ def _describe_schema(kind: str) -> str:
     schema = load_schema(kind)
     parts = dict(sorted(schema.get("$defs", {}).items()))
     if "properties" in schema:
-        parts = {schema["title"]: schema} | parts
+        parts = {schema.get("title", kind): schema} | parts
     sections = [f"## {HEADINGS.get(kind, f'What `benchmatrix schema {kind}` describes')}"]
     sections += [_describe_part(name, part) for name, part in parts.items()]
     return "\n\n".join(sections)
