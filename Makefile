@@ -12,7 +12,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests test-fast e2e check types format lock audit chart chart-push docs results clean
+.PHONY: help install matrix images push test tests test-fast e2e check types format lock audit chart chart-push docs site results clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -94,14 +94,17 @@ chart: .venv/dev ## write the chart's values.schema.json and the table of its RE
 chart-push: .venv/dev ## package the chart and push it to REGISTRY=HOST/PROJECT/REPOSITORY as an OCI artifact; ARGS=--plain-http for one without TLS
 	@$(if $(REGISTRY),$(BIN)/python charts/push_chart.py $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make chart-push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
 
-docs: .venv/dev ## write the tables of docs/models.md and docs/tables.md anew
+docs: .venv/dev ## write what the docs have from the code: the reference of commands and documents, models, tables
 	@$(BIN)/python docs/make_tables.py
+
+site: .venv/dev ## build the site of the documentation into .site/html; a broken link is an error
+	@$(BIN)/python docs/build_site.py
 
 results: .venv/dev ## write the pages of docs/results, their reports and README.md's example anew from the stored results; ARGS=--pages leaves the reports out
 	@$(BIN)/python docs/make_results.py $(ARGS)
 
 clean: ## remove environments and caches; results and reports stay
-	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .site
 
 # The tool's environment: what `benchmatrix` needs. The stamp is written last, so a killed installation is done again.
 .venv/tool: requirements.lock pyproject.toml images/bench/pyproject.toml

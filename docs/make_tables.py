@@ -1,4 +1,4 @@
-"""Write the tables of docs/models.md, docs/tables.md and the prices of docs/results/reproduce-on-t4.md from the code.
+"""Write what is made from the code: models, tables, the reference of commands and documents, prices for a T4.
 
 `python docs/make_tables.py` writes them; with `--check` it exits with 1 where they are stale.
 """
@@ -11,10 +11,13 @@ from bench.registry import FRAMEWORKS, MODELS
 from collector.results.column_meanings import describe_meaning, find_unit
 from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS
 from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
+from command_reference import describe_commands
+from document_reference import describe_documents
 from t4_budget import describe_sums, list_budget_rows
 
 FOLDER = Path(__file__).parent
 MODELS_PAGE, TABLES_PAGE = FOLDER / "models.md", FOLDER / "tables.md"
+COMMANDS_PAGE, DOCUMENTS_PAGE = FOLDER / "reference" / "cli.md", FOLDER / "reference" / "documents.md"
 T4_PAGE = FOLDER / "results" / "reproduce-on-t4.md"
 END = "<!-- end -->"
 DATA = {"cifar10": "CIFAR-10's binary files", "image-folders": "the image folders of CycleGAN's data sets", None: ""}
@@ -115,6 +118,16 @@ def make_t4_page(page: str) -> str:
     return fill_markers(page, parts, "the price table")
 
 
+def make_commands_page(page: str) -> str:
+    """Return docs/reference/cli.md with all commands between the markers."""
+    return fill_markers(page, {"commands": f"\n{describe_commands()}\n"}, "the command line")
+
+
+def make_documents_page(page: str) -> str:
+    """Return docs/reference/documents.md with all documents between the markers."""
+    return fill_markers(page, {"documents": f"\n{describe_documents()}\n"}, "the schemas")
+
+
 def fill_markers(page: str, tables: Mapping[str, str], source: str) -> str:
     """Return a page with each table between its markers."""
     for name, table in tables.items():
@@ -131,7 +144,13 @@ def _drop_known(table: str, columns: Columns) -> Columns:
     return {name: dtype for name, dtype in columns.items() if table != ATTEMPTS or name not in RESULT_COLUMNS}
 
 
-PAGES = {MODELS_PAGE: make_models_page, TABLES_PAGE: make_tables_page, T4_PAGE: make_t4_page}
+PAGES = {
+    MODELS_PAGE: make_models_page,
+    TABLES_PAGE: make_tables_page,
+    T4_PAGE: make_t4_page,
+    COMMANDS_PAGE: make_commands_page,
+    DOCUMENTS_PAGE: make_documents_page,
+}
 
 
 def main() -> None:

@@ -51,6 +51,8 @@ SLOW_MODULES = {
     "unit/collector/report/test_html.py": "draws every figure of several reports",
     "unit/collector/test_extremes.py": "renders a report per extreme value",
     "unit/collector/test_files.py": "starts the tool for every command that writes files",
+    "unit/docs/test_commands.py": "runs the commands of the documentation, reports and simulations among them",
+    "unit/docs/test_site.py": "builds the whole site",
     "unit/runner/commands/test_reporting.py": "renders reports and exports tables by the command line",
     "unit/runner/commands/test_run.py": "runs a matrix, or starts the tool, in most of its tests",
     "unit/runner/kubernetes/rendering/test_hostile_texts.py": "renders a Job for each of hundreds of texts",

@@ -1,6 +1,6 @@
 """Queues on a real Kueue: those of the docs, those that `setup` and the chart make, and what doctor says of them."""
 
-import textwrap
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,14 +28,8 @@ CPU_CHECK, GPU_CHECK = "queue for cells on the CPU", "queue for cells on 1 GPU"
 
 def read_documented_queues() -> list[dict[str, Any]]:
     """Return the manifests of Kueue in docs/kubernetes.md."""
-    lines = (ROOT / "docs" / "kubernetes.md").read_text().splitlines()
-    blocks, block = [], []
-    for line in [*lines, ""]:
-        if line.startswith("    "):
-            block.append(line)
-        elif block:
-            blocks.append(textwrap.dedent("\n".join(block)))
-            block = []
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)
     found = [text for text in blocks if "apiVersion: kueue.x-k8s.io" in text]
     return [manifest for text in found for manifest in yaml.safe_load_all(text)]
 

@@ -15,7 +15,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_example_is_what_the_stored_results_say() -> None:
-    (command,) = re.findall(r"^    benchmatrix cost (study-\S+) (study-\S+) \\\n\s+--store file://(\S+) ", TEXT, re.M)
+    (command,) = re.findall(r"^benchmatrix cost (study-\S+) (study-\S+) \\\n\s+--store file://(\S+) ", TEXT, re.M)
     *run_ids, folder = command
     collections = load_runs(Store.open(f"file://{PAGE.parents[1] / folder}"), run_ids)
     document = evaluate_costs(collections, load_prices(), CostQuestion(machines={"cpu": "c7i.4xlarge"}))
@@ -24,9 +24,9 @@ def test_the_example_is_what_the_stored_results_say() -> None:
 
 
 def test_the_example_table_of_prices_loads(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^    title: Our cellar\n(?:    .+\n)+", TEXT, re.M)
+    (block,) = re.findall(r"^```yaml\n(title: Our cellar\n(?:.+\n)+?)```$", TEXT, re.M)
     path = tmp_path / "ours.yaml"
-    path.write_text("\n".join(line[4:] for line in block.splitlines()))
+    path.write_text(block)
     table = load_prices(path)
     assert (table.currency, len(table.prices), len(table.carbon)) == ("EUR", 2, 1)
 

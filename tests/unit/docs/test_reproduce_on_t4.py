@@ -4,7 +4,6 @@ The machines that its commands make are those that its profiles select.
 """
 
 import re
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -101,19 +100,18 @@ def test_the_prices_are_of_the_machines_that_the_commands_make() -> None:
 
 @pytest.mark.parametrize("cloud", ["gke", "eks"])
 def test_the_profiles_load(cloud: str, tmp_path: Path) -> None:
-    (block,) = re.findall(rf"^    extends: {cloud}\n(?:    .+\n)+", TEXT, re.M)
+    (block,) = re.findall(rf"^```yaml\n(extends: {cloud}\n.*?)^```$", TEXT, re.M | re.S)
     path = tmp_path / "t4.yaml"
-    filled = block.replace("PROJECT", "project").replace("ACCOUNT", "123456789012")
-    path.write_text("\n".join(line[4:] for line in filled.splitlines()))
+    path.write_text(block.replace("PROJECT", "project").replace("ACCOUNT", "123456789012"))
     profile = find_profile(str(path), "")
     assert profile.pools["cpu"].cpus == yaml.safe_load(path.read_text())["pools"]["cpu"]["cpus"] == 2
 
 
 def test_the_profile_for_eks_selects_the_machines_that_the_commands_make(tmp_path: Path) -> None:
     page = TEXT.partition("\n## EKS")[2]
-    example = page.partition("The profile, `t4.yaml`:\n")[2].partition("\nThen ")[0]
+    example = page.partition("The profile, `t4.yaml`:\n")[2].partition("```yaml\n")[2].partition("```")[0]
     path = tmp_path / "t4.yaml"
-    path.write_text(textwrap.dedent(example))
+    path.write_text(example)
     pools = load_profile(str(path)).pools
     made = re.findall(r"--name (xeon|t4) --node-type (\S+)", page)
     assert [name for name, _ in made] == ["xeon", "t4"]
