@@ -3,6 +3,8 @@
 .DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
+# Bytecode is written: without it each process that a test starts would compile every module that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
 IMAGES := $(patsubst images/%/requirements-cpu.in,%,$(wildcard images/*/requirements-cpu.in))
 COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-package benchmatrix-bench

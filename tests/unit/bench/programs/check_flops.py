@@ -17,9 +17,8 @@ from bench.tasks.torch import Part, build_task
 
 
 def count(cell: Cell) -> list[int]:
-    task = build_task(cell)
-    for network in [*task.networks.values(), *task.parts]:
-        network.to("meta")
+    with torch.device("meta"):
+        task = build_task(cell)
     inputs = tuple(torch.from_numpy(array).to("meta") for array in make_inputs(cell))
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         if cell.phase == "infer":

@@ -4,6 +4,7 @@ Its argument is a JSON list of (model, input size, classes).
 """
 
 import json
+import math
 import sys
 from typing import Any
 
@@ -12,6 +13,7 @@ from bench.frameworks import tensorflow  # noqa: F401  chooses Keras's backend
 # isort: split
 import keras
 import numpy as np
+from mirror_layers import skip_drawing
 
 from bench.models import build_model
 from bench.registry import MODELS
@@ -35,9 +37,12 @@ def build_networks(cell: Cell) -> list[Any]:
 
 
 def count_parameters(cell: Cell) -> list[int]:
-    """Return the number of trainable parameters of each network."""
-    networks = build_networks(cell)
-    return [sum(variable.shape.num_elements() for variable in net.trainable_variables) for net in networks]
+    """Return the number of trainable parameters of each network, without allocating them."""
+    with keras.StatelessScope(initialize_variables=False):
+        networks = build_networks(cell)
+    numbers = [sum(math.prod(variable.shape) for variable in net.trainable_variables) for net in networks]
+    keras.utils.clear_session()  # it would allocate them later
+    return numbers
 
 
 def run_networks(model: str, size: int) -> list[tuple[Any, Any]]:
@@ -87,6 +92,7 @@ def pool_squares(sides: range) -> list[Any]:
 
 
 if __name__ == "__main__":
+    skip_drawing(keras.initializers)
     facts = {
         "parameters": [count_parameters(make_model_cell(*arguments)) for arguments in json.loads(sys.argv[1])],
         "shapes": {model: list_output_shapes(model) for model in MODELS},

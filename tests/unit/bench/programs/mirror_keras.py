@@ -3,7 +3,7 @@
 Its arguments are a framework, its mode and a folder; it writes MODEL-PRECISION-FRAMEWORK-MODE.npz there. It starts
 from PyTorch's weights; all tensors are written under the same names and in PyTorch's layout. The gradients of the
 first step are Adam's first moments after it over 1 - beta 1 (Kingma and Ba, algorithm 1), so that they can be read in
-every mode. initial-FRAMEWORK-MODE.json says how the weights of a new model are distributed.
+every mode. initial-tensorflow-MODE.json says how the weights of a new model are distributed.
 """
 
 import json
@@ -19,6 +19,7 @@ from mirror_layers import (
     name_keras_variables,
     sample,
     save_arrays,
+    skip_drawing,
     to_keras_layout,
     to_torch_layout,
 )
@@ -122,15 +123,19 @@ def run_steps(workload: Any, flattened: Flattened) -> Arrays:
 def main(folder: Path) -> None:
     """Write the files of every model and precision that runs in this mode."""
     initial = {}
+    if FRAMEWORK == "jax":
+        skip_drawing(keras.initializers)  # the weights are PyTorch's, and each shape would be a program to compile
     for name, precision in list_keras_runs(FRAMEWORK, MODE):
         workload = build_workload(name, precision)
         flattened = find_flattened(workload.networks)
-        arrays = read_variables(workload.networks, flattened)
-        initial[name] = {key: describe(values) for key, values in arrays.items()}
+        if FRAMEWORK == "tensorflow":
+            arrays = read_variables(workload.networks, flattened)
+            initial[name] = {key: describe(values) for key, values in arrays.items()}
         copy_weights(workload.networks, np.load(folder / f"{name}-{precision}-weights.npz"), flattened)
         save_arrays(folder / f"{name}-{precision}-{FRAMEWORK}-{MODE}.npz", run_steps(workload, flattened))
         keras.backend.clear_session()
-    (folder / f"initial-{FRAMEWORK}-{MODE}.json").write_text(json.dumps(initial))
+    if initial:
+        (folder / f"initial-{FRAMEWORK}-{MODE}.json").write_text(json.dumps(initial))
 
 
 if __name__ == "__main__":

@@ -118,18 +118,27 @@ def to_keras_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.n
 
 
 def to_torch_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.ndarray:
-    """Turn a tensor in Keras's layout into PyTorch's: the inverse of `to_keras_layout`."""
+    """Return a view of a tensor in Keras's layout with its values in PyTorch's order, as `to_keras_layout` takes them.
+
+    The weight behind a flattened map keeps the map's axes: as a matrix, it would be a copy (400 MB in VGG16).
+    """
     if values.ndim == 4:
         return values.transpose(3, 2, 0, 1)
     if name.endswith("/dense0.weight") and flattened is not None:
         channels, side = flattened
-        return values.reshape(side, side, channels, -1).transpose(3, 2, 0, 1).reshape(-1, channels * side * side)
+        return values.reshape(side, side, channels, -1).transpose(3, 2, 0, 1)
     return values.T if "/dense" in name and values.ndim == 2 else values
 
 
+def skip_drawing(initializers: Any) -> None:
+    """Have `keras.initializers` return zeros for random weights, for programs that do not look at them."""
+    for kind in (initializers.RandomNormal, initializers.RandomUniform, initializers.VarianceScaling):
+        kind.__call__ = lambda self, shape, dtype=None: np.zeros(shape, dtype or "float32")
+
+
 def sample(values: np.ndarray) -> np.ndarray:
-    """Return a copy of the values, of a large tensor every SAMPLE_STRIDE-th one."""
-    return values.copy() if values.size <= MAX_SIZE else values.ravel()[::SAMPLE_STRIDE].copy()
+    """Return a copy of the values as a vector, of a large tensor every SAMPLE_STRIDE-th one."""
+    return values.flatten() if values.size <= MAX_SIZE else values.flat[::SAMPLE_STRIDE]
 
 
 def save_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
@@ -139,7 +148,7 @@ def save_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
 
 def describe(values: np.ndarray) -> list[float]:
     """Return size, standard deviation and kurtosis (normal: 3, uniform: 1.8; 0 where all values are equal)."""
-    deviations = values.ravel()[:: max(1, values.size // MAX_SIZE)].astype(np.float64)
+    deviations = values.flat[:: max(1, values.size // MAX_SIZE)].astype(np.float64)
     deviations = deviations - deviations.mean()
     variance = float(np.mean(deviations**2))
     kurtosis = float(np.mean(deviations**4)) / variance**2 if variance else 0.0
