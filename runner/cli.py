@@ -7,6 +7,7 @@ import typer
 
 from bench.errors import TransientError, UserError
 from runner.commands.access import access
+from runner.commands.answers import answers
 from runner.commands.audit import audit
 from runner.commands.batches import batches
 from runner.commands.cancel import cancel
@@ -37,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, cost, claims, audit,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, answers, compare, cost, claims, audit,
     access, watch, forecast, gap, batches, schema, version,
 ):  # fmt: skip
     app.command()(command)

@@ -6,20 +6,20 @@ from runner.commands.options import (
     GpuTableOption,
     IncludeInvalidOption,
     ModeratedOption,
-    OutputOption,
     PricesOption,
+    ReportOutputOption,
     StoredRunArgument,
     StoreOption,
     YearOption,
 )
-from runner.reporting.report_files import choose_output, fit_forecast, write_report
+from runner.reporting.report_files import choose_report_path, fit_forecast, write_report
 from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
 
 def report(
     run_id: StoredRunArgument = "",
     store: StoreOption = DEFAULT_STORE,
-    output: OutputOption = None,
+    output: ReportOutputOption = None,
     year: YearOption = None,
     table: GpuTableOption = None,
     include_invalid: IncludeInvalidOption = False,
@@ -29,10 +29,9 @@ def report(
     """Write a run's report: one HTML file that opens offline."""
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
-    directory = choose_output(output, collection.run)
     path = write_report(
         collection,
-        directory,
+        choose_report_path(output, collection.run),
         fit_forecast(year, table),
         include_invalid=include_invalid,
         moderated=moderated,

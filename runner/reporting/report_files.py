@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
 
 FORECAST_YEARS_AHEAD = 4
+REPORT_NAME = "report.html"
 
 
 def choose_output(output: Path | None, run: Run) -> Path:
@@ -19,9 +20,19 @@ def choose_output(output: Path | None, run: Run) -> Path:
     return output or Path("reports") / run.run_id
 
 
+def choose_report_path(output: Path | None, run: Run) -> Path:
+    """Return the path of a run's report: a name that ends in `.html` is the file, any other is its folder.
+
+    A folder that is there already stays a folder, whatever its name.
+    """
+    chosen = choose_output(output, run)
+    is_file = chosen.suffix.lower() in (".html", ".htm") and not chosen.is_dir()
+    return chosen if is_file else chosen / REPORT_NAME
+
+
 def write_report(
     collection: "Collection",
-    directory: Path,
+    path: Path,
     forecast: "Forecast",
     *,
     include_invalid: bool = False,
@@ -29,14 +40,13 @@ def write_report(
     history: "ChangeHistory | None" = None,
     prices: Path | None = None,
 ) -> Path:
-    """Write `report.html` into the directory and return its path.
+    """Write the report to `path` and return it.
 
     `history`: what was seen over the matrix's nights. `prices`: a price table; None for the shipped one.
     """
     from collector.report.html import render_report
     from runner.price_tables.loading import load_prices
 
-    path = directory / "report.html"
     render_report(
         collection,
         forecast=forecast,
