@@ -19,7 +19,7 @@ SPREAD = (0.99, 1.0, 1.01)
 
 def make_spread(cell: Cell, seconds: float, environment: Environment | None = None, **overrides: Any) -> list[Result]:
     """Return three repeats whose geometric mean is `seconds` to a hundredth of a percent, 1 % apart."""
-    given = {} if environment is None else {"environment": environment}
+    given: dict[str, Any] = {} if environment is None else {"environment": environment}
     return [
         make_result(cell, repeat=number, step_seconds=(seconds * factor,) * 3, **given, **overrides)
         for number, factor in enumerate(SPREAD, start=1)

@@ -110,7 +110,7 @@ def _name_series(pair: Row) -> str:
 def _name_group(pair: Row) -> str:
     name = FRAMEWORK_NAMES[pair["framework_subject"]]
     gpu = pair["gpu_name_subject"]
-    hardware = pair["cpu_model_subject"] if pd.isna(gpu) else gpu
+    hardware: str = pair["cpu_model_subject"] if pd.isna(gpu) else gpu
     phase = {"train": "training", "infer": "inference"}[pair["phase_subject"]]
     return f"{name} {pair['mode_subject']}, {phase} on {hardware}"
 

@@ -7,6 +7,7 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.facts import count_things
 from collector.nights.records import RecordedChange
+from collector.results.frames import list_rows
 from collector.tables.nights import CAPTION as NIGHTS_CAPTION
 from collector.units import format_significant
 
@@ -18,7 +19,7 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     if known.empty:
         return []
     widths = known["interval_high_seconds"] / known["center_step_seconds"] - 1
-    widest = known.loc[widths.idxmax()]
+    widest = list_rows(known.assign(width=widths).nlargest(1, "width"))[0]
     lowest, highest = int(known["num_counted"].min()), int(known["num_counted"].max())
     repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
     moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""

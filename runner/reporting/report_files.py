@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.schema import Run
 
@@ -57,6 +57,27 @@ def write_report(
         prices=load_prices(prices),
     )
     return path
+
+
+def write_tables(
+    collection: "Collection",
+    directory: Path,
+    table_format: Literal["latex", "markdown"],
+    *,
+    include_invalid: bool = False,
+    moderated: bool = False,
+) -> Path:
+    """Write the tables of a run's report for a paper or a page, `tables.tex` or `tables.md`, and return the path."""
+    from collector.analysis import analyze_run
+    from collector.files import replace_text
+    from collector.report.sections import list_tables
+    from collector.report.typeset import write_latex, write_markdown
+    from runner.price_tables.loading import load_prices
+
+    analysis = analyze_run(collection, include_invalid=include_invalid, moderated=moderated, prices=load_prices(None))
+    write, name = {"latex": (write_latex, "tables.tex"), "markdown": (write_markdown, "tables.md")}[table_format]
+    replace_text(directory / name, write(list_tables(analysis)))
+    return directory / name
 
 
 def fit_forecast(year: int | None = None, table: Path | None = None) -> "Forecast":

@@ -40,11 +40,11 @@ def test_a_cell_without_a_price_is_named_as_unknown_and_no_ratio_is_said(collect
     assert text.startswith("What cells cost is not known of 1 cell: ")
 
 
-def share(seconds: float, **overrides: object) -> list[Result]:
+def share(seconds: float) -> list[Result]:
     """Return three repeats of two tenants by MPS whose steps take so long, 1 % apart."""
     cell = make_gpu_cell(tenants=2, sharing="mps")
     return [
-        make_tenants_result(cell, [seconds * factor], [seconds * factor], repeat=number, **overrides)
+        make_tenants_result(cell, [seconds * factor], [seconds * factor], repeat=number)
         for number, factor in enumerate((0.99, 1.0, 1.01), start=1)
     ]
 

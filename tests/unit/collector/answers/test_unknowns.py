@@ -1,7 +1,10 @@
 """What a run does not say, and why; and how many sentences there are at most."""
 
+from typing import Any
+
 from answered_runs import TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
 from bench.schema import Decision, Shift, Suspicion
+from bench.schema.night import Outcome
 from collector.analysis import analyze_run
 from collector.answers.rules import RULES
 from collector.answers.run_answers import MAX_FINDINGS, answer_run, share_places
@@ -72,7 +75,7 @@ def make_change(low: float, *, is_confirmed: bool) -> RecordedChange:
     """Return a change of one cell by 10 %, with a decision."""
     shift = Shift(ratio=1.1, low=low, high=1.2, p_value=1e-6, num_nights_before=7, num_nights_after=1)
     cell_id = make_cell().cell_id
-    named = {"matrix": "smoke", "change_id": "0011aabb", "night_run_id": "night-9"}
+    named: dict[str, Any] = {"matrix": "smoke", "change_id": "0011aabb", "night_run_id": "night-9"}
     suspicion = Suspicion(
         **named,
         direction="slower",
@@ -85,7 +88,7 @@ def make_change(low: float, *, is_confirmed: bool) -> RecordedChange:
         shift=shift,
         night_deviation=0.01,
     )
-    outcome = "confirmed" if is_confirmed else "dismissed"
+    outcome: Outcome = "confirmed" if is_confirmed else "dismissed"
     decision = Decision(**named, outcome=outcome, reason="", num_repeats=10, shift=shift, decided_at=START)
     return RecordedChange(suspicion=suspicion, decision=decision)
 
