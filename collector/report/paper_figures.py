@@ -44,16 +44,16 @@ def save_figure(figure: Figure, path: Path, *, columns: Columns, has_title: bool
     check_figure_path(path)
     scale = FONT_POINTS / FONT_PIXELS
     spec = size_spec(figure, WIDTH_MILLIMETRES[columns] * POINTS_PER_MILLIMETRE / scale, has_title=has_title)
-    kind = path.suffix.lower()
-    if kind == ".svg":
-        replace_text(
-            path, set_width(vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE), WIDTH_MILLIMETRES[columns])
-        )
-        return
-    if kind == ".pdf":
-        data = vl_convert.vegalite_to_pdf(spec, vl_version=_VEGA_LITE, scale=scale)
-    else:
+    kind, width = path.suffix.lower(), WIDTH_MILLIMETRES[columns]
+    if kind == ".png":
         data = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=scale * PICTURE_DPI / 72, ppi=72)
+    else:
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
+        if kind == ".svg":
+            replace_text(path, set_width(svg, width, "mm"))
+            return
+        # A page of a PDF is as large as the SVG says without a unit, in points.
+        data = vl_convert.svg_to_pdf(set_width(svg, width * POINTS_PER_MILLIMETRE, ""))
     with replace_file(path) as file:
         file.write(data)
 
@@ -73,11 +73,11 @@ def size_spec(figure: Figure, width_pixels: float, *, has_title: bool) -> dict[s
     return sized
 
 
-def set_width(svg: str, millimetres: float) -> str:
-    """Return the SVG with its width and height in millimetres; its view box stays."""
+def set_width(svg: str, width: float, unit: Literal["mm", ""]) -> str:
+    """Return the SVG with its width, and its height accordingly, in a unit; its view box stays."""
     found = re.search(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"', svg)
     if found is None:
         return svg
-    height = millimetres * float(found[2]) / float(found[1])
+    height = width * float(found[2]) / float(found[1])
     size = f'width="{found[1]}" height="{found[2]}"'
-    return svg.replace(size, f'width="{millimetres:g}mm" height="{height:.4g}mm"', 1)
+    return svg.replace(size, f'width="{width:g}{unit}" height="{height:.4g}{unit}"', 1)

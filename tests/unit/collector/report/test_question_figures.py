@@ -1,5 +1,6 @@
 """The figures by question: what is drawn of which cells, where lines break, and what files for papers are like."""
 
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -115,12 +116,14 @@ def test_a_figure_for_a_paper_is_as_wide_as_a_column_and_a_pdf_has_its_fonts(col
     assert "<svg xmlns" in svg
     assert 'width="88.9mm"' in svg
     assert "TensorFlow graph / PyTorch eager" in svg
-    assert b"/FontFile" in (tmp_path / "x.pdf").read_bytes()
+    pdf = (tmp_path / "x.pdf").read_bytes()
+    assert b"/FontFile" in pdf
+    assert re.search(rb"/MediaBox \[0 0 25[12]", pdf)  # points: 88.9 mm are 3.5 inches of 72
 
 
 def test_an_svg_keeps_its_proportions() -> None:
     svg = '<svg class="marks" width="200" height="50" viewBox="0 0 200 50"><g/></svg>'
-    assert set_width(svg, 100) == '<svg class="marks" width="100mm" height="25mm" viewBox="0 0 200 50"><g/></svg>'
+    assert set_width(svg, 100, "mm") == '<svg class="marks" width="100mm" height="25mm" viewBox="0 0 200 50"><g/></svg>'
 
 
 def test_files_of_several_panels_are_numbered() -> None:
