@@ -166,7 +166,7 @@ def plot_distributions(quantiles: pd.DataFrame) -> alt.LayerChart:
         base.mark_bar(size=12, color=BLUE).encode(x=alt.X("q1:Q", title="ms per step"), x2="q3:Q", tooltip=tooltip),
         base.mark_tick(size=18, thickness=3, color=INK).encode(x=alt.X("median:Q", title="ms per step")),
     ]
-    return alt.LayerChart(layer=layers, width="container", height=alt.Step(DISTRIBUTION_PIXELS))
+    return alt.LayerChart(layer=layers, width="container", height=DISTRIBUTION_PIXELS)
 
 
 def thin_series(samples: pd.DataFrame) -> pd.DataFrame:

@@ -18,24 +18,31 @@ const SIGNS = {
 };
 const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [], focus: null };
 
-// What a cell shows: the kind of sign, its shade from -4 (slower) to 4 (faster), a number, and all of it in words.
+// Which of SIGNS a cell has; `alone` where step times are shown.
+function findKind(cells, row) {
+  const state = cells.get("state", row), { kind, pValue, adjusted, speed } = HEAT.comparisons[row];
+  if (state === "failed" || state === "missing" || state === "left out") return state.replace(" ", "-");
+  if (state === "invalid") return "invalid";
+  if (kind !== "compared") return kind === "no-baseline" ? "not-compared" : kind;
+  if (pValue === null) return "single";
+  const side = speed >= 1 ? "faster" : "slower";
+  return adjusted < 1 - CONFIDENCE ? side : pValue < 1 - CONFIDENCE ? `maybe-${side}` : "same";
+}
+
+// What a cell shows: its kind, its shade from -4 (slower) to 4 (faster), a number, and all of it in words.
 function describeCell(cells, row) {
-  const state = cells.get("state", row), comparison = HEAT.comparisons[row];
+  const kind = findKind(cells, row), comparison = HEAT.comparisons[row];
   const time = formatMilliseconds(cells.get("center_step_seconds", row));
-  if (state === "failed" || state === "missing" || state === "left out")
-    return { kind: state.replace(" ", "-"), shade: 0, text: "", words: cells.get("ending", row) };
-  const invalid = state === "invalid" ? `${SIGNS.invalid[1]}; ` : "";
+  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: cells.get("ending", row) };
+  const sign = SIGNS[kind]?.[1];
   if (comparison.kind !== "compared") {
-    const kind = invalid ? "invalid" : comparison.kind === "no-baseline" ? "not-compared" : comparison.kind;
-    const words = comparison.reason ?? (comparison.kind === "baseline" ? "the baseline" : "step time");
-    return { kind, shade: 0, text: time, words: `${invalid}${words}; ${time}` };
+    const words = [sign, comparison.reason, time].filter(Boolean).join("; ");
+    return { kind, shade: 0, text: time, words };
   }
-  const { speed, pValue, adjusted } = comparison;
-  const side = speed >= 1 ? "faster" : "slower", factor = Math.max(speed, 1 / speed);
-  const kind = pValue === null ? "single" : adjusted < 1 - CONFIDENCE ? side : pValue < 1 - CONFIDENCE ? `maybe-${side}` : "same";
+  const { speed } = comparison, factor = Math.max(speed, 1 / speed);
   const shade = SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1);
   const text = `${formatSignificant(speed)}×`;
-  return { kind: invalid ? "invalid" : kind, shade, text, words: `${invalid}${text} as fast as the baseline, ${SIGNS[kind][1]}; ${time}` };
+  return { kind, shade, text, words: `${text} as fast as the baseline, ${sign}; ${time}` };
 }
 
 function arrangeHeat(cells) {
@@ -90,8 +97,10 @@ function drawHeatHead() {
   findElement("heat-caption").textContent = `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.`;
 }
 
-function drawLegend() {
-  findElement("heat-legend").replaceChildren(...Object.entries(SIGNS).map(([kind, [sign, words]]) =>
+// Explains the signs that occur.
+function drawLegend(cells) {
+  const kinds = new Set(cells.ids.map((_, row) => findKind(cells, row)));
+  findElement("heat-legend").replaceChildren(...Object.entries(SIGNS).filter(([kind]) => kinds.has(kind)).map(([kind, [sign, words]]) =>
     makeElement("li", {}, makeElement("span", { class: `swatch ${kind}`, "aria-hidden": "true" }, sign), ` ${words}`)));
 }
 
@@ -113,7 +122,7 @@ function drawControls(cells) {
 
 function startHeat(cells) {
   const rows = new VirtualRows(findElement("heat-scroll"), findElement("heat"), (index) => makeHeatLine(cells, index));
-  const arrange = () => { arrangeHeat(cells); drawControls(cells); show(); };
+  const arrange = () => { arrangeHeat(cells); drawLegend(cells); drawControls(cells); show(); };
   const show = () => {
     filterHeat();
     drawHeatHead();
@@ -123,7 +132,6 @@ function startHeat(cells) {
     findElement("heat").setAttribute("aria-colcount", HEAT.columns.length + 1);
     rows.show(HEAT.lines.length);
   };
-  drawLegend();
   findElement("baseline").addEventListener("change", (event) => changeState({ baseline: event.target.value }));
   onChange(["columns", "baseline"], arrange);
   onChange(["a"], () => (HEAT.baseline === SIDE_A ? arrange() : drawControls(cells)));

@@ -33,7 +33,8 @@ async function embed(box, spec) {
 
 function drawWithRows(box, figure, replace) {
   const datasets = Object.fromEntries(Object.entries(figure.data).map(([name, packed]) => [name, replace(listRows(packed))]));
-  return embed(box, { ...figure.spec, datasets });
+  const rows = Object.values(datasets).reduce((most, own) => Math.max(most, own.length), 1);
+  return embed(box, { ...figure.spec, ...(figure.row_pixels ? { height: figure.row_pixels * rows } : {}), datasets });
 }
 
 function readFigure(packed) {
@@ -48,8 +49,8 @@ function passesRow(row) {
 
 // The rows of a figure, or of one of its panels, that pass; null where none is left that is of a cell.
 function selectRows(figure, panel) {
-  const isWanted = (row) => (panel === null || row.panel === undefined || row.panel === panel) && passesRow(row);
-  const datasets = Object.fromEntries(Object.entries(figure.data).map(([name, rows]) => [name, rows.filter(isWanted)]));
+  const data = panel === null ? figure.data : figure.byPanel.get(panel);
+  const datasets = Object.fromEntries(Object.entries(data).map(([name, rows]) => [name, rows.filter(passesRow)]));
   const isEmpty = figure.isOfCells && !Object.values(datasets).flat().some((row) => CELL_ID_COLUMNS.some((name) => row[name]));
   return isEmpty ? null : datasets;
 }
@@ -110,7 +111,7 @@ class FigureBox {
 
   drawPanels(figure) {
     figure.byPanel ??= groupByPanel(figure);
-    const passing = figure.panels.filter(({ title }) => figure.byPanel.get(title)?.some(passesRow));
+    const passing = figure.panels.filter(({ title }) => selectRows(figure, title) !== null);
     const wanted = passing.slice(0, this.shown);
     this.more?.remove();
     const places = wanted.map((panel) => this.drawPanel(figure, panel));
@@ -137,12 +138,14 @@ class FigureBox {
   }
 }
 
+// The data sets of each panel; rows without a panel, such as reference lines, are in all of them.
 function groupByPanel(figure) {
-  const groups = new Map();
-  for (const row of Object.values(figure.data).flat()) {
-    if (row.panel === undefined || !CELL_ID_COLUMNS.some((name) => row[name])) continue;
-    if (!groups.has(row.panel)) groups.set(row.panel, []);
-    groups.get(row.panel).push(row);
+  const groups = new Map(figure.panels.map(({ title }) => [title, Object.fromEntries(Object.keys(figure.data).map((name) => [name, []]))]));
+  for (const [name, rows] of Object.entries(figure.data)) {
+    for (const row of rows) {
+      if (row.panel !== undefined && row.panel !== null) groups.get(row.panel)?.[name].push(row);
+      else for (const data of groups.values()) data[name].push(row);
+    }
   }
   return groups;
 }
