@@ -48,7 +48,7 @@ SLOW_MODULES = {
     "unit/collector/claims/test_orders_and_phases.py": "analyses a run of many cells per test",
     "unit/collector/claims/test_speedup.py": "analyses a run of many cells per test",
     "unit/collector/report/test_content.py": "renders a whole report per test",
-    "unit/collector/report/test_html.py": "draws every figure of several reports",
+    "unit/collector/report/test_html.py": "renders reports that have every section",
     "unit/collector/test_extremes.py": "renders a report per extreme value",
     "unit/collector/test_files.py": "starts the tool for every command that writes files",
     "unit/docs/test_commands.py": "runs the commands of the documentation, reports and simulations among them",

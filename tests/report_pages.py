@@ -1,6 +1,5 @@
 """Reports of made-up runs, and what tests ask of their pages."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
@@ -11,6 +10,7 @@ from bench.schema import Cell, Result
 from bench.store import Store
 from collector.forecast.fit import Forecast
 from collector.report.html import render_report
+from collector.report.packing import expand_column, expand_document
 from collector.results.load import load_run
 from factories import (
     make_cell,
@@ -20,6 +20,9 @@ from factories import (
     make_validity,
     put_documents,
 )
+
+HOSTILE = "</script></pre><script>window.pwned = true</script><img src=x onerror='window.pwned = true'>"
+"""Runs a script wherever it is read as HTML."""
 
 
 class Page(HTMLParser):
@@ -52,13 +55,20 @@ class Page(HTMLParser):
             self.texts[self._open][-1] += data
 
     @property
-    def specs(self) -> list[Any]:
-        scripts = [attrs for tag, attrs in self.tags if tag == "script"]
-        return [
-            json.loads(text)
-            for attrs, text in zip(scripts, self.texts["script"], strict=True)
-            if attrs.get("type") == "application/json"
-        ]
+    def scripts(self) -> list[tuple[dict[str, str], str]]:
+        """The attributes and the text of each script element."""
+        return list(zip([attrs for tag, attrs in self.tags if tag == "script"], self.texts["script"], strict=True))
+
+    @property
+    def figures(self) -> list[Any]:
+        """The packed figures of all groups, in their order."""
+        texts = [text for attrs, text in self.scripts if attrs.get("class") == "packed-figures"]
+        return [figure for text in texts for figure in expand_document(text)]
+
+    def expand_data(self, name: str) -> Any:
+        """Return what the page's script draws from under this name."""
+        (text,) = (text for attrs, text in self.scripts if attrs.get("id") == f"data-{name}")
+        return expand_document(text)
 
 
 def put_and_render(
@@ -106,5 +116,17 @@ def make_full_run() -> list[Result]:
 
 
 def read_words(path: Path) -> str:
-    """Return the visible text and attributes of a report, without its scripts."""
-    return re.sub(r"\s+", " ", re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.DOTALL))
+    """Return the visible text and attributes of a report, without its scripts, then what its plots say in words."""
+    html = path.read_text()
+    panels = [panel for figure in Page(html).figures for panel in figure["panels"]]
+    words = [f"{panel['title']}: {panel['description']}" for panel in panels]
+    return re.sub(r"\s+", " ", " ".join([re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), *words]))
+
+
+def list_figure_rows(figure: Any) -> list[dict[str, Any]]:
+    """Return the rows of all data sets of a packed figure."""
+    rows = []
+    for frame in figure["data"].values():
+        columns = {name: expand_column(column) for name, column in frame["columns"].items()}
+        rows += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return rows

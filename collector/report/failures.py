@@ -14,6 +14,7 @@ MAX_STDERR_CHARACTERS = 4000
 class FailureText:
     """One repeat that did not end ok, in words."""
 
+    cell_id: str
     title: str
     status: str
     reason: str
@@ -24,6 +25,7 @@ def describe_failures(failures: pd.DataFrame) -> list[FailureText]:
     """Return a text for each row of `list_failures`."""
     return [
         FailureText(
+            cell_id=row["cell_id"],
             title=f"{label}, repeat {row['repeat']}",
             status=row["status"],
             reason=_describe_failure(row),

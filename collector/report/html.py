@@ -1,12 +1,13 @@
 """Write the report of a run: one self-contained HTML file that opens offline.
 
 The page's content security policy forbids every request and every script but the two that are inlined here, known by
-their hashes: text from results can neither load nor run anything, whatever it says.
+their hashes: text from results can neither load nor run anything, whatever it says. Templates escape every text, the
+page's script writes texts as text nodes alone, and what it draws from is base64.
 """
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import altair as alt
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from collector.analysis import Analysis, analyze_run
 from collector.facts import list_facts, state_outcome
@@ -22,11 +23,34 @@ from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
+from collector.report.figure import Figure, pack_figure
+from collector.report.packing import compress_document
+from collector.report.page_cells import list_page_cells, pack_cells
+from collector.report.page_details import pack_details
+from collector.report.page_steps import pack_steps
 from collector.report.sections import build_sections, list_tables
+from collector.report.series_figures import make_detail_figures
+from collector.report.table_html import read_tables
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
 
 TEMPLATES = resources.files("collector.report") / "templates"
+SCRIPTS = (
+    *(
+        "elements",
+        "packed",
+        "statistics",
+        "words",
+        "comparability",
+        "state",
+        "virtual",
+        "filters",
+        "columns",
+        "heatmap",
+    ),
+    *("sides", "documents", "details", "plots", "tables", "page"),
+)
+"""The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
 
 
 def render_report(
@@ -53,22 +77,52 @@ def render_report(
         history=history,
         prices=prices,
     )
-    scripts = {"bundle": load_bundle(), "mount": (TEMPLATES / "report.js").read_text()}
-    html = (
-        _open_templates()
+    replace_text(path, make_page(analysis))
+
+
+def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> str:
+    """Return the report as HTML.
+
+    `links`: of a page in a site, the address of the list of runs as `home`, and of the folder with the details of the
+    cells as `details`.
+    """
+    collection, scripts = analysis.collection, {"bundle": load_bundle(), "page": load_scripts()}
+    facts = list_facts(collection)
+    return (
+        open_templates()
         .get_template("report.html.j2")
         .render(
             run=collection.run,
             outcome=state_outcome(collection),
-            facts=list_facts(collection),
+            facts=facts,
+            headline=_join_facts(dict(facts)),
             warnings=list_warnings(analysis),
             sections=build_sections(analysis),
             policy=state_policy(scripts.values()),
-            style=Markup((TEMPLATES / "report.css").read_text()),
+            style=Markup(load_style()),
             scripts={name: Markup(text) for name, text in scripts.items()},
+            data=_pack_data(analysis, links or {}),
+            home=(links or {}).get("home", ""),
         )
     )
-    replace_text(path, html)
+
+
+def _pack_data(analysis: Analysis, links: Mapping[str, str]) -> dict[str, str]:
+    """Return what the page's script draws from, compressed, by the names that it knows."""
+    collection = analysis.collection
+    documents = {
+        "cells": pack_cells(list_page_cells(analysis))
+        | {"include_invalid": analysis.include_invalid, "details": links.get("details", "")},
+        "details": pack_details(collection),
+        "steps": pack_steps(collection),
+        "detail-figures": {name: pack_figure(figure) for name, figure in make_detail_figures().items()},
+    }
+    return {name: compress_document(document) for name, document in documents.items()}
+
+
+def _join_facts(facts: Mapping[str, str]) -> str:
+    """Return on what was measured, in one line."""
+    return " · ".join(facts[name] for name in ("GPU", "CPU", "frameworks", "measured") if name in facts)
 
 
 def list_stale_tables(analysis: Analysis, html: str) -> list[str]:
@@ -76,8 +130,23 @@ def list_stale_tables(analysis: Analysis, html: str) -> list[str]:
 
     `html`: the text of the report. Its plots are of the same numbers, and take far longer to make.
     """
-    show_table = _open_templates().get_template("table.html.j2").module.show_table  # type: ignore[attr-defined]
-    return [table.caption for table in list_tables(analysis) if str(show_table(table)).strip() not in html]
+    shown = read_tables(html)
+    return [
+        table.caption
+        for table in list_tables(analysis)
+        if shown.get(table.caption) != [tuple(table.headings), *table.format_rows()]
+        or str(escape(table.remark)) not in html
+    ]
+
+
+def load_scripts() -> str:
+    """Return the page's own script: the files of SCRIPTS, one after the other."""
+    return "\n".join((TEMPLATES / "scripts" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+
+
+def load_style() -> str:
+    """Return the style of all pages."""
+    return (TEMPLATES / "report.css").read_text(encoding="utf-8")
 
 
 def load_bundle() -> str:
@@ -99,5 +168,12 @@ def _bundle() -> str:
     return bundle
 
 
-def _open_templates() -> Environment:
-    return Environment(loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined)
+def open_templates() -> Environment:
+    """Return the templates of all pages: every text that they show is escaped."""
+    environment = Environment(loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined)
+    environment.filters["packed"] = _pack_figures
+    return environment
+
+
+def _pack_figures(figures: Sequence[Figure]) -> str:
+    return compress_document([pack_figure(figure) for figure in figures])

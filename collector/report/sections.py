@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
+from collector.answers.run_answers import answer_run
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
 from collector.costs.tables import make_sample_table
@@ -18,8 +19,10 @@ from collector.forecast.words import describe_forecast
 from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
 from collector.report.figures import build_figures
+from collector.report.not_known import count_not_compared, list_unknowns
 from collector.report.plots.forecast import plot_forecast
 from collector.report.sharing_figures import show_sharing
+from collector.report.table_html import TableView, view_table
 from collector.results.intervals import MODERATED
 from collector.results.summary import list_failures
 from collector.tables.comparisons import make_comparison_table
@@ -72,7 +75,7 @@ class SectionView:
 
     section: Section
     content: Content = field(default_factory=dict)
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TableView, ...] = ()
 
 
 def build_sections(analysis: Analysis) -> list[SectionView]:
@@ -82,7 +85,9 @@ def build_sections(analysis: Analysis) -> list[SectionView]:
             section=section,
             content=section.collect_content(analysis),
             tables=tuple(
-                count_skipped(table, analysis) for make in section.tables if (table := make(analysis)) is not None
+                view_table(count_skipped(table, analysis))
+                for make in section.tables
+                if (table := make(analysis)) is not None
             ),
         )
         for section in SECTIONS
@@ -104,6 +109,28 @@ def count_skipped(table: Table, analysis: Analysis) -> Table:
     return replace(table, remark=" ".join(filter(None, [table.remark, remark])))
 
 
+def _collect_answers(analysis: Analysis) -> Content:
+    answers = answer_run(analysis)
+    nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
+    return {"answers": answers, "nothing": nothing}
+
+
+def _collect_overview(analysis: Analysis) -> Content:
+    return {"num_cells": len(analysis.summary) + len(analysis.collection.run.left_out)}
+
+
+def _collect_not_known(analysis: Analysis) -> Content:
+    failures = list_failures(analysis.collection)
+    rows, remark = shorten_rows(failures, "failures.csv")
+    pairs = list(analysis.comparisons.values())
+    return {
+        "lines": list_unknowns(analysis),
+        "pairs": [line for line in (count_left_out(pairs), count_not_compared(pairs)) if line],
+        "failures": describe_failures(rows) if len(rows) else [],
+        "remark": remark,
+    }
+
+
 def _collect_plots(analysis: Analysis) -> Content:
     groups = build_figures(analysis)
     return {"groups": groups} if groups else {}
@@ -112,7 +139,7 @@ def _collect_plots(analysis: Analysis) -> Content:
 def _collect_comparisons(analysis: Analysis) -> Content:
     if not any(len(pairs) for pairs in analysis.comparisons.values()):
         return {}
-    return {"left_out_pairs": count_left_out(analysis.comparisons.values())}
+    return {"left_out_pairs": count_left_out(analysis.comparisons.values()), "is_moderated": analysis.moderated}
 
 
 def _collect_costs(analysis: Analysis) -> Content:
@@ -141,14 +168,6 @@ def _collect_claims(analysis: Analysis) -> Content:
     return {"study": introduce_study(), "results": results} if results else {}
 
 
-def _collect_failures(analysis: Analysis) -> Content:
-    failures = list_failures(analysis.collection)
-    if failures.empty:
-        return {}
-    rows, remark = shorten_rows(failures, "failures.csv")
-    return {"failures": describe_failures(rows), "remark": remark}
-
-
 def _collect_forecast(analysis: Analysis) -> Content:
     if analysis.forecast is None:
         return {}
@@ -168,14 +187,21 @@ def _collect_method(analysis: Analysis) -> Content:
 
 
 SECTIONS = (
+    Section(anchor="answers", title="Answers", template="answers.html.j2", collect_content=_collect_answers),
+    Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=_collect_overview),
+    Section(
+        anchor="not-known",
+        title="What is not known",
+        template="not-known.html.j2",
+        collect_content=_collect_not_known,
+        tables=(make_invalid_table, make_left_out_table, make_skipped_table),
+    ),
+    Section(anchor="plots", title="Questions", template="plots.html.j2", collect_content=_collect_plots),
     Section(
         anchor="step-times",
         title="Step times",
         tables=(make_training_table, make_inference_table, make_sustained_table),
     ),
-    Section(anchor="nights", title="Changes over the nights", tables=(make_nights_table,)),
-    Section(anchor="plots", title="Plots", template="plots.html.j2", collect_content=_collect_plots),
-    Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
     Section(
         anchor="comparisons",
         title="Comparisons",
@@ -191,23 +217,21 @@ SECTIONS = (
         tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table),
     ),
     Section(
-        anchor="conditions",
-        title="Roofline, energy, devices",
-        tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
-    ),
-    Section(
         anchor="costs",
         title="Cost, energy and CO2",
         template="costs.html.j2",
         collect_content=_collect_costs,
         tables=(_make_cost_table,),
     ),
+    Section(anchor="nights", title="Changes over the nights", tables=(make_nights_table,)),
     Section(anchor="claims", title="The study's claims", template="claims.html.j2", collect_content=_collect_claims),
-    Section(anchor="invalid", title="Not valid", tables=(make_invalid_table,)),
-    Section(anchor="failures", title="Failures", template="failures.html.j2", collect_content=_collect_failures),
-    Section(anchor="left-out", title="Left out", tables=(make_left_out_table,)),
     Section(anchor="forecast", title="Forecast", template="forecast.html.j2", collect_content=_collect_forecast),
+    Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
+    Section(
+        anchor="conditions",
+        title="Roofline, energy, devices",
+        tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
+    ),
     Section(anchor="environments", title="Environments", tables=(make_machines_table, make_environments_table)),
-    Section(anchor="skipped", title="Skipped documents", tables=(make_skipped_table,)),
     Section(anchor="method", title="How it was measured", template="method.html.j2", collect_content=_collect_method),
 )

@@ -3,6 +3,8 @@
 Rows keep the order of the tables. `summary` has the columns of `summarize_cells` and `add_labels`.
 """
 
+import json
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from collector.report.plots.style import (
     SKY,
     VERMILLION,
     row_position,
+    stack_panel_rows,
     stack_rows,
 )
 from collector.tables.durations import DURATION_TITLES
@@ -33,24 +36,27 @@ MAX_PANEL_POINTS = 900
 MAX_REPEATS = 40
 MAX_CIRCLES = 100
 SERIES_PIXELS = 130
+STEP_TIME_PIXELS, DURATION_PIXELS, DISTRIBUTION_PIXELS = 46, 40, 28
 REPEAT_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
-NO_DIFFERENCE = "no difference shown"
+NOT_SOUND = " (no repeat under sound conditions)"
+NO_DIFFERENCE, NO_INTERVAL = "no difference shown", "one repeat: no interval"
+CELL_IDS = ("cell_id", "cell_id_subject", "cell_id_reference")
 RATIO_TITLE = "ratio, log scale"
 
 
-def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart:
-    """Draw the step time and its interval of each row of one workload, and below it the step time of each repeat.
+def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame, *, max_circles: int = MAX_CIRCLES) -> alt.LayerChart:
+    """Draw the step time and its interval of each row, and below it the step time of each repeat; a panel per workload.
 
-    `rows`: rows of `summary` of one workload; `repeats`: variant, framework, repeat, center_step_seconds. Of each row
-    at most MAX_CIRCLES repeats are drawn, evenly from the fastest to the slowest.
+    `rows`: rows of `summary`; `repeats`: cell_id, workload, variant, framework, repeat, center_step_seconds. Of each
+    row at most `max_circles` repeats are drawn, evenly from the fastest to the slowest.
     """
     times = _scale_times(
         rows, {"median": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
     )
-    times = times.assign(row=range(len(rows)))
+    times = times.assign(row=times.groupby("panel").cumcount())
     points = _scale_times(repeats, {"median": "center_step_seconds"}).assign(repeat=repeats["repeat"])
-    points = points.merge(times[["variant", "row"]], on="variant")
-    points = pd.concat([_spread(group, "median", MAX_CIRCLES) for _, group in points.groupby("row", sort=False)])
+    points = points.merge(times[["panel", "variant", "row"]], on=["panel", "variant"])
+    points = spread_groups(points, ["panel", "row"], "median", max_circles)
     x = alt.X("median:Q", title="ms per step", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     tooltip = ["variant:N", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("median", "low", "high"))]
@@ -64,71 +70,105 @@ def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame) -> alt.LayerChart
         intervals = alt.Chart(known).mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
         low = alt.X("low:Q", title="ms per step")
         layers.insert(0, intervals.encode(x=low, x2="high:Q", y=row_position(), color=colour))
-    return stack_rows(times["variant"], layers, row_pixels=46)
+    unsound = rows["num_sound"] == 0
+    names = times[["cell_id", "panel", "row"]].assign(
+        name=times["variant"].where(~unsound, times["variant"] + NOT_SOUND)
+    )
+    return stack_panel_rows(names, layers, row_pixels=STEP_TIME_PIXELS)
 
 
 def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool) -> alt.LayerChart:
     """Draw ratio and interval of each pair around 1, on a log axis where twice and half are equally far from 1.
 
-    `pairs`: name, ratio, ratio_low, ratio_high. A pair is called `better` or `worse` where its interval excludes 1.
+    `pairs`: name, ratio, ratio_low, ratio_high; `is_sound` where some are not, which get a cross. A pair is called
+    `better` or `worse` where its interval excludes 1. Below the name of one without a ratio stands that it has none.
     """
     above, below = (better, worse) if above_is_better else (worse, better)
     finding = pd.Series(NO_DIFFERENCE, index=pairs.index)
+    finding = finding.mask(pairs["ratio_low"].isna(), NO_INTERVAL)
     finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
-    rows = pairs[["name", "ratio", "ratio_low", "ratio_high"]].assign(finding=finding, row=range(len(pairs)))
+    sound = pairs["is_sound"] if "is_sound" in pairs else pd.Series(True, index=pairs.index)
+    kept = ["name", "ratio", "ratio_low", "ratio_high", *(name for name in CELL_IDS if name in pairs)]
+    numbered = pairs[kept].assign(finding=finding, is_sound=sound, row=range(len(pairs)))
+    rows = numbered[numbered["ratio"].notna()]
     legend = alt.Legend(title=None, orient="top", columns=1)
-    found = alt.Scale(domain=[better, worse, NO_DIFFERENCE], range=[BLUE, VERMILLION, GREY])
+    names = [better, worse, NO_DIFFERENCE, *([NO_INTERVAL] if (finding == NO_INTERVAL).any() else [])]
+    found = alt.Scale(domain=names, range=[BLUE, VERMILLION, GREY, PURPLE][: len(names)])
     x = _ratio_axis(rows)
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
     base = alt.Chart(rows).encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
     layers = [
         alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
-        base.mark_rule(strokeWidth=2, yOffset=MARK_OFFSET).encode(
-            x=alt.X("ratio_low:Q", title=RATIO_TITLE), x2="ratio_high:Q"
-        ),
+        *_draw_intervals(base, rows),
         base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
+        *_cross_out_rows(rows, x),
+        *_name_missing(numbered[numbered["ratio"].isna()]),
     ]
-    return stack_rows(rows["name"], layers, row_pixels=40)
+    return stack_rows(numbered["name"], layers, row_pixels=40)
 
 
-def plot_durations(summary: pd.DataFrame) -> alt.LayerChart:
-    """Draw how long each part of a repeat took, one stacked bar per row of `summary`, in seconds."""
+def _draw_intervals(base: alt.Chart, rows: pd.DataFrame) -> list[alt.Chart]:
+    if rows["ratio_low"].isna().all():
+        return []
+    low = alt.X("ratio_low:Q", title=RATIO_TITLE)
+    chart: alt.Chart = base.transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
+    return [chart.encode(x=low, x2="ratio_high:Q")]
+
+
+def _cross_out_rows(rows: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
+    """Return a layer with a cross over the ratios with a side that has no repeat under sound conditions."""
+    unsound = rows[~rows["is_sound"].astype(bool)]
+    if unsound.empty:
+        return []
+    crosses = alt.Chart(unsound).mark_point(shape="cross", angle=45, size=170, color=INK, yOffset=MARK_OFFSET)
+    return [crosses.encode(x=x, y=row_position())]
+
+
+def _name_missing(rows: pd.DataFrame) -> list[alt.Chart]:
+    """Return a layer that says of each pair without a ratio that it was not compared."""
+    if rows.empty:
+        return []
+    texts = alt.Chart(rows.assign(missing="not compared")).mark_text(yOffset=MARK_OFFSET, color=GREY, dx=12)
+    return [texts.encode(x=alt.value(0), y=row_position(), text="missing:N")]
+
+
+def plot_durations(rows: pd.DataFrame) -> alt.LayerChart:
+    """Draw how long each part of a repeat took, one stacked bar per row, in seconds.
+
+    `rows`: of `summary`, with `panel` and `rest`, its name in the panel.
+    """
     titles = list(DURATION_TITLES.values())
-    rows = summary.rename(columns=DURATION_TITLES).assign(row=range(len(summary)))
-    long = rows.melt(["row", "label"], titles, var_name="part", value_name="seconds")
-    long = long.assign(order=long["part"].map(titles.index))
+    parts = rows[["cell_id", "panel", "rest", *DURATION_TITLES]].rename(columns={**DURATION_TITLES, "rest": "name"})
+    parts = parts.assign(row=rows.groupby("panel").cumcount())
     colours = alt.Scale(domain=titles, range=[PURPLE, ORANGE, VERMILLION, SKY, GREEN])
     bars = (
-        alt.Chart(long)
+        alt.Chart(parts)
+        .transform_fold([*titles], as_=["part", "seconds"])
+        .transform_calculate(order=f"indexof({json.dumps(titles)}, datum.part)")
         .mark_bar(size=12, yOffset=MARK_OFFSET)
         .encode(
             x=alt.X("seconds:Q", title="seconds", stack=True, axis=alt.Axis(tickCount=5)),
             y=row_position(),
             color=alt.Color("part:N", scale=colours, legend=alt.Legend(title=None, orient="top", columns=3)),
             order="order:Q",
-            tooltip=["label:N", "part:N", alt.Tooltip("seconds:Q", format=",.3r")],
+            tooltip=["name:N", "part:N", alt.Tooltip("seconds:Q", format=",.3r")],
         )
     )
-    return stack_rows(rows["label"], [bars], row_pixels=40)
+    return stack_panel_rows(parts[["cell_id", "panel", "row", "name"]], [bars], row_pixels=DURATION_PIXELS)
 
 
-def plot_step_series(samples: pd.DataFrame) -> alt.LayerChart:
-    """Draw every step of each repeat of one cell in its order; the warm-up lies left of the cut, on grey.
+def plot_step_series(points: pd.DataFrame) -> alt.LayerChart:
+    """Draw every step of each repeat in its order, a panel per cell; the warm-up lies left of the cut, on grey.
 
-    `samples`: rows of `Collection.samples` of one cell. Long series are drawn as medians of neighbours, with a bar
-    over their range; of many repeats those of `choose_repeats` are drawn. The axis does not start at zero.
+    `points`: of `thin_series`, with cell_id and panel. The axis does not start at zero.
     """
-    points = thin_series(samples[samples["repeat"].isin(choose_repeats(samples))])
     scale = alt.Scale(zero=False)
     title = "step, 0: the first timed one"
     x = alt.X("step:Q", title=title, scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=5))
-    repeats = sorted(points["repeat"].unique().tolist())
-    legend = alt.Legend(title="repeat", orient="top", titleOrient="left", values=repeats)
-    colours = alt.Scale(
-        domain=repeats, range=[REPEAT_COLOURS[(repeat - 1) % len(REPEAT_COLOURS)] for repeat in repeats]
-    )
-    colour = alt.Color("repeat:O", legend=legend, scale=colours)
-    warmup = pd.DataFrame({"start": [points["step"].min() - 0.5], "cut": [-0.5]})
+    legend = alt.Legend(title="repeat", orient="top", titleOrient="left")
+    colour = alt.Color("repeat:O", legend=legend, scale=alt.Scale(range=REPEAT_COLOURS))
+    starts = points.groupby(["panel", "cell_id"], sort=False)["step"].min().reset_index(name="start")
+    warmup = starts.assign(start=starts["start"] - 0.5, cut=-0.5)
     base = alt.Chart(points).encode(x=x, color=colour)
     tooltip = ["repeat:O", "step:Q", alt.Tooltip("median:Q", title="ms", format=",.4r")]
     layers = [
@@ -140,6 +180,25 @@ def plot_step_series(samples: pd.DataFrame) -> alt.LayerChart:
         ),
     ]
     return alt.LayerChart(layer=layers, width="container", height=SERIES_PIXELS)
+
+
+def plot_distributions(quantiles: pd.DataFrame) -> alt.LayerChart:
+    """Draw the distribution of the timed steps of each repeat: a line from least to greatest, bars, and the median.
+
+    `quantiles`: repeat and, in milliseconds, least, p5, q1, median, q3, p95 and greatest. The axis does not start at
+    zero.
+    """
+    y = alt.Y("repeat:O", title="repeat")
+    base = alt.Chart(quantiles).encode(y=y)
+    x, names = alt.Scale(zero=False), ("least", "p5", "q1", "median", "q3", "p95", "greatest")
+    tooltip = [alt.Tooltip("repeat:O"), *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in names)]
+    layers = [
+        base.mark_rule(color=GREY).encode(x=alt.X("least:Q", title="ms per step", scale=x), x2="greatest:Q"),
+        base.mark_bar(size=6, color=SKY).encode(x=alt.X("p5:Q", title="ms per step"), x2="p95:Q"),
+        base.mark_bar(size=12, color=BLUE).encode(x=alt.X("q1:Q", title="ms per step"), x2="q3:Q", tooltip=tooltip),
+        base.mark_tick(size=18, thickness=3, color=INK).encode(x=alt.X("median:Q", title="ms per step")),
+    ]
+    return alt.LayerChart(layer=layers, width="container", height=DISTRIBUTION_PIXELS)
 
 
 def thin_series(samples: pd.DataFrame) -> pd.DataFrame:
@@ -165,6 +224,14 @@ def choose_repeats(samples: pd.DataFrame) -> list[int]:
     return sorted(_spread(medians, "seconds", MAX_REPEATS)["repeat"].tolist())
 
 
+def spread_groups(rows: pd.DataFrame, keys: list[str], column: str, num_most: int) -> pd.DataFrame:
+    """Return at most `num_most` rows of each group of `keys`, evenly by their rank in `column`, with both ends."""
+    sizes = rows.groupby(keys)[column].transform("size")
+    large = rows[sizes > num_most]
+    spread = [_spread(group, column, num_most) for _, group in large.groupby(keys, sort=False)]
+    return pd.concat([rows[sizes <= num_most], *spread])
+
+
 def _spread(rows: pd.DataFrame, column: str, num_most: int) -> pd.DataFrame:
     """Return at most `num_most` of `rows`, evenly by their rank in `column`, the least and the greatest among them."""
     if len(rows) <= num_most:
@@ -174,13 +241,15 @@ def _spread(rows: pd.DataFrame, column: str, num_most: int) -> pd.DataFrame:
 
 
 def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
-    """Return variant, framework (its name for people) and each of `columns` (new name to old) in milliseconds."""
+    """Return each of `columns` (new name to old) in milliseconds, framework (its name for people), panel and names."""
     times = {name: frame[column] / MILLISECOND.size for name, column in columns.items()}
-    return pd.DataFrame({"variant": frame["variant"], "framework": frame["framework"].map(FRAMEWORK_NAMES), **times})
+    names = {"cell_id": frame["cell_id"], "panel": frame["workload"], "variant": frame["variant"]}
+    return pd.DataFrame({**names, "framework": frame["framework"].map(FRAMEWORK_NAMES), **times})
 
 
 def _ratio_axis(rows: pd.DataFrame) -> alt.X:
-    low, high = min(0.95, rows["ratio_low"].min() / 1.05), max(1.05, rows["ratio_high"].max() * 1.05)
+    ends = rows[["ratio", "ratio_low", "ratio_high"]]
+    low, high = min(0.95, ends.min().min() / 1.05), max(1.05, ends.max().max() * 1.05)
     tenths = [tick / 10 for tick in range(1, 30)]
     ticks = tenths if high / low < 4 else [tick * 10.0**power for power in range(-3, 5) for tick in (1, 2, 5)]
     return alt.X(

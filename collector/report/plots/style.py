@@ -43,6 +43,18 @@ def stack_rows(names: pd.Series, layers: list[alt.Chart], *, row_pixels: int) ->
     return alt.LayerChart(layer=named, width="container", height=row_pixels * len(rows))
 
 
+def stack_panel_rows(rows: pd.DataFrame, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
+    """Return the same for the rows of several panels.
+
+    `rows`: name, row (from 0 in each panel), panel, and the columns that the page filters by. The chart is as high as
+    its largest panel.
+    """
+    base = alt.Chart(rows).encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
+    halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)
+    named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
+    return alt.LayerChart(layer=named, width="container", height=row_pixels * int(rows["row"].max() + 1))
+
+
 def row_position() -> alt.Y:
     """Return the vertical place of a row by its number."""
     return alt.Y("row:O", axis=None)

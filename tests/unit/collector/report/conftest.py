@@ -1,18 +1,20 @@
 """Reports that several modules of tests read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from bench.schema import LeftOutCell
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
-from factories import RUN_ID, make_cell
-from report_pages import make_full_run, put_and_render
+from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_gpu, make_result
+from report_pages import HOSTILE, make_full_run, put_and_render
 
 Render = Callable[..., Path]
+CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture
@@ -31,3 +33,28 @@ def full_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         strange_keys=[f"runs/{RUN_ID}/results/notes.txt"],
         forecast=fit_forecast(make_gpu_series(load_gpu_table(None)), year=2030),
     )
+
+
+@pytest.fixture(scope="session")
+def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run whose every text that others write would run a script if it were HTML."""
+    environment = make_environment(cpu_model=HOSTILE, versions={"torch": HOSTILE}, gpus=(make_gpu(name=HOSTILE),))
+    table = load_gpu_table(None)
+    hostile_table = table.assign(name=HOSTILE)
+    hostile_table.attrs = table.attrs
+    return put_and_render(
+        tmp_path_factory.mktemp("hostile"),
+        make_result(repeat=1, environment=environment),
+        make_failed_result(repeat=2, message=HOSTILE, stderr_tail=HOSTILE),
+        left_out=[LeftOutCell(cell=make_cell(batch_size=1), reason=HOSTILE)],
+        user=HOSTILE,
+        forecast=fit_forecast(make_gpu_series(hostile_table), year=2030),
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--headless", "--disable-gpu"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
+from collector.report.table_html import MAX_STATIC_ROWS, read_tables
 from factories import (
     RUN_ID,
     make_cell,
@@ -19,18 +20,17 @@ Render = Callable[..., Path]
 
 def test_the_sections_stand_in_order_of_use(full_report: Path) -> None:
     assert Page(full_report.read_text()).headings == [
+        "Answers",
+        "Overview",
+        "What is not known",
+        "Questions",
         "Step times",
-        "Plots",
-        "Memory and durations",
         "Comparisons",
-        "Roofline, energy, devices",
         "The study's claims",
-        "Not valid",
-        "Failures",
-        "Left out",
         "Forecast",
+        "Memory and durations",
+        "Roofline, energy, devices",
         "Environments",
-        "Skipped documents",
         "How it was measured",
     ]
 
@@ -63,11 +63,25 @@ def test_every_question_that_the_data_answer_has_a_plot(full_report: Path) -> No
         assert f"<h3>{question}</h3>" in words
 
 
+def test_what_is_not_known_is_counted_before_the_tables(full_report: Path) -> None:
+    words = read_words(full_report)
+    for text in (
+        "3 planned repeats did not end ok (1 failed, 1 oom, 1 missing).",
+        "1 repeat ended ok and is not valid (1 throttled).",
+        "1 cell of the matrix was left out: it cannot run here.",
+        "1 document in the store did not count.",
+    ):
+        assert text in words
+
+
 def test_what_is_not_there_has_no_section_and_no_plot(render: Render) -> None:
     page = render(*(make_result(repeat=repeat) for repeat in (1, 2, 3)))
     assert Page(page.read_text()).headings == [
+        "Answers",
+        "Overview",
+        "What is not known",
+        "Questions",
         "Step times",
-        "Plots",
         "Memory and durations",
         "Roofline, energy, devices",
         "Environments",
@@ -76,12 +90,19 @@ def test_what_is_not_there_has_no_section_and_no_plot(render: Render) -> None:
     words = read_words(page)
     assert "What does the GPU gain?" not in words
     assert 'class="warnings"' not in words
+    assert "Every planned repeat ended ok and is valid, and every pair of the comparisons has a ratio." in words
 
 
 def test_a_run_of_which_nothing_ended_ok_has_a_report(render: Render) -> None:
     path = render(make_failed_result(status="timeout", message="no result after 600 s"), repeats=2)
     assert "0 of 2 planned repeats ended ok, in 1 cell. The others: 1 timeout, 1 missing." in read_words(path)
-    assert Page(path.read_text()).headings == ["Step times", "Failures", "How it was measured"]
+    assert Page(path.read_text()).headings == [
+        "Answers",
+        "Overview",
+        "What is not known",
+        "Step times",
+        "How it was measured",
+    ]
 
 
 def test_a_cell_in_two_environments_is_named_with_what_differs(render: Render) -> None:
@@ -120,13 +141,26 @@ def test_the_forecast_says_where_a_candidate_gives_none(render: Render) -> None:
     assert "polynomial 2: no forecast; polynomial 2 would give -180 GB for 2040" in words
 
 
-def test_a_wide_matrix_is_drawn_in_part_and_says_so(render: Render) -> None:
+def test_a_wide_matrix_has_a_panel_for_every_workload(render: Render) -> None:
     cells = [make_cell(batch_size=size) for size in range(1, 27)]
     path = render(*(make_result(cell) for cell in cells), repeats=1)
     words = read_words(path)
-    assert "Drawn are 24 of 26 workloads; the tables have all." in words
-    assert "Drawn are 24 of 26 cells, the widest intervals first; samples.parquet has all." in words
+    panels = [len(figure["panels"]) for figure in Page(path.read_text()).figures]
+    assert panels == [26, 0, 1, 24]  # step times, roofline, durations (a row a cell), the widest series
+    assert "Drawn are 24 of 26 cells, the widest intervals first; the details of each cell have all." in words
     assert words.count("PyTorch eager</th>") / 5 == 26  # step times, memory, parts, roofline, devices
+
+
+def test_a_table_of_many_rows_is_packed_and_says_all_of_them(render: Render) -> None:
+    cells = [make_cell(batch_size=size) for size in range(1, MAX_STATIC_ROWS + 2)]
+    html = render(*(make_result(cell) for cell in cells), repeats=1).read_text()
+    headings, *rows = read_tables(html)["Training: time of one step"]
+    assert headings[:2] == ("cell", "step time, ms")
+    assert [row[:2] for row in (rows[0], rows[-1])] == [
+        ("conv6 train, CPU, batch 1, 32 px, PyTorch eager", "100"),
+        (f"conv6 train, CPU, batch {MAX_STATIC_ROWS + 1}, 32 px, PyTorch eager", "100"),
+    ]
+    assert "PyTorch eager</th>" not in html
 
 
 def test_many_repeats_with_many_steps_are_drawn_in_part_and_say_so(render: Render) -> None:

@@ -19,7 +19,7 @@ def test_a_run_with_a_price_table_has_its_costs(collect: Collect) -> None:
     (view,) = [
         view for view in build_sections(analyze_run(collection, prices=PRICES)) if view.section.anchor == "costs"
     ]
-    (table,) = view.tables
+    table = view.tables[0].table
     # 1,000 samples in 15.625 steps of 0.064 s are a second; two vCPUs take 8 W, and a joule emits 1.25 x 0.0001 g.
     assert table.headings[:4] == ["cell", "cheapest machine", "per hour, EUR", "cost, EUR"]
     ((cell, machine, hourly, cost, _, energy, *_, source, co2),) = table.format_rows()
@@ -36,7 +36,7 @@ def test_a_large_run_has_the_costs_of_its_first_cells(collect: Collect, monkeypa
     (view,) = [
         view for view in build_sections(analyze_run(collection, prices=PRICES)) if view.section.anchor == "costs"
     ]
-    (table,) = view.tables
+    table = view.tables[0].table
     assert (len(table.rows), table.remark) == (2, "The first 2 of 3 cells; `benchmatrix cost` has all.")
 
 

@@ -19,7 +19,6 @@ from collector.report.plots.measurements import (
     plot_step_times,
     thin_series,
 )
-from collector.report.plots.roofline import plot_roofline
 from collector.report.plots.style import AnyChart, to_spec
 from collector.tables.durations import DURATION_TITLES
 
@@ -73,6 +72,9 @@ def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low: flo
 def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low: float, num_rules: int) -> None:
     rows = pd.DataFrame(
         {
+            "cell_id": ["a"],
+            "workload": ["conv6 train"],
+            "num_sound": [1],
             "variant": ["PyTorch eager"],
             "framework": ["pytorch"],
             "center_step_seconds": [0.25],
@@ -80,36 +82,29 @@ def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low: flo
             "interval_high_seconds": [low + 0.1],
         }
     )
-    repeats = rows[["variant", "framework", "center_step_seconds"]].assign(repeat=1)
+    repeats = rows[["cell_id", "workload", "variant", "framework", "center_step_seconds"]].assign(repeat=1)
     spec = to_spec(plot_step_times(rows, repeats))
     assert {row["median"] for row in list_data(spec) if "median" in row} == {250.0}
     assert sum(layer["mark"]["type"] == "rule" for layer in spec["layer"]) == num_rules
 
 
-def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them() -> None:
-    rows = pd.DataFrame(
+def test_a_pair_without_a_ratio_keeps_its_row_and_one_that_is_not_sound_has_a_cross() -> None:
+    nan = float("nan")
+    pairs = pd.DataFrame(
         {
-            "name": ["a", "b"],
-            "share_of_peak": [0.5, 0.02],
-            "share_of_roofline": [0.5, 0.8],
-            "bound": ["arithmetic", "memory"],
+            "name": ["sound", "unsound", "one repeat", "not compared"],
+            "ratio": [2.0, 2.0, 2.0, nan],
+            "ratio_low": [1.9, 1.9, nan, nan],
+            "ratio_high": [2.1, 2.1, nan, nan],
+            "is_sound": [True, False, True, True],
         }
     )
-    spec = to_spec(plot_roofline(rows))
-    assert [(row["peak"], row["bound"], row["by"]) for row in list_data(spec) if "by" in row] == [
-        (50.0, 50.0, "arithmetic"),
-        (2.0, 80.0, "memory"),
-    ]
-
-
-def test_a_share_above_the_peak_is_not_cut_off() -> None:
-    rows = pd.DataFrame({"name": ["a"], "share_of_peak": [2.0], "share_of_roofline": [2.0], "bound": ["arithmetic"]})
-    (domain,) = {
-        tuple(layer["encoding"]["x"]["scale"]["domain"])
-        for layer in to_spec(plot_roofline(rows))["layer"]
-        if "scale" in layer["encoding"]["x"]
-    }
-    assert domain[0] < 100 < 200 < domain[1]
+    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
+    findings = {row["name"]: row["finding"] for row in list_data(spec) if "finding" in row}
+    assert findings["one repeat"] == findings["not compared"] == "one repeat: no interval"
+    (cross,) = [layer for layer in spec["layer"] if layer["mark"].get("shape") == "cross"]
+    assert [row["name"] for row in spec["datasets"][cross["data"]["name"]]] == ["unsound"]
+    assert [row["row"] for row in list_data(spec) if row.get("missing") == "not compared"] == [3]
 
 
 def test_rows_are_split_into_panels_that_say_what_their_rows_share() -> None:
@@ -138,12 +133,14 @@ NUM_MANY = 6000
 MANY_ROWS = pd.DataFrame(
     {
         "name": [f"row {number}" for number in range(NUM_MANY)],
+        "cell_id": [f"cell-{number}" for number in range(NUM_MANY)],
+        "workload": "conv6 train",
+        "panel": "conv6 train",
+        "rest": [f"row {number}" for number in range(NUM_MANY)],
+        "num_sound": 1,
         "ratio": 1.0,
         "ratio_low": 0.9,
         "ratio_high": 1.1,
-        "share_of_peak": 0.5,
-        "share_of_roofline": 0.5,
-        "bound": "memory",
         "label": [f"row {number}" for number in range(NUM_MANY)],
         **dict.fromkeys(DURATION_TITLES, 1.0),
         "variant": [f"row {number}" for number in range(NUM_MANY)],
@@ -160,11 +157,10 @@ MANY_ROWS = pd.DataFrame(
     "plot",
     [
         lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True),
-        plot_roofline,
         plot_durations,
         lambda rows: plot_step_times(rows, rows),
     ],
-    ids=["ratios", "roofline", "phases", "step times"],
+    ids=["ratios", "phases", "step times"],
 )
 def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot: Callable[[pd.DataFrame], AnyChart]) -> None:
     assert len(list_data(to_spec(plot(MANY_ROWS)))) >= NUM_MANY
@@ -174,7 +170,8 @@ def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot: Callable[[pd.Data
 def test_a_plot_of_the_steps_of_many_repeats_stays_small(num_repeats: int) -> None:
     steps = make_samples(400, [0.1 + index / 1000 for index in range(1000)])
     samples = pd.concat([steps.assign(repeat=repeat) for repeat in range(1, num_repeats + 1)])
-    assert len(json.dumps(to_spec(plot_step_series(samples)))) < 400_000
+    points = thin_series(samples[samples["repeat"].isin(choose_repeats(samples))]).assign(cell_id="a", panel="a")
+    assert len(json.dumps(to_spec(plot_step_series(points)))) < 500_000
 
 
 def test_of_many_repeats_those_from_the_fastest_to_the_slowest_are_drawn() -> None:
@@ -190,10 +187,24 @@ def test_all_repeats_are_drawn_where_they_are_few() -> None:
     assert choose_repeats(samples) == list(range(1, MAX_REPEATS + 1))
 
 
+def test_rows_are_numbered_in_their_panels_and_say_of_which_cell_they_are() -> None:
+    rows = MANY_ROWS.head(3).assign(workload=["conv6 train", "vgg16 train", "conv6 train"], num_sound=[1, 0, 1])
+    repeats = rows[["cell_id", "workload", "variant", "framework", "center_step_seconds", "repeat"]]
+    names = [row for row in list_data(to_spec(plot_step_times(rows, repeats))) if "name" in row]
+    found = {(row["panel"], row["row"], row["cell_id"], row["name"]) for row in names}
+    assert found == {
+        ("conv6 train", 0, "cell-0", "row 0"),
+        ("conv6 train", 1, "cell-2", "row 2"),
+        ("vgg16 train", 0, "cell-1", "row 1 (no repeat under sound conditions)"),
+    }
+
+
 def test_of_many_repeats_a_row_of_step_times_shows_the_fastest_and_the_slowest_among_few_circles() -> None:
     rows = MANY_ROWS.head(1)
     repeats = pd.DataFrame(
         {
+            "cell_id": "cell-0",
+            "workload": "conv6 train",
             "variant": "row 0",
             "framework": "pytorch",
             "repeat": range(1, NUM_MANY + 1),

@@ -28,6 +28,22 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Work
     assert "run mine: all 4 repeats are there, nothing is measured" in out
 
 
+def test_a_site_has_a_page_for_every_run_and_leaves_what_has_not_changed(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    command = ("report", "--site", "site", "--year", "2030")
+    assert call_main(*command) == (0, "site/runs/mine/index.html\nsite/index.html\n", "")
+    (workspace.folder / "results" / "runs" / "broken").mkdir()
+    (workspace.folder / "results" / "runs" / "broken" / "run.json").write_text("{")
+    assert call_main(*command) == (0, "mine: unchanged\nsite/index.html\n", "")
+    index = (workspace.folder / "site" / "index.html").read_text()
+    assert 'href="runs/mine/index.html"' in index
+    assert "broken" in index
+    assert "cannot be read: " in index
+    assert call_main("report", "mine", "--site", "site")[0] == 2
+
+
 def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, workspace: Workspace) -> None:
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)

@@ -1,0 +1,62 @@
+"""Count what a run does not say: repeats that did not end ok or are not valid, cells without figures, pairs without a
+ratio."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.facts import count_things
+
+NOT_COMPARED = "not compared: "
+"""How the verdict of a pair begins that has no ratio."""
+
+
+def list_unknowns(analysis: Analysis) -> list[str]:
+    """Return a sentence for each kind of thing that is not known of the run; none where everything is."""
+    results, summary, run = analysis.collection.results, analysis.summary, analysis.collection.run
+    is_ok = results["status"] == "ok"
+    unsound = summary[(summary["num_ok"] > 0) & (summary["num_sound"] == 0)]
+    kinds = [
+        (int((~is_ok).sum()), "planned repeat", "did not end ok", _count_values(results.loc[~is_ok, "status"])),
+        (
+            int((is_ok & (results["verdict"] != "valid")).sum()),
+            "repeat",
+            "ended ok and is not valid",
+            _count_values(results.loc[is_ok & (results["verdict"] != "valid"), "verdict"]),
+        ),
+        (int((summary["num_ok"] == 0).sum()), "cell", "has no figure: none of its repeats ended ok", ""),
+        (len(unsound), "cell", "has figures only of repeats whose conditions were at fault", ""),
+        (len(run.left_out), "cell", "of the matrix was left out: it cannot run here", ""),
+        (len(analysis.collection.skipped), "document", "in the store did not count", ""),
+    ]
+    return [
+        f"{count_things(count, thing)} {_inflect(words, count)}{details}."
+        for count, thing, words, details in kinds
+        if count
+    ]
+
+
+def count_not_compared(pairs: Iterable[pd.DataFrame]) -> str:
+    """Return in a sentence how many pairs of the comparisons have no ratio and why; empty where all have one."""
+    frames = list(pairs)
+    verdicts = pd.concat([frame["verdict"] for frame in frames]) if frames else pd.Series(dtype="str")
+    reasons = verdicts[verdicts.str.startswith(NOT_COMPARED)].str.removeprefix(NOT_COMPARED)
+    if reasons.empty:
+        return ""
+    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
+    return f"{len(reasons)} of {sum(map(len, frames))} pairs are not compared: {counts}."
+
+
+def _count_values(values: pd.Series) -> str:
+    return f" ({', '.join(f'{count} {value}' for value, count in values.value_counts().items())})"
+
+
+def _inflect(words: str, count: int) -> str:
+    """Return what is said of one thing as it is said of `count` things."""
+    if count == 1:
+        return words
+    plural = {"is": "are", "has": "have", "was": "were", "it cannot": "they cannot", "its": "their"}
+    for singular, several in plural.items():
+        words = f" {words} ".replace(f" {singular} ", f" {several} ").strip()
+    return words

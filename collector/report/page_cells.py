@@ -1,0 +1,178 @@
+"""Gather the cells of a run for the overview: the fields to filter by, their figures, and how each of them ended."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from bench.registry import MODELS
+from collector.analysis import Analysis
+from collector.comparisons import PROTOCOL_FIELDS
+from collector.labels import (
+    ABSENT_FIELDS,
+    DEVICE_NAMES,
+    FRAMEWORK_NAMES,
+    OPTIONAL_FIELDS,
+    SHARING_NAMES,
+    SIZE_UNITS,
+    add_labels,
+    count_gpus,
+    count_tenants,
+)
+from collector.report.packing import Packed, pack_column, pack_frame
+from collector.results.cells import describe_cell
+from collector.results.frames import CELL_COLUMNS, list_rows, make_frame
+from collector.results.identity import drop_build
+from collector.tables.step_times import describe_validity
+
+FIELD_TITLES: Mapping[str, str] = {
+    "model": "model",
+    "phase": "phase",
+    "framework": "framework",
+    "mode": "mode",
+    "device": "device",
+    "precision": "precision",
+    "batch_size": "batch",
+    "input_size": "input size",
+    "num_gpus": "GPUs",
+    "num_classes": "classes",
+    "data_dir": "data",
+    "tenants": "tenants",
+    "sharing": "sharing",
+    "neighbour": "neighbour",
+    "environment_id": "environment",
+    "seed": "seed",
+    **{name: name.replace("_", " ").removeprefix("num ") for name in PROTOCOL_FIELDS},
+}
+"""The fields that the reader can filter by, in their order, with their names for people."""
+COLUMN_FIELDS = ("framework", "mode", "device", "precision", "environment_id")
+"""The fields that are columns of the heat map at first; the others are its rows."""
+ALWAYS_NAMED = ("model", "phase", "framework", "mode", "device", "batch_size")
+"""Fields that the heat map names even where all cells agree."""
+WORK_FIELDS = ("model", "phase", "input_size", "num_classes", "data_dir")
+"""Fields that decide what a step is: the times of steps that differ in one of them are times of different work."""
+FIGURE_COLUMNS = (
+    *("center_step_seconds", "interval_low_seconds", "interval_high_seconds"),
+    *("log_standard_error", "degrees_of_freedom", "num_machines", "num_planned", "num_ok", "num_sound", "num_counted"),
+    *("batch_size", "throughput_samples_per_s", "p95_step_seconds", "p99_step_seconds"),
+    *("peak_rss_bytes", "peak_memory_allocated_bytes", "gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
+    *("environment_id", "hardware_id", "gpu_name", "cpu_model", "machines", "hostnames", "faults", "note"),
+)
+"""What the page knows of every cell at once; base units."""
+MEASURED, INVALID, FAILED, MISSING, LEFT_OUT = "measured", "invalid", "failed", "missing", "left out"
+"""How a cell ended: with figures from sound repeats; with figures that no sound repeat gave; without a repeat that
+ended ok; without any result; not run here."""
+
+
+def list_page_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the rows of the summary, then the cells that were left out, with how each ended as `state` and `ending`.
+
+    `ending`: the verdict, or how the repeats ended, in words.
+    """
+    summary = analysis.summary
+    statuses = _count_statuses(analysis.collection.results)
+    endings = [_describe_ending(row, statuses[str(row["cell_id"])]) for row in list_rows(summary)]
+    cells = summary.assign(state=[state for state, _ in endings], ending=[words for _, words in endings])
+    left_out = analysis.collection.run.left_out
+    if not left_out:
+        return cells
+    others = add_labels(make_frame([describe_cell(entry.cell) for entry in left_out], CELL_COLUMNS))
+    others = others.assign(
+        cell_id=[entry.cell.cell_id for entry in left_out],
+        state=LEFT_OUT,
+        ending=[f"left out: {entry.reason}" for entry in left_out],
+        num_environments=1,
+        **dict.fromkeys(("num_planned", "num_ok", "num_sound", "num_counted"), 0),
+    )
+    return pd.concat([cells, others.astype({"num_environments": "int64"})], ignore_index=True)
+
+
+def pack_cells(cells: pd.DataFrame) -> Packed:
+    """Return what the page needs of `list_page_cells` to filter, compare and show them."""
+    packed = pack_frame(cells[["cell_id", "label", "state", "ending", *FIGURE_COLUMNS]])
+    versions = [None if pd.isna(version) else drop_build(version) for version in cells["framework_version"]]
+    several = [
+        means if number > 1 else None
+        for means, number in zip(cells["machine_step_seconds"], cells["num_machines"].fillna(0), strict=True)
+    ]
+    packed["columns"] |= {"version": pack_column(versions), "machine_means": pack_column(several)}
+    return packed | {"fields": list_fields(cells)}
+
+
+def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return ALWAYS_NAMED and the fields in which cells differ: their place in the heat map, and each cell's value.
+
+    The values are words (`texts`) in the order in which people want them: numbers by size, others as the plan has them.
+    `is_work`: whether it decides what a step is.
+    """
+    several = cells["num_environments"] > 1
+    frame = cells.assign(environment_id=cells["environment_id"].where(several, None))
+    return [
+        {
+            "name": name,
+            "title": title,
+            "place": "column" if name in COLUMN_FIELDS else "row",
+            "is_work": name in WORK_FIELDS,
+            "is_protocol": name in (*PROTOCOL_FIELDS, "seed"),
+            **_code_values(frame, name),
+        }
+        for name, title in FIELD_TITLES.items()
+        if name in ALWAYS_NAMED or frame[name].nunique(dropna=False) > 1
+    ]
+
+
+def _code_values(frame: pd.DataFrame, name: str) -> dict[str, Any]:
+    """Return the values of a field in words, each once, and which of them each cell has."""
+    values = frame[name].tolist()
+    models = frame["model"].tolist()
+    words = [_name_value(name, value, model) for value, model in zip(values, models, strict=True)]
+    by_word = dict(zip(words, values, strict=True))
+    texts = list(by_word)
+    if pd.api.types.is_numeric_dtype(frame[name].dtype):
+        texts.sort(key=lambda word: (pd.isna(by_word[word]), 0 if pd.isna(by_word[word]) else by_word[word]))
+    codes = {text: code for code, text in enumerate(texts)}
+    return {"texts": texts, "codes": [codes[word] for word in words]}
+
+
+def _name_value(name: str, value: Any, model: str) -> str:
+    """Return a value of a field as a label says it."""
+    if name == "num_gpus":
+        return count_gpus(value)
+    if pd.isna(value):
+        return {"environment_id": "one environment", "neighbour": "no neighbour"}.get(
+            name, ABSENT_FIELDS.get(name, "–")
+        )
+    names: Mapping[str, Mapping[str, str]] = {
+        "framework": FRAMEWORK_NAMES,
+        "device": DEVICE_NAMES,
+        "sharing": SHARING_NAMES,
+    }
+    if name in names:
+        return names[name][value]
+    if name == "batch_size":
+        return f"batch {value}"
+    if name == "input_size":
+        return f"{value} {SIZE_UNITS[MODELS[model].task]}"
+    if name == "tenants":
+        return count_tenants(value)
+    formats = {**OPTIONAL_FIELDS, "environment_id": "environment {}", "neighbour": "beside {}", "precision": "{}"}
+    return formats.get(name, "{}").format(value)
+
+
+def _count_statuses(results: pd.DataFrame) -> Mapping[str, Counter[str]]:
+    """Return how many planned repeats of each cell ended how."""
+    counts: dict[str, Counter[str]] = {}
+    for cell_id, status in zip(results["cell_id"], results["status"], strict=True):
+        counts.setdefault(cell_id, Counter())[status] += 1
+    return counts
+
+
+def _describe_ending(row: Mapping[str, Any], statuses: Counter[str]) -> tuple[str, str]:
+    """Return how a cell of the summary ended, and the same in words."""
+    if row["num_ok"]:
+        words = describe_validity(row["num_ok"], row["num_valid"], row["faults"])
+        others = [f"{count} {status}" for status, count in statuses.items() if status != "ok"]
+        return (MEASURED if row["num_sound"] else INVALID), "; ".join([words, *others])
+    words = ", ".join(f"{count} {status}" for status, count in statuses.items())
+    return (MISSING if set(statuses) <= {"missing"} else FAILED), words

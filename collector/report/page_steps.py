@@ -1,0 +1,75 @@
+"""Reduce the raw steps of a run to what a page can hold: a few points for each repeat, and exact quantiles."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from collector.report.packing import NUM_STEP_DIGITS, Packed, pack_column, round_number
+from collector.results.collection import Collection
+from collector.units import MILLISECOND
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_NUMBERS = 600_000
+"""Numbers that a page holds of all steps together: about 2 MB, a fifth of what a report of 10,000 cells may have."""
+MAX_POINTS = 150
+"""Points of one repeat: more than these cannot be told apart on a screen."""
+MIN_POINTS = 4
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+"""Of all timed steps of a repeat: what its distribution is drawn from."""
+
+
+def pack_steps(collection: Collection) -> Packed:
+    """Return the steps of each counted repeat, in milliseconds, in the order of the plan; the first tenant's.
+
+    `warmup` and `timed`: the steps in their order or, where there are more than `points` of them, the median, lowest
+    and highest of neighbours, which are triples (`width` is how many). `quantiles`: QUANTILES of all timed steps.
+    """
+    series = list(_list_series(collection))
+    points = choose_points(len(series))
+    reduced = [_reduce(steps, points) for *_, kinds in series for steps in kinds]
+    columns: dict[str, Packed] = {
+        "cell_id": pack_column([cell_id for cell_id, _, _ in series]),
+        "repeat": pack_column([repeat for _, repeat, _ in series]),
+        "warmup": {"values": [values for values, _ in reduced[::2]]},
+        "warmup_width": pack_column([width for _, width in reduced[::2]]),
+        "num_warmup": pack_column([len(warmup) for *_, (warmup, _) in series]),
+        "timed": {"values": [values for values, _ in reduced[1::2]]},
+        "timed_width": pack_column([width for _, width in reduced[1::2]]),
+        "num_timed": pack_column([len(timed) for *_, (_, timed) in series]),
+        "quantiles": {"values": [_round(np.quantile(timed, QUANTILES)) for *_, (_, timed) in series]},
+    }
+    return {"size": len(series), "columns": columns, "points": points}
+
+
+def choose_points(num_repeats: int) -> int:
+    """Return how many points are kept of the warm-up and of the timed steps of each of so many repeats."""
+    # A point is three numbers, and a repeat has two kinds of steps.
+    return max(MIN_POINTS, min(MAX_POINTS, MAX_NUMBERS // (6 * max(1, num_repeats))))
+
+
+def _list_series(collection: Collection) -> Iterator[tuple[str, int, tuple[FloatArray, FloatArray]]]:
+    """Yield cell, repeat and the steps (warm-up, timed; seconds) of each counted repeat that has any."""
+    for piece in collection.steps.tabulate():
+        if piece.empty:
+            continue
+        own = piece[piece["tenant"] == 0]
+        for _, rows in own.groupby(["cell_id", "repeat"], sort=False):
+            is_timed = (rows["kind"] == "timed").to_numpy()
+            seconds = rows["seconds"].to_numpy()
+            if is_timed.any():
+                yield str(rows["cell_id"].iloc[0]), int(rows["repeat"].iloc[0]), (seconds[~is_timed], seconds[is_timed])
+
+
+def _reduce(steps: FloatArray, points: int) -> tuple[list[float] | list[list[float]], int]:
+    """Return the steps in milliseconds and 1, or triples of neighbours and how many neighbours make one."""
+    width = -(-len(steps) // points) if len(steps) else 1
+    if width == 1:
+        return _round(steps), 1
+    bins: Sequence[FloatArray] = np.array_split(steps, np.arange(width, len(steps), width))
+    return [_round(np.array([np.median(own), own.min(), own.max()])) for own in bins], width
+
+
+def _round(seconds: FloatArray) -> list[float]:
+    return [round_number(value, NUM_STEP_DIGITS) for value in (seconds / MILLISECOND.size).tolist()]

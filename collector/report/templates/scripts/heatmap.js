@@ -1,0 +1,177 @@
+// Draws the heat map: the rows that are in view, a colour and a sign for each cell.
+
+// Beyond four times faster or slower all colours are alike.
+const SHADES = [1.05, 1.25, 1.6, 2.5];
+const SIGNS = {
+  faster: ["▲", "faster than the baseline, also after Holm's adjustment over all cells"],
+  "maybe-faster": ["△", "faster by its own interval, not after the adjustment"],
+  slower: ["▼", "slower, also after the adjustment"],
+  "maybe-slower": ["▽", "slower by its own interval, not after the adjustment"],
+  same: ["≈", "no difference shown"],
+  single: ["·", "no verdict: one repeat, no interval"],
+  baseline: ["◆", "the baseline"],
+  "not-compared": ["≠", "measured, but cannot be compared with the baseline"],
+  invalid: ["!", "no repeat was measured under sound conditions"],
+  failed: ["✕", "no repeat ended ok"],
+  missing: ["?", "no result"],
+  "left-out": ["∅", "left out: it cannot run here"],
+};
+const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [], focus: null };
+
+// Which of SIGNS a cell has; `alone` where step times are shown.
+function findKind(cells, row) {
+  const state = cells.get("state", row), { kind, pValue, adjusted, speed } = HEAT.comparisons[row];
+  if (state === "failed" || state === "missing" || state === "left out") return state.replace(" ", "-");
+  if (state === "invalid") return "invalid";
+  if (kind !== "compared") return kind === "no-baseline" ? "not-compared" : kind;
+  if (pValue === null) return "single";
+  const side = speed >= 1 ? "faster" : "slower";
+  return adjusted < 1 - CONFIDENCE ? side : pValue < 1 - CONFIDENCE ? `maybe-${side}` : "same";
+}
+
+// What a cell shows: its kind, its shade from -4 (slower) to 4 (faster), a number, and all of it in words.
+function describeCell(cells, row) {
+  const kind = findKind(cells, row), comparison = HEAT.comparisons[row];
+  const time = formatMilliseconds(cells.get("center_step_seconds", row));
+  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: cells.get("ending", row) };
+  const sign = SIGNS[kind]?.[1];
+  if (comparison.kind !== "compared") {
+    const words = [sign, comparison.reason, time].filter(Boolean).join("; ");
+    return { kind, shade: 0, text: time, words };
+  }
+  const { speed } = comparison, factor = Math.max(speed, 1 / speed);
+  const shade = SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1);
+  const text = `${formatSignificant(speed)}×`;
+  return { kind, shade, text, words: `${text} as fast as the baseline, ${sign}; ${time}` };
+}
+
+function arrangeHeat(cells) {
+  HEAT.map = arrangeCells(cells);
+  HEAT.baseline = findBaseline(cells, HEAT.map);
+  HEAT.comparisons = compareWithBaseline(cells, HEAT.map, HEAT.baseline);
+}
+
+// Keeps the rows and columns that have a cell which passes the filter.
+function filterHeat() {
+  const { map } = HEAT;
+  const passes = (row) => row >= 0 && PASSING.rows[row] === 1;
+  HEAT.lines = map.rows.map((_, number) => number).filter((number) => map.places[number].some(passes));
+  const used = new Uint8Array(map.columns.length);
+  for (const number of HEAT.lines) map.places[number].forEach((row, column) => { if (passes(row)) used[column] = 1; });
+  HEAT.columns = map.columns.map((_, column) => column).filter((column) => used[column]);
+}
+
+function makeHeatCell(cells, line, column) {
+  const row = HEAT.map.places[line][column];
+  const key = `${line}:${column}`;
+  const attributes = { role: "gridcell", tabindex: HEAT.focus === key ? "0" : "-1", "data-key": key };
+  if (row < 0) return makeElement("td", { ...attributes, class: "heat-cell unplanned", "aria-label": "not planned" });
+  if (!PASSING.rows[row]) return makeElement("td", { ...attributes, class: "heat-cell filtered", "aria-label": "does not pass the filter" });
+  const shown = describeCell(cells, row);
+  const sign = SIGNS[shown.kind]?.[0] ?? "";
+  const name = cells.nameRow(row);
+  const classes = ["heat-cell", shown.kind, `shade${shown.shade}`];
+  if (name === STATE.cell) classes.push("open");
+  const side = name === STATE.a ? "A" : name === STATE.b ? "B" : "";
+  const label = `${cells.get("label", row)}: ${shown.words}${side ? `; side ${side}` : ""}`;
+  return makeElement("td", { ...attributes, class: classes.join(" "), "aria-label": label, title: label },
+    makeElement("span", { class: "sign", "aria-hidden": "true" }, sign), shown.text,
+    side && makeElement("span", { class: "side-mark", "aria-hidden": "true" }, side));
+}
+
+function makeHeatLine(cells, index) {
+  const line = HEAT.lines[index];
+  const { name } = HEAT.map.rows[line];
+  return makeElement("tr", { "aria-rowindex": index + 2 },
+    makeElement("th", { scope: "row", role: "rowheader", title: name }, makeElement("span", {}, name)),
+    HEAT.columns.map((column) => makeHeatCell(cells, line, column)));
+}
+
+function drawHeatHead() {
+  const heads = HEAT.columns.map((column) => {
+    const { name } = HEAT.map.columns[column];
+    return makeElement("th", { scope: "col", role: "columnheader", class: name === HEAT.baseline ? "baseline" : null }, name);
+  });
+  findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
+  const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `How many times as fast as the baseline (${HEAT.baseline}) each cell is`;
+  findElement("heat-caption").textContent = `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.`;
+}
+
+// Explains the signs that occur.
+function drawLegend(cells) {
+  const kinds = new Set(cells.ids.map((_, row) => findKind(cells, row)));
+  findElement("heat-legend").replaceChildren(...Object.entries(SIGNS).filter(([kind]) => kinds.has(kind)).map(([kind, [sign, words]]) =>
+    makeElement("li", {}, makeElement("span", { class: `swatch ${kind}`, "aria-hidden": "true" }, sign), ` ${words}`)));
+}
+
+function drawControls(cells) {
+  const select = findElement("baseline");
+  const names = [...HEAT.map.columns.map((column) => column.name), ...(STATE.a ? [SIDE_A] : []), STEP_TIME];
+  select.replaceChildren(...names.map((name) => makeElement("option", { value: name, selected: name === HEAT.baseline },
+    name === STEP_TIME ? "none: show step times" : name)));
+  const columns = listColumnFields(cells).map((field) => field.name);
+  const fields = cells.fields.filter((field) => field.texts.length > 1);
+  findElement("column-fields").replaceChildren("Columns: ", ...fields.map((field) => {
+    const input = makeElement("input", { type: "checkbox", checked: columns.includes(field.name), onchange: () => {
+      changeState({ columns: input.checked ? [...columns, field.name] : columns.filter((name) => name !== field.name), baseline: "" });
+      findElement("column-fields").querySelector(`[data-field="${field.name}"]`)?.focus();
+    }, "data-field": field.name });
+    return makeElement("label", { class: "inline" }, input, ` ${field.title}`);
+  }));
+}
+
+function startHeat(cells) {
+  const rows = new VirtualRows(findElement("heat-scroll"), findElement("heat"), (index) => makeHeatLine(cells, index));
+  const arrange = () => { arrangeHeat(cells); drawLegend(cells); drawControls(cells); show(); };
+  const show = () => {
+    filterHeat();
+    drawHeatHead();
+    const first = HEAT.lines.length && HEAT.columns.length ? `${HEAT.lines[0]}:${HEAT.columns[0]}` : null;
+    const [line, column] = (HEAT.focus ?? "").split(":").map(Number);
+    if (!HEAT.focus || !HEAT.lines.includes(line) || !HEAT.columns.includes(column)) HEAT.focus = first;
+    findElement("heat").setAttribute("aria-colcount", HEAT.columns.length + 1);
+    rows.show(HEAT.lines.length);
+  };
+  findElement("baseline").addEventListener("change", (event) => changeState({ baseline: event.target.value }));
+  onChange(["columns", "baseline"], arrange);
+  onChange(["a"], () => (HEAT.baseline === SIDE_A ? arrange() : drawControls(cells)));
+  onChange(["filters", "q"], show);
+  onChange(["a", "b", "cell"], () => rows.draw());
+  startHeatKeys(cells, rows);
+  arrange();
+}
+
+function startHeatKeys(cells, rows) {
+  const table = findElement("heat");
+  const rowAt = (key) => { const [line, column] = key.split(":").map(Number); return HEAT.map.places[line][column]; };
+  const focusAt = (index, place) => {
+    HEAT.focus = `${HEAT.lines[index]}:${HEAT.columns[place]}`;
+    rows.reveal(index);
+    table.querySelector(`[data-key="${HEAT.focus}"]`)?.focus();
+  };
+  table.addEventListener("click", (event) => {
+    const cell = event.target.closest("td[data-key]");
+    if (!cell) return;
+    HEAT.focus = cell.dataset.key;
+    openCell(cells, rowAt(HEAT.focus));
+  });
+  table.addEventListener("keydown", (event) => {
+    const cell = event.target.closest("td[data-key]");
+    if (!cell || event.ctrlKey || event.metaKey || event.altKey) return;
+    const [line, column] = cell.dataset.key.split(":").map(Number);
+    const index = HEAT.lines.indexOf(line), place = HEAT.columns.indexOf(column);
+    const lastLine = HEAT.lines.length - 1, lastPlace = HEAT.columns.length - 1;
+    const moves = {
+      ArrowDown: [Math.min(index + 1, lastLine), place], ArrowUp: [Math.max(index - 1, 0), place],
+      ArrowRight: [index, Math.min(place + 1, lastPlace)], ArrowLeft: [index, Math.max(place - 1, 0)],
+      Home: [index, 0], End: [index, lastPlace],
+      PageDown: [Math.min(index + 10, lastLine), place], PageUp: [Math.max(index - 10, 0), place],
+    };
+    const row = rowAt(cell.dataset.key), side = { a: "a", b: "b" }[event.key.toLowerCase()];
+    if (moves[event.key]) focusAt(...moves[event.key]);
+    else if (event.key === "Enter" || event.key === " ") openCell(cells, row);
+    else if (side && row >= 0) { changeState({ [side]: cells.nameRow(row) }); focusAt(index, place); }
+    else return;
+    event.preventDefault();
+  });
+}

@@ -1,0 +1,28 @@
+// Starts the page: reads the address, then everything that shows cells. Until then the tables can be read as they are.
+
+let CELLS = null;
+
+async function startPage() {
+  CELLS = new Cells(await loadDocument("cells"));
+  Object.assign(STATE, parseHash(location.hash));
+  findElement("overview-tools").hidden = false;
+  startFilters(CELLS);
+  startHeat(CELLS);
+  startSides(CELLS);
+  startDetails(CELLS);
+  startTables();
+  startPlots();
+  followLinks();
+  goToAnchor();
+  performance.mark("interactive");
+  document.documentElement.dataset.ready = "true";
+}
+
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("main details:not(.filter)")) details.open = true;
+});
+startPage().catch((error) => {
+  const notice = findElement("filter-notice");
+  notice.hidden = false;
+  notice.textContent = `The overview cannot be shown in this browser (${error}). The tables below are complete, except for long ones.`;
+});

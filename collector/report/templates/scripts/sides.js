@@ -1,0 +1,40 @@
+// Shows the comparison of two cells that the reader chose as sides A and B.
+
+function describeSide(cells, key, row) {
+  const name = key.toUpperCase();
+  if (row === null) return makeElement("p", {}, makeElement("strong", {}, `${name}: `), "not chosen");
+  const time = cells.get("num_ok", row)
+    ? `${formatMilliseconds(cells.get("center_step_seconds", row))} (${formatInterval(cells.get("interval_low_seconds", row), cells.get("interval_high_seconds", row), 1e-3)})`
+    : cells.get("ending", row);
+  return makeElement("p", {}, makeElement("strong", {}, `${name}: `), `${cells.get("label", row)}: ${time} `,
+    makeElement("button", { type: "button", "aria-label": `Remove side ${name}`, onclick: () => changeState({ [key]: "" }) }, "remove"));
+}
+
+function describeComparison(cells, one, other) {
+  if (one === other) return [makeElement("p", {}, "Both sides are the same cell.")];
+  const found = cells.compare(one, other);
+  if (found.reason) return [makeElement("p", { class: "verdict" }, found.reason)];
+  const interval = found.interval ? `, 95 % interval ${formatInterval(...found.interval)}` : "";
+  return [
+    makeElement("p", { class: "verdict" }, `A against B: ${found.verdict}.`),
+    makeElement("p", {}, `Time of A over time of B: ${formatSignificant(found.ratio.center)}${interval}.`),
+    found.notes.length ? makeElement("ul", {}, found.notes.map((note) => makeElement("li", {}, note))) : null,
+  ];
+}
+
+function showSides(cells) {
+  const box = findElement("sides");
+  const [one, other] = [cells.findRow(STATE.a), cells.findRow(STATE.b)];
+  if (one === null && other === null) {
+    box.replaceChildren();
+    return;
+  }
+  const swap = makeElement("button", { type: "button", onclick: () => changeState({ a: STATE.b, b: STATE.a }) }, "Swap A and B");
+  box.replaceChildren(makeElement("h3", {}, "Two cells compared"), describeSide(cells, "a", one), describeSide(cells, "b", other),
+    ...(one !== null && other !== null ? [...describeComparison(cells, one, other).filter(Boolean), swap] : []));
+}
+
+function startSides(cells) {
+  onChange(["a", "b"], () => showSides(cells));
+  showSides(cells);
+}

@@ -1,0 +1,77 @@
+// What the reader chose: filters, baseline, columns, the two sides, the cell. It lives in the address, behind the
+// section: `#overview?f.model=resnet18,vgg16&q=train&a=ID`. Whoever shows it listens for changes.
+
+const STATE = { anchor: "", filters: new Map(), q: "", baseline: "", columns: null, a: "", b: "", cell: "" };
+const STATE_TEXTS = ["q", "baseline", "a", "b", "cell"];
+const STATE_LISTENERS = [];
+
+function decodeText(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // somebody's own percent sign
+  }
+}
+
+function parseHash(hash) {
+  const [anchor, query = ""] = hash.replace(/^#/, "").split("?");
+  const found = { anchor: decodeText(anchor), filters: new Map(), q: "", baseline: "", columns: null, a: "", b: "", cell: "" };
+  for (const part of query.split("&").filter(Boolean)) {
+    const [key, text = ""] = part.split("=");
+    const values = text.split(",").filter(Boolean).map(decodeText);
+    if (key.startsWith("f.") && values.length) found.filters.set(decodeText(key.slice(2)), new Set(values));
+    else if (key === "columns") found.columns = values;
+    else if (STATE_TEXTS.includes(key)) found[key] = decodeText(text);
+  }
+  return found;
+}
+
+function formatHash(state) {
+  const join = (values) => [...values].map(encodeURIComponent).join(",");
+  const parts = [...state.filters].map(([name, values]) => `f.${encodeURIComponent(name)}=${join(values)}`);
+  if (state.columns !== null) parts.push(`columns=${join(state.columns)}`);
+  for (const key of STATE_TEXTS) if (state[key]) parts.push(`${key}=${encodeURIComponent(state[key])}`);
+  const query = parts.length ? `?${parts.join("&")}` : "";
+  return `#${encodeURIComponent(state.anchor)}${query}`;
+}
+
+// `changed`: the names of what changed, for those that need not draw anew for anything else.
+function changeState(changes) {
+  Object.assign(STATE, changes);
+  history.replaceState(null, "", formatHash(STATE));
+  notifyListeners(new Set(Object.keys(changes)));
+}
+
+function notifyListeners(changed) {
+  for (const listen of STATE_LISTENERS) listen(changed);
+}
+
+function onChange(names, listen) {
+  STATE_LISTENERS.push((changed) => {
+    if (names.some((name) => changed.has(name))) listen();
+  });
+}
+
+function goToAnchor() {
+  const target = STATE.anchor && findElement(STATE.anchor);
+  if (!target) return;
+  target.scrollIntoView();
+  (target.querySelector("h2") ?? target).focus({ preventScroll: true });
+}
+
+function readAddress() {
+  Object.assign(STATE, parseHash(location.hash));
+  notifyListeners(new Set(Object.keys(STATE)));
+  goToAnchor();
+}
+
+function followLinks() {
+  addEventListener("hashchange", readAddress);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#"]');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    changeState({ anchor: decodeText(link.getAttribute("href").slice(1)) });
+    goToAnchor();
+  });
+}

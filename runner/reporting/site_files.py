@@ -1,0 +1,77 @@
+"""Write the site of a store: the pages of all its runs that can be read, and the list of them."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.errors import UserError
+from bench.schema import Run
+from bench.store import Store
+from bench.stored_runs import read_runs
+from runner.reporting.stored_runs import load_collection, load_history
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.analysis import Analysis
+    from collector.nights.records import ChangeHistory
+    from collector.report.site import SiteRun
+    from collector.results.collection import Collection
+
+MARK = "made-from.txt"
+"""The file beside a run's page that says what the page was made from."""
+Analyze = Callable[["Collection", "ChangeHistory"], "Analysis"]
+
+
+def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str], None], *, settings: str) -> Path:
+    """Write the pages of all runs of `store` into the folder `site`; return the path of the list of runs.
+
+    A page whose run, nights and `settings` (options, version of the tool) are those of its last writing is left as it
+    is. A run that cannot be read stands in the list with the reason. `tell` gets a line for each page. Raise StoreError
+    if the store cannot be used, UserError where a file cannot be written.
+    """
+    from collector.report.site import write_index
+
+    runs, unreadable = read_runs(store, store.list_run_ids())
+    lines = [_write_run(store, run, site, analyze, tell, settings) for run in runs]
+    lines += [_describe_unreadable(run_id, reason) for run_id, reason in unreadable.items()]
+    return write_index(lines, site)
+
+
+def _write_run(
+    store: Store, run: Run, site: Path, analyze: Analyze, tell: Callable[[str], None], settings: str
+) -> "SiteRun":
+    from collector.files import replace_text
+    from collector.report.site import PAGE, describe_run, name_folder, write_run_pages
+
+    try:
+        collection = load_collection(store, run.run_id)
+    except UserError as error:
+        tell(f"{run.run_id}: {error}")
+        return _describe_unreadable(run.run_id, str(error), run=run)
+    history = load_history(store, collection)
+    mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, settings)
+    if mark.exists() and mark.read_text() == source and (mark.parent / PAGE).exists():
+        tell(f"{run.run_id}: unchanged")
+    else:
+        tell(f"{write_run_pages(analyze(collection, history), site)}")
+        replace_text(mark, source)
+    return describe_run(collection)
+
+
+def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) -> "SiteRun":
+    from collector.report.site import SiteRun
+
+    return SiteRun(
+        run_id=run_id,
+        matrix=run.matrix if run else "runs that cannot be read",
+        created_at=f"{run.created_at:%Y-%m-%d %H:%M}" if run else "",
+        outcome=f"cannot be read: {reason}",
+        address="",
+    )
+
+
+def _name_source(collection: "Collection", history: "ChangeHistory", settings: str) -> str:
+    """Return a digest of all that a page is made from: what counts of the run, what was seen of its nights, and how."""
+    results = collection.results.to_csv(index=False)
+    parts = (settings, collection.run.run_id, results, repr(collection.skipped), repr(history))
+    return hashlib.sha256("\n".join(parts).encode("utf-8", errors="surrogatepass")).hexdigest()

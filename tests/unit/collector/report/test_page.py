@@ -1,0 +1,216 @@
+"""The report in a browser: it asks for nothing, follows its filters, compares as the collector, and is accessible."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from bench.store import Store
+from collector.analysis import Analysis, analyze_run
+from collector.report.html import make_page
+from collector.results.load import load_run
+from factories import RUN_ID, make_cell, make_environment, make_result, make_validity
+from measured_runs import collect_results, make_repeats
+from synthetic_runs import Size, put_run
+
+SIZE = Size(num_cells=48, num_steps=20)
+expect.set_options(timeout=60_000)  # of a busy machine
+# The page is ready when everything is drawn that does not wait for being seen.
+READY = "html[data-ready]"
+COMPARE = """([one, other]) => {
+  const find = ([id, environment]) => CELLS.ids.findIndex(
+    (own, row) => own === id && CELLS.get("environment_id", row) === environment);
+  const found = CELLS.compare(find(one), find(other));
+  return found.reason ? { reason: found.reason } : {
+    center: found.ratio.center, interval: found.interval, pValue: found.pValue, verdict: found.verdict };
+}"""
+
+
+@dataclass
+class Visit:
+    """A page opened in a browser, and what it asked for and complained of."""
+
+    page: Any
+    requests: list[str]
+    errors: list[str]
+
+
+def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", address: str = "") -> Visit:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.goto(path.as_uri() + address)
+    page.wait_for_selector(READY)
+    return Visit(page=page, requests=[url for url in requests if not url.startswith("data:")], errors=errors)
+
+
+def draw_everything(seen: Visit) -> None:
+    """Scroll each place of plots into view and wait until the first one in it is drawn."""
+    for place in seen.page.locator("[data-figures]").all():
+        place.scroll_into_view_if_needed()
+        expect(place.locator(".plot svg").first).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    store = Store.open(f"file://{tmp_path_factory.mktemp('synthetic')}")
+    return analyze_run(load_run(store, put_run(store, SIZE).run_id))
+
+
+@pytest.fixture(scope="module")
+def report(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(make_page(analysis))
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, report: Path) -> Iterator[Visit]:
+    """The report of a synthetic run, for tests that leave no filter behind."""
+    seen = visit(browser, report)
+    yield seen
+    assert seen.errors == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_the_report_opens_without_a_request_and_never_scrolls_sideways(
+    browser: Browser, full_report: Path, width: int, scheme: str
+) -> None:
+    seen = visit(browser, full_report, width=width, scheme=scheme)
+    draw_everything(seen)
+    assert (seen.requests, seen.errors) == ([full_report.as_uri()], [])
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == width
+    assert seen.page.evaluate("[...document.querySelectorAll('.plot svg')].every(svg => svg.clientWidth <= innerWidth)")
+
+
+def test_hostile_text_does_not_run(browser: Browser, hostile_report: Path) -> None:
+    seen = visit(browser, hostile_report, address="#overview?q=%3Cimg%20src=x%20onerror=pwned()%3E&f.__proto__=1")
+    seen.page.get_by_role("button", name="Show all").first.click()
+    seen.page.locator("td[data-key]").first.click()
+    seen.page.get_by_text("The cell as JSON").click()
+    expect(seen.page.locator("#cell pre").last).to_contain_text("window.pwned")
+    draw_everything(seen)
+    assert (seen.requests, seen.errors) == ([seen.requests[0]], [])
+    assert seen.page.evaluate("typeof window.pwned") == "undefined"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
+def test_axe_finds_nothing(browser: Browser, report: Path, width: int, scheme: str) -> None:
+    seen = visit(browser, report, width=width, scheme=scheme)
+    seen.page.locator("td.heat-cell.faster, td.heat-cell.slower").first.click()
+    expect(seen.page.locator("#cell .plot svg").first).to_be_visible()
+    violations = Axe().run(seen.page).response["violations"]
+    assert [(found["id"], [node["html"][:120] for node in found["nodes"][:3]]) for found in violations] == []
+
+
+def test_every_cell_stands_in_the_heat_map_and_says_how_it_ended(opened: Visit, analysis: Analysis) -> None:
+    kinds = opened.page.evaluate("Array.from({length: CELLS.size}, (_, row) => describeCell(CELLS, row).kind)")
+    failed = int((analysis.summary["num_ok"] == 0).sum())
+    assert failed > 0
+    assert len(kinds) == SIZE.num_cells
+    assert sum(kind in ("failed", "missing") for kind in kinds) == failed
+    places = opened.page.evaluate("HEAT.map.places.flatMap((line) => [...line]).filter((row) => row >= 0).length")
+    assert places == SIZE.num_cells
+
+
+def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(browser: Browser, report: Path) -> None:
+    seen = visit(browser, report, address="#overview?f.model=conv6&f.framework=JAX")
+    count = seen.page.evaluate("PASSING.count")
+    assert count == seen.page.evaluate("CELLS.names.filter((name) => /^conv6.*jax/.test(name)).length") > 0
+    rows = seen.page.locator("#step-times tbody tr:visible")
+    texts = rows.all_inner_texts()
+    assert texts
+    assert all("conv6" in text and "JAX" in text for text in texts)
+    for question in ("How fast is each cell?", "Where does the time of a repeat go?", "Is the measurement steady?"):
+        plots = seen.page.locator(f"xpath=//h3[.='{question}']/following-sibling::div[1]")
+        plots.scroll_into_view_if_needed()
+        expect(plots.locator(".plot svg").first).to_be_visible()
+        titles = plots.locator("figcaption").all_inner_texts()
+        assert titles
+        assert all("conv6" in title for title in titles)
+    seen.page.get_by_role("button", name="Show all").first.click()
+    assert seen.page.evaluate("PASSING.count") == SIZE.num_cells
+    seen.page.get_by_label("Search").fill("resnet18 train")
+    expect(seen.page.locator("#filter-notice")).to_be_visible()
+    assert "q=resnet18%20train" in seen.page.url
+    assert seen.errors == []
+
+
+def test_the_heat_map_is_used_by_keys_alone(opened: Visit) -> None:
+    page = opened.page
+    first = page.locator("#heat td[tabindex='0']")
+    first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("a")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    expect(page.locator("#sides h3")).to_have_text("Two cells compared")
+    one, other = page.evaluate("[STATE.a, STATE.b]")
+    assert one != other
+    assert page.evaluate("STATE.cell") == other
+    expect(page.locator("#cell table caption")).to_have_text("Repeats")
+
+
+def list_pairs(analysis: Analysis) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in ("frameworks", "devices", "modes", "precisions"):
+        for pair in analysis.comparisons[name].to_dict("records"):
+            yield ("time" if name == "frameworks" else "speed"), {str(key): value for key, value in pair.items()}
+
+
+def check_pair(page: Any, measure: str, pair: dict[str, Any]) -> str:
+    """Hold the page's comparison of a pair against the collector's; return what kind of pair it is."""
+    sides = [[pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]] for side in ("subject", "reference")]
+    sides = [[cell, None if pd.isna(environment) else environment] for cell, environment in sides]
+    found = page.evaluate(COMPARE, sides)
+    if pd.isna(pair["ratio"]):
+        # The page names both free fields of a side, the table only the compared one.
+        assert found["reason"].split(" of ")[0] == pair["verdict"].split(" of ")[0]
+        return "no ratio"
+    center, interval = found["center"], found["interval"]
+    if measure == "speed":
+        center, interval = 1 / center, [1 / end for end in reversed(interval)] if interval else None
+    assert center == pytest.approx(pair["ratio"], rel=1e-6)
+    if interval is None:
+        assert pd.isna(pair["ratio_low"])
+        return "no interval"
+    assert interval == pytest.approx([pair["ratio_low"], pair["ratio_high"]], rel=1e-5)
+    assert found["pValue"] == pytest.approx(pair["p_value"], rel=1e-3, abs=1e-12)
+    assert found["verdict"].partition(" is ")[2] == pair["verdict"].partition(" is ")[2]
+    return "ratio"
+
+
+def test_the_page_compares_as_the_collector_does(opened: Visit, analysis: Analysis) -> None:
+    kinds = [check_pair(opened.page, measure, pair) for measure, pair in list_pairs(analysis)]
+    assert {"ratio", "no ratio"} <= set(kinds)
+
+
+def test_the_page_compares_machines_versions_and_faults_as_the_collector_does(browser: Browser, tmp_path: Path) -> None:
+    hosts = [make_environment(hostname=f"bench-{number}") for number in (1, 2)]
+    other = make_environment(versions={"tensorflow": "2.21.0"}, cpu_model="another CPU")
+    jax = make_environment(versions={"jax": "0.11.0"})
+    cells = {name: make_cell(framework=name, mode=mode) for name, mode in (("pytorch", "eager"), ("jax", "compiled"))}
+    results = [
+        make_result(cell, repeat=repeat, step_seconds=(seconds * (1 + repeat / 50),) * 3, environment=hosts[repeat % 2])
+        for cell, seconds in ((cells["pytorch"], 0.1), (make_cell(mode="compiled"), 0.08))
+        for repeat in (1, 2, 3, 4)
+    ]
+    results += make_repeats(make_cell(framework="tensorflow", mode="graph"), 0.2, 0.21, environment=other)
+    results += make_repeats(cells["jax"], 0.09, environment=jax)
+    results += make_repeats(
+        make_cell(framework="tensorflow", mode="eager"), 0.3, 0.31, environment=jax, validity=make_validity("throttled")
+    )
+    analysis = analyze_run(collect_results(tmp_path, *results, repeats=4, run_id=RUN_ID))
+    path = tmp_path / "report.html"
+    path.write_text(make_page(analysis))
+    page = visit(browser, path).page
+    kinds = {check_pair(page, measure, pair) for measure, pair in list_pairs(analysis)}
+    assert kinds == {"ratio", "no ratio", "no interval"}
