@@ -5,10 +5,13 @@ from typing import Annotated
 import typer
 
 from bench.raw_removals import read_raw_removals
+from runner.commands.files_written import print_files
+from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     IncludeInvalidOption,
+    JsonOption,
     ModeratedOption,
     OutputOption,
     StoredRunArgument,
@@ -19,7 +22,7 @@ from runner.reporting.stored_runs import load_collection, open_existing_store, p
 
 
 def collect(
-    run_id: StoredRunArgument = "",
+    run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
     output: OutputOption = None,
     include_invalid: IncludeInvalidOption = False,
@@ -27,6 +30,7 @@ def collect(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Merge a run's results into Parquet and CSV tables.
 
@@ -36,11 +40,16 @@ def collect(
     from collector.facts import describe_raw_removals
 
     opened = open_existing_store(store)
+    say(f"reading {run_id or 'the newest run'} from {store}")
     collection = load_collection(opened, run_id, writes_tables=True, rebuilds_tables=rebuild)
-    for path in write_collection(
-        collection, choose_output(output, collection.run), include_invalid=include_invalid, moderated=moderated
-    ):
+    directory = choose_output(output, collection.run)
+    paths = write_collection(collection, directory, include_invalid=include_invalid, moderated=moderated)
+    if as_json:
+        print_files(collection.run.run_id, paths)
+        return
+    for path in paths:
         CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)
     for line in describe_raw_removals(read_raw_removals(opened, collection.run.run_id)):
         CONSOLE.print(line, soft_wrap=True)
+    say_next(f"benchmatrix report {collection.run.run_id} --store {store}", "pandas, DuckDB: docs/tables.md")

@@ -9,8 +9,9 @@ from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, Mode
+from runner.commands.durations import DURATION, make_duration_parser
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
-from runner.commands.options import CONSOLE, PythonOption, make_error_console
+from runner.commands.options import CONSOLE, JsonOption, PythonOption, make_error_console
 from runner.local.hardware import explain_unsupported, find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import end_like_interrupt, find_interpreters, parse_interpreters
@@ -18,7 +19,9 @@ from runner.probe.cell import make_cell
 from runner.probe.display import show_search
 from runner.probe.search import Probe, ProbeReport
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.")]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
+]
 FrameworkOption = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FRAMEWORKS)}.")]
 DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cpu or gpu; default: gpu if one is visible.")]
 PhaseOption = Annotated[
@@ -35,9 +38,16 @@ InputSizeOption = Annotated[
 NumClassesOption = Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the model's.")]
 NumGpusOption = Annotated[int, typer.Option(metavar="NUMBER", help="GPUs that share the batch.")]
 MaxBatchSizeOption = Annotated[int, typer.Option(metavar="NUMBER", help="Try no larger batch.")]
-TimeLimitOption = Annotated[float, typer.Option(metavar="SECONDS", help="Time for the whole search.")]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document to stdout, and the trials to stderr.")
+DeadlineOption = Annotated[
+    float,
+    typer.Option(
+        "--deadline",
+        "--time-limit",
+        parser=make_duration_parser("--deadline"),
+        metavar=DURATION,
+        help="Time for the whole search, such as 30m; --time-limit is its former name.",
+        show_default="30m",
+    ),
 ]
 
 
@@ -52,7 +62,7 @@ def probe(
     num_classes: NumClassesOption = None,
     num_gpus: NumGpusOption = 1,
     max_batch_size: MaxBatchSizeOption = 65_536,
-    time_limit: TimeLimitOption = 1800.0,
+    deadline: DeadlineOption = 1800.0,
     python: PythonOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,12 +79,12 @@ def probe(
         num_classes=num_classes,
         num_gpus=num_gpus,
     )
-    _check_search(cell, gpu, max_batch_size, time_limit)
+    _check_search(cell, gpu, max_batch_size)
     search = Probe(
         cell=cell,
         gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
         max_batch_size=max_batch_size,
-        time_limit_seconds=time_limit,
+        time_limit_seconds=deadline,
     )
     report = _search(search, python or [], make_error_console() if as_json else CONSOLE)
     if as_json:
@@ -82,12 +92,10 @@ def probe(
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
 
 
-def _check_search(cell: Cell, gpu: GpuKind | None, max_batch_size: int, time_limit: float) -> None:
+def _check_search(cell: Cell, gpu: GpuKind | None, max_batch_size: int) -> None:
     """Raise UserError if nothing can be searched within these bounds, or this machine cannot run the cell."""
     if max_batch_size < cell.num_gpus:
         raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {cell.num_gpus}; give more")
-    if time_limit <= 0:
-        raise UserError(f"--time-limit {time_limit:g}: is no time to search in; give seconds above 0")
     if reason := explain_unsupported(cell, gpu):
         raise UserError(f"this cannot be probed here: {reason}")
 

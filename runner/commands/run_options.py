@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from runner.commands.completion import complete_context, complete_profile, complete_run_id
+from runner.commands.durations import DURATION, make_duration_parser
 from runner.commands.options import NAMESPACE_HELP, PROFILE_HELP, QUEUE_HELP
 
 CLUSTER_PANEL = "On a cluster"
@@ -14,15 +16,29 @@ OnOption = Annotated[
         "--on",
         metavar="CONTEXT",
         help="Where the cells run: `local`, which is this machine, or a context of your kubeconfig (`current`).",
+        autocompletion=complete_context,
     ),
 ]
 RunIdOption = Annotated[
-    str | None, typer.Option(metavar="ID", help="Name for a new run, or the name of the run to resume.")
+    str | None,
+    typer.Option(
+        "--run-id",
+        metavar="RUN_ID",
+        help="Name for a new run, or the name of the run to resume.",
+        autocompletion=complete_run_id,
+    ),
 ]
 NewOption = Annotated[bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")]
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")]
 ClusterProfileOption = Annotated[
-    str | None, typer.Option("--profile", metavar="PROFILE", help=PROFILE_HELP, rich_help_panel=CLUSTER_PANEL)
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="PROFILE",
+        help=PROFILE_HELP,
+        rich_help_panel=CLUSTER_PANEL,
+        autocompletion=complete_profile,
+    ),
 ]
 ClusterNamespaceOption = Annotated[
     str | None, typer.Option("--namespace", metavar="NAME", help=NAMESPACE_HELP, rich_help_panel=CLUSTER_PANEL)
@@ -62,9 +78,10 @@ MaxCostOption = Annotated[
 GiveUpOption = Annotated[
     float | None,
     typer.Option(
-        min=1,
-        metavar="SECONDS",
-        help="How long a pod may wait for a node while no pod of its pool runs; default: 900, and with --deadline "
+        "--give-up-after",
+        parser=make_duration_parser("--give-up-after"),
+        metavar=DURATION,
+        help="How long a pod may wait for a node while no pod of its pool runs; default: 15m, and with --deadline "
         "until then.",
         rich_help_panel=CLUSTER_PANEL,
     ),
@@ -72,8 +89,9 @@ GiveUpOption = Annotated[
 PrepullOption = Annotated[
     float | None,
     typer.Option(
-        min=1,
-        metavar="SECONDS",
+        "--prepull",
+        parser=make_duration_parser("--prepull"),
+        metavar=DURATION,
         help="Have the nodes pull the images first; the cells wait for it, so long at the most.",
         rich_help_panel=CLUSTER_PANEL,
     ),
@@ -91,9 +109,10 @@ MetricsOption = Annotated[
 DeadlineOption = Annotated[
     float | None,
     typer.Option(
-        min=1,
-        metavar="SECONDS",
-        help="Time after the beginning of the run when no further repeat begins, and unfinished Jobs are deleted.",
+        "--deadline",
+        parser=make_duration_parser("--deadline"),
+        metavar=DURATION,
+        help="Time after the beginning of the run when no further repeat begins, and unfinished Jobs are deleted: 8h.",
     ),
 ]
 OwnerOption = Annotated[
@@ -108,7 +127,7 @@ JsonOption = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Print one JSON document per line to stdout, and messages to stderr.",
+        help="Print one JSON document per line to stdout, and messages to stderr; `benchmatrix schema` describes it.",
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]

@@ -1,30 +1,34 @@
 """The command `schema`."""
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from bench.schema import export_json_schema
+from bench.errors import UserError
+
+KINDS = (
+    "stored", "access", "audit", "cancel", "collect", "compare", "cost", "doctor", "probe", "render", "report", "run",
+    "status", "watch",
+)  # fmt: skip
 
 
 def schema(
     kind: Annotated[
-        Literal["stored", "compare", "cost"],
+        str,
         typer.Argument(
-            metavar="KIND", help="`stored`, or `compare` or `cost`: what `benchmatrix compare --json` or `cost` prints."
+            metavar="[KIND]",
+            help=f"One of {', '.join(KINDS)}: the documents in the store, or what that command prints with --json.",
+            autocompletion=lambda: list(KINDS),
         ),
     ] = "stored",
 ) -> None:
-    """Print the JSON Schema of all documents in the store, of a comparison or of costs."""
-    if kind == "compare":
-        from collector.versus.document import export_compare_schema
+    """Print the JSON Schema of the documents in the store, or of what a command prints with --json.
 
-        document = export_compare_schema()
-    elif kind == "cost":
-        from collector.costs.document import export_cost_schema
+    Of `render` and `run`, each line is such a document.
+    """
+    from runner.commands.json_documents import list_schemas
 
-        document = export_cost_schema()
-    else:
-        document = export_json_schema()
-    typer.echo(json.dumps(document, indent=2))
+    if kind not in KINDS:
+        raise UserError(f"KIND {kind}: expected one of {', '.join(KINDS)}")
+    typer.echo(json.dumps(list_schemas()[kind](), indent=2))

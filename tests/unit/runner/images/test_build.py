@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT
-from runner.commands.images import app
+from runner.cli import app
 from runner.images.names import find_image, list_images, make_arguments, name_image
 
 BASE = "python@sha256:00"
@@ -38,7 +38,7 @@ def call_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallImages:
     """Calls `benchmatrix images WORDS`; `tmp_path / "log"` gets what the Docker client was called with."""
     make_interpreter(tmp_path / "docker", DOCKER.format(folder=tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return lambda *words: CliRunner().invoke(app, words, catch_exceptions=False)
+    return lambda *words: CliRunner().invoke(app, ["images", *words], catch_exceptions=False)
 
 
 def name_pytorch(registry: str = "benchmatrix") -> str:
