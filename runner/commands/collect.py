@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from bench.raw_removals import read_raw_removals
 from runner.commands.files_written import print_files
 from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
@@ -17,8 +16,6 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.reporting.report_files import choose_output
-from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
 
 def collect(
@@ -36,8 +33,11 @@ def collect(
 
     The results that are new since the last time are read, and kept in the store's tables/ for every later command.
     """
+    from bench.raw_removals import read_raw_removals
     from collector.export import write_collection
     from collector.facts import describe_raw_removals
+    from runner.reporting.report_files import choose_output
+    from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
     opened = open_existing_store(store)
     say(f"reading {run_id or 'the newest run'} from {store}")

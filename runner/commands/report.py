@@ -15,8 +15,6 @@ from runner.commands.options import (
     StoreOption,
     YearOption,
 )
-from runner.reporting.report_files import choose_output, fit_forecast, write_report
-from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
 
 def report(
@@ -31,6 +29,9 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline."""
+    from runner.reporting.report_files import choose_output, fit_forecast, write_report
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+
     opened = open_existing_store(store)
     say(f"reading {run_id or 'the newest run'} from {store}, then drawing its figures")
     collection = load_collection(opened, run_id)

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from bench.raw_removals import read_raw_removals
-from bench.schema import Run
-from bench.store import Store
 from runner.commands.next_steps import say_next
 from runner.commands.options import (
     CONSOLE,
@@ -19,12 +16,11 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.kubernetes.syntax import check_dns_label, check_option
-from runner.profiles.loading import load_profile
-from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 from runner.terminal_text import join_printable
 
-if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
+    from bench.schema import Run
+    from bench.store import Store
     from collector.results.collection import Collection
     from runner.commands.json_documents import StatusDocument
 
@@ -51,7 +47,10 @@ def status(
 
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
+    from bench.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
+    from runner.profiles.loading import load_profile
+    from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
@@ -92,12 +91,13 @@ def _make_document(collection: "Collection", counts: Counter[str], cluster: list
     )
 
 
-def _ask_cluster(run: Run, on: str, namespace: str | None, store: Store, num_missing: int) -> list[str]:
+def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
     """Return what the cluster says of the run, in lines."""
     from runner.kubernetes.cancellation import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
+    from runner.kubernetes.syntax import check_dns_label, check_option
 
     if run.cluster is None:
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
