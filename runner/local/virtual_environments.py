@@ -107,10 +107,11 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     report(f"{name}: {describe_installation(name, environment.requirements)}")
     shutil.rmtree(environment.directory, ignore_errors=True)
     pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
+    project = [] if environment.project is None else [[*pip, "--no-deps", "-e", str(environment.project)]]
     for command in (
         [sys.executable, "-m", "venv", str(environment.directory)],
         [*pip, "--require-hashes", "-r", str(environment.requirements)],
-        [*pip, "--no-deps", "-e", str(environment.project)],
+        *project,
     ):
         _run(command, name, report, keep_open)
     environment.stamp.write_text(fingerprint)
