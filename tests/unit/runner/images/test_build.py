@@ -51,6 +51,16 @@ def test_the_list_has_the_names_that_a_build_with_the_same_options_makes(call_im
     assert listed.stdout == f"{name_pytorch()}\n"
 
 
+def test_a_dry_run_builds_and_pushes_nothing(call_images: CallImages, tmp_path: Path) -> None:
+    built = call_images("build", "jax:cpu", "--base", BASE, "--dry-run")
+    pushed = call_images("push", "host.example/team", "jax:cpu", "--base", BASE, "--dry-run")
+
+    assert "would be built" in built.stdout
+    assert "host.example/team/jax:cpu-" in pushed.stdout
+    log = (tmp_path / "log").read_text()
+    assert [line for line in log.splitlines() if line.startswith(("build ", "push ", "tag "))] == []
+
+
 def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: CallImages, tmp_path: Path) -> None:
     built = call_images("build", "jax:cpu", "--base", BASE, "--cpu-index", INDEX, "--network", "host")
 
