@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -80,8 +82,9 @@ def test_a_kind_that_is_none_is_an_error(call_main: CallMain) -> None:
     assert err.startswith("error: KIND walk: expected one of stored, access, ")
 
 
-def test_a_finished_run_is_described_for_programs(call_main: CallMain) -> None:
-    store = f"file://{ROOT}/docs/results/2026-11-21-h200"
+def test_a_finished_run_is_described_for_programs(call_main: CallMain, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs/results/2026-11-21-h200/runs", tmp_path / "copy" / "runs")  # collect writes tables/
+    store = f"file://{tmp_path}/copy"
 
     code, out, err = call_main("status", "--store", store, "--json")
     status = StatusDocument.model_validate_json(out)
