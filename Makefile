@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Bytecode is written: without it each process that a test starts would compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
-PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
+PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --root-user-action=ignore
 IMAGES := $(patsubst images/%/requirements-cpu.in,%,$(wildcard images/*/requirements-cpu.in))
 COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-package benchmatrix-bench
 # What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.
@@ -89,6 +89,7 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 	$(COMPILE) --universal pyproject.toml -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml -o requirements-dev.lock
 	$(foreach image,$(IMAGES),$(foreach flavour,cpu cuda,$(call lock-image,$(image),$(flavour))))
+	$(BIN)/python images/make_sizes.py
 
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py

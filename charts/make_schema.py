@@ -17,11 +17,12 @@ import yaml
 from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
 from runner.kubernetes.rendering.manifest_check import KUBERNETES_VERSION
+from runner.matrix.builtin import list_builtin_matrices
 from runner.matrix.definition import TOP_KEYS
-from runner.matrix.expansion import list_builtin_matrices
 from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS
+from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.gpu_words import WORDS
-from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS
+from runner.profiles.loading import RENAMED_KEYS
 from runner.profiles.model import Profile
 
 CHART = Path(__file__).parent / "benchmatrix"

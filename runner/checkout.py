@@ -1,11 +1,9 @@
-"""Find the checkout that the tool runs from, and its git revision."""
+"""Find the git checkout that the tool runs from, if it runs from one, and its revision."""
 
 import os
 import subprocess
 from functools import cache
 from pathlib import Path
-
-from bench.errors import UserError
 
 REVISION_VARIABLE = "BENCHMATRIX_REVISION"
 """Set by images/benchmatrix/Dockerfile."""
@@ -13,25 +11,26 @@ ROOT = Path(__file__).parents[1]
 
 
 def has_checkout() -> bool:
-    """Return whether the tool runs from a checkout; in its image it does not."""
+    """Return whether the tool runs from a checkout; one that was installed from a wheel, and its image, do not."""
     return (ROOT / "images" / "bench" / "pyproject.toml").is_file()
 
 
-def require_checkout() -> Path:
-    """Return the root of the checkout; raise UserError if the tool was installed without one."""
-    if not has_checkout():
-        raise UserError(f"{ROOT}: no images/ here; run benchmatrix from a git checkout, or use --python")
-    return ROOT
+def is_image() -> bool:
+    """Return whether the tool runs in its container image."""
+    return REVISION_VARIABLE in os.environ
 
 
 @cache
 def read_git_revision() -> str | None:
     """Return the checkout's commit, with the suffix `-dirty` if tracked files differ from it; None outside git.
 
-    In the image, which has no checkout, it is the commit that the image was built from.
+    In the image, which has no checkout, it is the commit that the image was built from. A tool that was installed from
+    a wheel has none: the folder that it is in may be within somebody else's repository.
     """
     if built_from := os.environ.get(REVISION_VARIABLE):
         return built_from
+    if not has_checkout():
+        return None
     try:
         commit = _ask_git("rev-parse", "HEAD")
         return f"{commit}-dirty" if _ask_git("status", "--porcelain", "--untracked-files=no") else commit

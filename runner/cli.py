@@ -1,59 +1,52 @@
 """The command line: its commands and how errors become exit codes."""
 
 import sys
-import traceback
+from typing import Annotated
 
 import typer
 
+from bench import __version__
 from bench.errors import TransientError, UserError
-from runner.commands.access import access
-from runner.commands.answers import answers
-from runner.commands.audit import audit
-from runner.commands.batches import batches
-from runner.commands.cancel import cancel
-from runner.commands.claims import claims
-from runner.commands.clean import clean
-from runner.commands.collect import collect
-from runner.commands.compare import compare
-from runner.commands.cost import cost
-from runner.commands.doctor import doctor
+from runner.command_loading import PROGRAM, CatalogGroup
 from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
-from runner.commands.forecast import forecast
-from runner.commands.gap import gap
-from runner.commands.images import app as images
-from runner.commands.plot import plot
-from runner.commands.probe import probe
-from runner.commands.render import render
-from runner.commands.report import report
-from runner.commands.run import run
-from runner.commands.schema import schema
-from runner.commands.setup import setup
-from runner.commands.status import status
-from runner.commands.version import version
-from runner.commands.watch import watch
+from runner.terminal import clean_variables
 
 app = typer.Typer(
-    help="Deep-learning benchmarks that anyone can repeat: a matrix of cells in, a report out.",
-    no_args_is_help=True,
+    name=PROGRAM,
+    cls=CatalogGroup,
+    help="Deep-learning benchmarks that anyone can repeat: a matrix of cells in, a report out. "
+    f"`{PROGRAM} COMMAND --help` has examples of every command.",
     pretty_exceptions_enable=False,
-    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, answers, plot, compare, cost, claims,
-    audit, access, watch, forecast, gap, batches, schema, version,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(images, name="images")
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version of the tool.")
+    ] = False,
+) -> None:
+    """Take the options before the command; there is none but those that end the program."""
 
 
 def main() -> None:
     """Run the command line. An error of the user is one message on stderr; one of the tool keeps its traceback."""
+    clean_variables()
     try:
-        app()
+        app(sys.argv[1:] or ["--help"])
     except UserError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR)
     except Exception:  # noqa: BLE001  (Python's own exit code would be 1, which says that the run has ended)
+        import traceback
+
         traceback.print_exc()
         sys.exit(EXIT_INTERNAL_ERROR)
 

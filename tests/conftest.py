@@ -53,6 +53,8 @@ SLOW_MODULES = {
     "unit/collector/test_files.py": "starts the tool for every command that writes files",
     "unit/docs/test_commands.py": "runs the commands of the documentation, reports and simulations among them",
     "unit/docs/test_site.py": "builds the whole site",
+    "unit/benchmatrix/test_api.py": "loads and compares a stored run in most of its tests",
+    "unit/repository/test_release.py": "builds both distributions, and starts the tool from them",
     "unit/runner/commands/test_reporting.py": "renders reports and exports tables by the command line",
     "unit/runner/commands/test_run.py": "runs a matrix, or starts the tool, in most of its tests",
     "unit/runner/kubernetes/rendering/test_hostile_texts.py": "renders a Job for each of hundreds of texts",

@@ -12,7 +12,7 @@ from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 from importlinter.domain.fields import ValidationError
 
-ROOTS = ("bench", "runner", "collector")
+ROOTS = ("bench", "runner", "collector", "benchmatrix")
 WHERE = "allowed_imports in pyproject.toml"
 
 

@@ -11,8 +11,9 @@ from runner.kubernetes.rendering.job_template import (
     JobOwner,
     JobRenderer,
 )
+from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.gpus import Gpus
-from runner.profiles.loading import BUILTIN_PROFILES, load_profile
+from runner.profiles.loading import load_profile
 from runner.profiles.model import CompileCache, Data, Profile
 from runner.profiles.nodes import NodeRequirement, Toleration
 from runner.profiles.pools import Pool

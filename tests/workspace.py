@@ -130,6 +130,7 @@ def open_terminal(workspace: Workspace, command: tuple[str, ...]) -> Iterator[Te
     master, slave = pty.openpty()
     os.set_inheritable(slave, True)
     variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+    variables.pop("CI", None)  # nothing is drawn again in its logs, whatever they look like
     process = subprocess.Popen(
         ["setsid", "--ctty", "--wait", *command],
         cwd=workspace.folder,

@@ -100,12 +100,13 @@ def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
     """Return the audit as JSON: the table's heading, and per row what was stated, calculated and found. Base units."""
     document = {
         **table.model_dump(include={"title", "source", "provenance", "remark"}),
-        "rows": [_describe_row(row) for row in rows],
+        "rows": [describe_row(row) for row in rows],
     }
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 
-def _describe_row(row: AuditedRow) -> dict[str, Any]:
+def describe_row(row: AuditedRow) -> dict[str, Any]:
+    """Return what was stated, calculated and found of one row. Base units."""
     arithmetic, device = row.arithmetic, row.device
     return {
         "row": row.number,

@@ -34,7 +34,7 @@ def load_table(name: str) -> AuditTable:
     if name in shipped:
         path = shipped[name]
         return make_study_table() if path is None else _load(path, path.name)
-    if Path(name).suffix not in (".yaml", ".yml", ".csv"):
+    if Path(name).suffix not in (".yaml", ".yml", ".csv") and not Path(name).is_dir():
         raise UserError(
             f"{name}: is no table; {suggest_word(name, list(shipped))}, or give the path of a .yaml or .csv file"
         )

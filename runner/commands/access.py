@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE
+from runner.commands.options import CONSOLE, FileOption, JsonOption, MarkdownOption
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.access.page import Report
@@ -14,32 +14,26 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 def access(
     scenario: Annotated[
-        str,
-        typer.Argument(metavar="SCENARIO", help="A YAML file (see docs/access.md), or a scenario of --list."),
-    ] = "",
+        str | None,
+        typer.Argument(metavar="[SCENARIO]", help="A YAML file (see docs/access.md), or a scenario of --list."),
+    ] = None,
     weeks: Annotated[
         int | None, typer.Option("--weeks", metavar="NUMBER", help="Simulate so many weeks instead of the scenario's.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a page in Markdown.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file, and print the answer.")
-    ] = None,
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
+    output: FileOption = None,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios that come with the tool.")] = False,
 ) -> None:
     """Say what a lab gets of which GPUs at what price: buy or rent, alone, shared or in turns.
 
     Simulates the weeks of a lab's users under each alternative and policy; prints waits, slowdowns, samples per user
-    and for the money with intervals, and all that the answer rests on. For example:
-
-    benchmatrix access one-h100-or-t4s
-
-    benchmatrix access ours.yaml --markdown --output answer.md
+    and for the money with intervals, and all that the answer rests on.
     """
     if list_scenarios:
         _print_shipped_scenarios()
         return
-    if not scenario:
+    if scenario is None:
         raise UserError("SCENARIO is missing; give a YAML file, or a name that `benchmatrix access --list` prints")
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")

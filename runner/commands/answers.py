@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 
 def answers(
-    run_id: StoredRunArgument = "",
+    run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
@@ -30,11 +30,7 @@ def answers(
 ) -> None:
     """Say what a run found, in sentences with their intervals, and what it leaves open.
 
-    docs/report.md has the rule of each sentence. For example:
-
-    benchmatrix answers RUN_ID
-
-    benchmatrix answers RUN_ID --json
+    docs/report.md has the rule of each sentence.
     """
     from collector.analysis import analyze_run
     from collector.answers.document import make_answers_document

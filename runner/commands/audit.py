@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, StoreOption
+from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, JsonOption, StoreOption
 from runner.reporting.stored_runs import open_existing_store, print_skipped
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -17,8 +17,9 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 def audit(
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="A YAML or CSV file (see docs/audit.md), or a table of --list.")
-    ] = "",
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="A YAML or CSV file (see docs/audit.md), or a table of --list."),
+    ] = None,
     run_ids: Annotated[
         list[str] | None,
         typer.Option("--run", metavar="RUN_ID", help="A run whose cells the table is held against; repeatable."),
@@ -28,22 +29,18 @@ def audit(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the audit as a page in Markdown.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables that come with the tool.")] = False,
 ) -> None:
     """Hold somebody's table of times or rates against the roofline, and against runs.
 
     Every row gets its verdict with the arithmetic: possible, implausible without Winograd, impossible, reproduced, not
-    reproduced. For example:
-
-    benchmatrix audit nvidia-t4-resnet50
-
-    benchmatrix audit mine.csv --run RUN_ID --output audit.md
+    reproduced.
     """
     if list_tables:
         _print_shipped_tables()
         return
-    if not table:
+    if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
     _audit(table, run_ids or [], store, include_invalid=include_invalid, output=output, as_json=as_json)
 

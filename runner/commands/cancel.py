@@ -1,10 +1,12 @@
 """The command `cancel`."""
 
 from runner.commands.cluster_runs import open_job_cleaner
+from runner.commands.jobs_deleted import DryRunOption, print_jobs
 from runner.commands.options import (
     CONSOLE,
     CancellationStoreOption,
     ContextOption,
+    JsonOption,
     NamespaceOption,
     ProfileOption,
     RunArgument,
@@ -17,13 +19,18 @@ def cancel(
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
     store: CancellationStoreOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
 
     Of a night that is being watched, the run that measures its suspicions again is stopped too.
     """
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
-    counts = cleaner.cancel()
+    counts = cleaner.preview() if dry_run else cleaner.cancel()
+    if as_json or dry_run:
+        print_jobs(cleaner, counts, is_dry_run=dry_run, as_json=as_json)
+        return
     for stopped, found in filter(None, [(run_id, counts), counts.confirmation]):
         CONSOLE.print(
             f"run {stopped} in namespace {cleaner.namespace}: {found.num_deleted} unfinished Jobs deleted, "

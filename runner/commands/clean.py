@@ -39,6 +39,7 @@ UnfinishedOption = Annotated[
     bool, typer.Option("--include-unfinished", help="Take runs that lack repeats and have no report as over.")
 ]
 DeleteOption = Annotated[bool, typer.Option("--delete", help="Delete what was shown, after a question.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="With --delete: ask nothing.")]
 
 
@@ -53,6 +54,7 @@ def clean(
     include_unfinished: UnfinishedOption = False,
     delete: DeleteOption = False,
     yes: YesOption = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     of_store = {
@@ -63,8 +65,10 @@ def clean(
     }
     if run_id or on:
         _check_absent(of_store, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, force=force)
+        _clean_jobs(run_id, on, profile, namespace, store, force=force, is_dry_run=dry_run)
         return
+    if dry_run and delete:
+        raise UserError("--dry-run: deletes nothing; leave it or --delete out")
     _check_absent(
         {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
     )
@@ -88,11 +92,26 @@ def _check_absent(options: Mapping[str, object], reason: str) -> None:
 
 
 def _clean_jobs(
-    run_id: str, on: str | None, profile: str | None, namespace: str | None, store: str | None, *, force: bool
+    run_id: str,
+    on: str | None,
+    profile: str | None,
+    namespace: str | None,
+    store: str | None,
+    *,
+    force: bool,
+    is_dry_run: bool,
 ) -> None:
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
+    if is_dry_run:
+        found = cleaner.preview()
+        CONSOLE.print(
+            f"run {run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
+            "unfinished Jobs would be deleted (unfinished ones with --force alone); nothing was changed",
+            soft_wrap=True,
+        )
+        return
     counts = cleaner.clean(force=force)
     CONSOLE.print(
         f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} Jobs deleted; results stay in the store",

@@ -8,16 +8,32 @@ import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, StoreOption
-from runner.reporting.compared_runs import RunChoice, load_compared
+from runner.commands.completion import complete_run_id
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    FileOption,
+    IncludeInvalidOption,
+    JsonOption,
+    MarkdownOption,
+    StoreOption,
+)
+from runner.reporting.compared_runs import RunChoice
+from runner.reporting.comparison import compare_runs
 from runner.terminal_text import join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.versus.comparison import Question
     from collector.versus.document import CompareDocument
 
-RunAArgument = Annotated[str, typer.Argument(metavar="RUN_A", help="The run that B is held against.")]
-RunBArgument = Annotated[str, typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.")]
+RunAArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN_A]", help="The run that B is held against.", autocompletion=complete_run_id),
+]
+RunBArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN_B]", help="Default: the newest run in the store.", autocompletion=complete_run_id),
+]
 SideAOption = Annotated[
     list[str] | None,
     typer.Option("--a", metavar="KEY=VALUE", help="Instead of runs: what side A is; repeatable, all must hold."),
@@ -44,17 +60,12 @@ SameHardwareOption = Annotated[
 FailUndecidedOption = Annotated[
     bool, typer.Option("--fail-undecided", help="End with exit code 2 if nothing is worse and a cell is undecided.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
-FileOption = Annotated[
-    Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file, and print the conclusion.")
-]
 STYLES = {0: "green", 1: "red", 2: "yellow"}
 
 
 def compare(
-    run_a: RunAArgument = "",
-    run_b: RunBArgument = "",
+    run_a: RunAArgument = None,
+    run_b: RunBArgument = None,
     a: SideAOption = None,
     b: SideBOption = None,
     run_ids: RunsOption = None,
@@ -72,51 +83,23 @@ def compare(
 ) -> None:
     """Say whether B is slower than A, cell by cell: two runs, or two selections of what was measured.
 
-    Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared. For example:
-
-    benchmatrix compare RUN_A RUN_B
-
-    benchmatrix compare --a framework=pytorch --b framework=jax --where mode=compiled
+    Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared.
     """
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
     choice = RunChoice(run_a, run_b, tuple(a or ()), tuple(b or ()), tuple(run_ids or ()), store, store_b)
-    question, document = _compare(choice, where or [], metric, floor, include_invalid, fail_undecided)
+    question, document = compare_runs(
+        choice,
+        where or [],
+        metric,
+        floor=floor,
+        include_invalid=include_invalid,
+        fails_undecided=fail_undecided,
+    )
     if same_hardware and document.is_between_machines:
         raise UserError(_explain_hardware(question, document))
     _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
     raise typer.Exit(document.exit_code)
-
-
-def _compare(
-    choice: RunChoice,
-    where: list[str],
-    metric: str,
-    floor: float | None,
-    include_invalid: bool,
-    fails_undecided: bool,
-) -> "tuple[Question, CompareDocument]":
-    from collector.versus.comparison import Question, compare_sides
-    from collector.versus.metrics import METRICS
-    from collector.versus.selections import parse_condition
-
-    known = {str(name): found for name, found in METRICS.items()}
-    if metric not in known:
-        raise UserError(f"--metric {metric}: expected {', '.join(known)}")
-    if floor is not None and not 0 < floor <= 100:
-        raise UserError(f"--floor {floor:g}: expected percents above 0, 100 at the most, such as 5")
-    conditions = tuple(parse_condition(text, "--where") for text in where)
-    compared = load_compared(choice)
-    question = Question(
-        a=compared.a,
-        b=compared.b,
-        where=conditions,
-        metric=known[metric],
-        floor=None if floor is None else floor / 100,
-        include_invalid=include_invalid,
-        fails_undecided=fails_undecided,
-    )
-    return question, compare_sides(question, compared.collections, compared.related)
 
 
 def _explain_hardware(question: "Question", document: "CompareDocument") -> str:

@@ -13,9 +13,13 @@ from runner.commands.machines import MachinesOption, parse_machines
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
+    FileOption,
     IncludeInvalidOption,
+    JsonOption,
+    MarkdownOption,
     ModeratedOption,
     PricesOption,
+    StoredRunsArgument,
     StoreOption,
     make_error_console,
 )
@@ -28,9 +32,6 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.costs.document import CostDocument
     from collector.costs.evaluation import CostQuestion
 
-RunsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[RUN_ID]...", help="Ids of runs; default: the newest one in the store.")
-]
 DataSetOption = Annotated[
     str | None,
     typer.Option(
@@ -46,9 +47,14 @@ DeadlineOption = Annotated[
         help="Name the cheapest machine whose job ends in time, such as 90m, 8h or 2d.",
     ),
 ]
-BudgetOption = Annotated[
+MaxCostOption = Annotated[
     float | None,
-    typer.Option("--budget", metavar="AMOUNT", help="Name the fastest machine whose job costs no more than this."),
+    typer.Option(
+        "--max-cost",
+        "--budget",
+        metavar="AMOUNT",
+        help="Name the fastest machine whose job costs no more than this; --budget is its former name.",
+    ),
 ]
 EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
@@ -57,20 +63,17 @@ RegionOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only mac
 WholeMachinesOption = Annotated[
     bool, typer.Option("--whole-machines", help="Count all of a machine, not the share of the GPUs that work.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
-FileOption = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file.")]
 
 
 def cost(
-    run_ids: RunsArgument = None,
+    run_ids: StoredRunsArgument = None,
     store: StoreOption = DEFAULT_STORE,
     prices: PricesOption = None,
     machine: MachinesOption = None,
     dataset: DataSetOption = None,
     epochs: EpochsOption = None,
     deadline: DeadlineOption = None,
-    budget: BudgetOption = None,
+    max_cost: MaxCostOption = None,
     spot: SpotOption = False,
     cloud: CloudOption = None,
     region: RegionOption = None,
@@ -81,16 +84,11 @@ def cost(
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
 ) -> None:
-    """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest.
-
-    For example:
-
-    benchmatrix cost RUN_ID --dataset imagenet --epochs 90 --deadline 24h
-    """
+    """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest."""
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
     question = replace(
-        _ask_for_job(dataset, epochs, deadline, budget),
+        _ask_for_job(dataset, epochs, deadline, max_cost),
         purchases=("on-demand", "spot") if spot else ("on-demand",),
         cloud=cloud,
         region=region,
@@ -109,19 +107,19 @@ def _check_positive(option: str, value: float) -> float:
 
 
 def _ask_for_job(
-    dataset: str | None, epochs: float | None, deadline: float | None, budget: float | None
+    dataset: str | None, epochs: float | None, deadline: float | None, max_cost: float | None
 ) -> "CostQuestion":
     from collector.costs.datasets import find_data_set
     from collector.costs.evaluation import CostQuestion
 
-    for name, value in (("--epochs", epochs), ("--deadline", deadline), ("--budget", budget)):
+    for name, value in (("--epochs", epochs), ("--deadline", deadline), ("--max-cost", max_cost)):
         if value is not None and dataset is None:
             raise UserError(f"{name}: is for a whole job; say which with --dataset (and --epochs)")
     return CostQuestion(
         data_set=None if dataset is None else find_data_set(dataset),
         epochs=1.0 if epochs is None else _check_positive("--epochs", epochs),
         deadline_seconds=deadline,
-        budget=None if budget is None else _check_positive("--budget", budget),
+        budget=None if max_cost is None else _check_positive("--max-cost", max_cost),
     )
 
 

@@ -1,6 +1,5 @@
 """The command `doctor`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +8,17 @@ import typer
 
 from bench.store import BUCKET_URLS
 from runner.commands.exit_codes import EXIT_NOT_OK
-from runner.commands.options import CONSOLE, ContextOption, MatrixArgument, NamespaceOption, ProfileOption, QueueOption
+from runner.commands.json_documents import DoctorDocument, DoctorFinding
+from runner.commands.next_steps import say_next
+from runner.commands.options import (
+    CONSOLE,
+    ContextOption,
+    JsonOption,
+    MatrixArgument,
+    NamespaceOption,
+    ProfileOption,
+    QueueOption,
+)
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.doctor.findings import Finding
@@ -23,7 +32,6 @@ StoreOption = Annotated[
     typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
 ]
 WatchOption = Annotated[bool, typer.Option("--watch", help="Check also what `run --watch` can use.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 
 
 def doctor(
@@ -53,11 +61,14 @@ def doctor(
         if not as_json:
             _print_finding(finding)
     if as_json:
-        document = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
-        typer.echo(json.dumps(document | {"findings": [asdict(finding) for finding in findings]}))
+        found = tuple(DoctorFinding(**asdict(finding)) for finding in findings)
+        place = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
+        typer.echo(DoctorDocument(**place, findings=found).model_dump_json())
     else:
         num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
         CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
+        if not num_failed:
+            say_next(f"benchmatrix run {matrix} --on {on} --store {store or 's3://BUCKET/PREFIX'}")
     if _count(findings, "failed"):
         raise typer.Exit(EXIT_NOT_OK)
 

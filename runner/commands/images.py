@@ -6,13 +6,12 @@ from typing import Annotated
 import typer
 import yaml
 
+from runner.commands.next_steps import say
 from runner.commands.options import CONSOLE
 from runner.images.build import build_image, make_profile_values
 from runner.images.docker import is_built, read_size_bytes, require_built
 from runner.images.names import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
 from runner.images.push import push_images
-
-app = typer.Typer(help="Build and push the container images of this checkout.", no_args_is_help=True)
 
 OnlyArgument = Annotated[
     list[str] | None,
@@ -27,10 +26,9 @@ IndexOption = Annotated[
 NetworkOption = Annotated[str, typer.Option(metavar="NAME", help="Docker's network for the build, `host` for example.")]
 
 
-@app.command("list")
 def list_names(
     only: OnlyArgument = None,
-    registry: Annotated[str, typer.Option(metavar="NAME", help="What the names begin with.")] = LOCAL_REGISTRY,
+    registry: Annotated[str, typer.Option(metavar="REGISTRY", help="What the names begin with.")] = LOCAL_REGISTRY,
     base: BaseOption = DEFAULT_BASE,
     cpu_index: IndexOption = "",
 ) -> None:
@@ -39,9 +37,12 @@ def list_names(
         typer.echo(name_image(registry, image, make_arguments(base, cpu_index)))
 
 
-@app.command()
 def build(
-    only: OnlyArgument = None, base: BaseOption = DEFAULT_BASE, cpu_index: IndexOption = "", network: NetworkOption = ""
+    only: OnlyArgument = None,
+    base: BaseOption = DEFAULT_BASE,
+    cpu_index: IndexOption = "",
+    network: NetworkOption = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which images would be built; build none.")] = False,
 ) -> None:
     """Build images that are not built yet; a tag is a hash of the content."""
     arguments = make_arguments(base, cpu_index)
@@ -49,6 +50,9 @@ def build(
         name = name_image(LOCAL_REGISTRY, image, arguments)
         if is_built(name):
             CONSOLE.print(f"{name} is there")
+            continue
+        if dry_run:
+            CONSOLE.print(f"{name} would be built", soft_wrap=True)
             continue
         CONSOLE.print(f"building {name}: this takes minutes; Docker's output is shown if it fails", soft_wrap=True)
         build_image(image, name, arguments, network=network)
@@ -58,7 +62,6 @@ def build(
         typer.echo(yaml.safe_dump(make_profile_values(arguments), sort_keys=False).rstrip())
 
 
-@app.command()
 def push(
     registry: Annotated[
         str, typer.Argument(metavar="REGISTRY", help="Where a cluster can pull them: HOST/PROJECT/REPOSITORY.")
@@ -66,8 +69,14 @@ def push(
     only: OnlyArgument = None,
     base: BaseOption = DEFAULT_BASE,
     cpu_index: IndexOption = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which images would be pushed; push none.")] = False,
 ) -> None:
     """Push built images to a registry; print the lines for your profile and for the chart's values, by digest."""
+    if dry_run:
+        for image in choose_images(only):
+            CONSOLE.print(f"{name_image(registry, image, make_arguments(base, cpu_index))} would be pushed")
+        return
+    say(f"pushing {len(choose_images(only))} images to {registry}: the frameworks' have gigabytes")
     pushed = push_images(registry, choose_images(only), make_arguments(base, cpu_index))
     if profile_values := pushed.make_profile_values():
         CONSOLE.print("for your profile, by digest:")
@@ -77,7 +86,6 @@ def push(
         typer.echo(yaml.safe_dump(chart_values, sort_keys=False))
 
 
-@app.command()
 def sbom(
     only: OnlyArgument = None,
     base: BaseOption = DEFAULT_BASE,

@@ -7,8 +7,9 @@ import typer
 from rich.console import Console
 
 from bench.store import BUCKET_URLS
-from runner.matrix.expansion import list_builtin_matrices
-from runner.profiles.loading import BUILTIN_PROFILES
+from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
+from runner.matrix.builtin import list_builtin_matrices
+from runner.profiles.builtin import BUILTIN_PROFILES
 
 LOCAL = "local"
 """The value of --on for runs on this machine."""
@@ -32,13 +33,26 @@ def make_error_console() -> Console:
 MatrixArgument = Annotated[
     str,
     typer.Argument(
-        metavar="MATRIX", help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file."
+        metavar="MATRIX",
+        help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file.",
+        autocompletion=complete_matrix,
     ),
 ]
 StoredRunArgument = Annotated[
-    str, typer.Argument(metavar="RUN_ID", help="Id of a run; default: the newest one in the store.")
+    str | None,
+    typer.Argument(
+        metavar="[RUN_ID]", help="Id of a run; default: the newest one in the store.", autocompletion=complete_run_id
+    ),
 ]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of a run.", show_default=False)]
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN_ID", help="Id of a run.", show_default=False, autocompletion=complete_run_id)
+]
+StoredRunsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RUN_ID]...", help="Ids of runs; default: the newest one in the store.", autocompletion=complete_run_id
+    ),
+]
 
 PythonOption = Annotated[
     list[str] | None,
@@ -66,10 +80,16 @@ ReportOutputOption = Annotated[
 ContextOption = Annotated[
     str,
     typer.Option(
-        "--on", metavar="CONTEXT", help="A context of your kubeconfig, `current`, or `in-cluster`.", show_default=False
+        "--on",
+        metavar="CONTEXT",
+        help="A context of your kubeconfig, `current`, or `in-cluster`.",
+        show_default=False,
+        autocompletion=complete_context,
     ),
 ]
-ProfileOption = Annotated[str | None, typer.Option(metavar="PROFILE", help=PROFILE_HELP)]
+ProfileOption = Annotated[
+    str | None, typer.Option(metavar="PROFILE", help=PROFILE_HELP, autocompletion=complete_profile)
+]
 NamespaceOption = Annotated[str | None, typer.Option(metavar="NAME", help=NAMESPACE_HELP)]
 QueueOption = Annotated[str | None, typer.Option(metavar="NAME", help=QUEUE_HELP)]
 CancellationStoreOption = Annotated[
@@ -93,7 +113,25 @@ PricesOption = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="Your own price table (YAML, see docs/cost.md).")
 ]
 YearOption = Annotated[
-    int | None, typer.Option("--year", metavar="YEAR", help="Forecast up to this year; default: four years from now.")
+    int | None,
+    typer.Option("--year", metavar="YEAR", min=1, help="Forecast up to this year; default: four years from now."),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON document to stdout, and messages to stderr; `benchmatrix schema` describes it."
+    ),
+]
+JsonLinesOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON document per line to stdout, and messages to stderr; `benchmatrix schema` describes it.",
+    ),
+]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+FileOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file, and print the conclusion.")
 ]
 GpuTableOption = Annotated[
     Path | None, typer.Option("--table", metavar="FILE", help="Your own table of GPUs (CSV, see docs/forecast.md).")

@@ -47,7 +47,7 @@ TitleOption = Annotated[bool, typer.Option("--title/--no-title", help="Whether a
 
 def plot(
     name: NameArgument,
-    run_id: StoredRunArgument = "",
+    run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
     output: PlotFileOption = Path("plot.svg"),
     columns: ColumnsOption = 1,
@@ -59,12 +59,7 @@ def plot(
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
 ) -> None:
-    """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi.
-
-    For example:
-
-    benchmatrix plot roofline RUN_ID --output roofline.pdf --columns 2
-    """
+    """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi."""
     from collector.report.paper_figures import check_figure_path, number_paths, save_figure
     from collector.report.plot_catalogue import PLOTS, draw_plot
 
@@ -95,7 +90,7 @@ def _choose_panel(figures: "list[Figure]", panel: int | None) -> "list[Figure]":
 
 
 def _analyze(
-    run_id: str,
+    run_id: str | None,
     store: str,
     name: str,
     year: int | None,

@@ -10,7 +10,7 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, Mode
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
-from runner.commands.options import CONSOLE, PythonOption, make_error_console
+from runner.commands.options import CONSOLE, JsonOption, PythonOption, make_error_console
 from runner.durations import read_durations
 from runner.local.hardware import explain_unsupported, find_gpu
 from runner.local.host_lock import hold_host_lock
@@ -19,7 +19,9 @@ from runner.probe.cell import make_cell
 from runner.probe.display import show_search
 from runner.probe.search import Probe, ProbeReport
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.")]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
+]
 FrameworkOption = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FRAMEWORKS)}.")]
 DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cpu or gpu; default: gpu if one is visible.")]
 PhaseOption = Annotated[
@@ -36,17 +38,16 @@ InputSizeOption = Annotated[
 NumClassesOption = Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the model's.")]
 NumGpusOption = Annotated[int, typer.Option(metavar="NUMBER", help="GPUs that share the batch.")]
 MaxBatchSizeOption = Annotated[int, typer.Option(metavar="NUMBER", help="Try no larger batch.")]
-TimeLimitOption = Annotated[
+DeadlineOption = Annotated[
     float,
     typer.Option(
-        parser=read_durations("--time-limit"),
+        "--deadline",
+        "--time-limit",
+        parser=read_durations("--deadline"),
         metavar="TIME",
-        help="Time for the whole search; default: 30m.",
-        show_default=False,
+        help="Time for the whole search, --time-limit is its former name.",
+        show_default="30m",
     ),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document to stdout, and the trials to stderr.")
 ]
 
 
@@ -61,7 +62,7 @@ def probe(
     num_classes: NumClassesOption = None,
     num_gpus: NumGpusOption = 1,
     max_batch_size: MaxBatchSizeOption = 65_536,
-    time_limit: TimeLimitOption = 1800.0,
+    deadline: DeadlineOption = 1800.0,
     python: PythonOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,7 +84,7 @@ def probe(
         cell=cell,
         gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
         max_batch_size=max_batch_size,
-        time_limit_seconds=time_limit,
+        time_limit_seconds=deadline,
     )
     report = _search(search, python or [], make_error_console() if as_json else CONSOLE)
     if as_json:

@@ -13,7 +13,15 @@ from bench.schema import Cell, Cluster, Run
 from bench.store import BUCKET_URLS
 from runner.commands.estimates import Pricing, print_plan_estimate
 from runner.commands.machines import MachinesOption
-from runner.commands.options import MatrixArgument, NamespaceOption, PricesOption, ProfileOption, QueueOption
+from runner.commands.next_steps import say_next
+from runner.commands.options import (
+    JsonLinesOption,
+    MatrixArgument,
+    NamespaceOption,
+    PricesOption,
+    ProfileOption,
+    QueueOption,
+)
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.matrix.expansion import Matrix, load_matrix
 from runner.matrix.plan import plan_run
@@ -24,7 +32,6 @@ from runner.runs import check_run_id
 
 ANY_CLUSTER = "any"
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print all fields of each cell: one JSON document per line.")]
 ManifestsOption = Annotated[
     Path | None,
     typer.Option("--manifests", metavar="FOLDER", help="Write the Jobs and the set-up as YAML into this folder."),
@@ -36,7 +43,7 @@ OnOption = Annotated[
 StoreOption = Annotated[str | None, typer.Option("--store", metavar="URL", help=f"With --manifests: {BUCKET_URLS}.")]
 RunIdOption = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="With --manifests: the run that they belong to; default: the matrix's name."),
+    typer.Option(metavar="RUN_ID", help="With --manifests: the run that they belong to; default: the matrix's name."),
 ]
 
 
@@ -50,7 +57,7 @@ EarlierOption = Annotated[
 
 def render(
     matrix: MatrixArgument,
-    as_json: JsonOption = False,
+    as_json: JsonLinesOption = False,
     manifests: ManifestsOption = None,
     on: OnOption = None,
     profile: ProfileOption = None,
@@ -69,6 +76,7 @@ def render(
         _print_cells(loaded, as_json=as_json)
         if not as_json:
             _print_estimate(plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, pricing, None)
+            say_next(f"benchmatrix run {matrix}")
         return
     chosen = _choose_profile(on, profile, namespace)
     if queue is not None:
@@ -82,14 +90,14 @@ def render(
 
 
 def _print_estimate(run: Run, earlier: str | None, pricing: Pricing, profile: Profile | None) -> None:
-    store = None if earlier is None else open_existing_store(earlier)
+    store = None if earlier is None else open_existing_store(earlier, "--earlier")
     print_plan_estimate(run, store, pricing.find(profile), partial(typer.echo, err=True))
 
 
 def _refuse_options(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
-            raise UserError(f"--{name.replace('_', '-')}: is for --manifests DIR; add that, or leave this out")
+            raise UserError(f"--{name.replace('_', '-')}: is for --manifests FOLDER; add that, or leave this out")
 
 
 def _print_cells(loaded: Matrix, *, as_json: bool) -> None:

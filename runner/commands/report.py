@@ -1,17 +1,20 @@
 """The command `report`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench import __version__
 from bench.errors import UserError
-from runner import __version__
+from runner.commands.files_written import print_files
+from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     GpuTableOption,
     IncludeInvalidOption,
+    JsonOption,
     ModeratedOption,
     PricesOption,
     ReportOutputOption,
@@ -19,9 +22,9 @@ from runner.commands.options import (
     StoreOption,
     YearOption,
 )
-from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer, write_report
-from runner.reporting.site_files import write_site
-from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+
+if TYPE_CHECKING:
+    from bench.store import Store
 
 SiteOption = Annotated[
     Path | None,
@@ -35,7 +38,7 @@ SiteOption = Annotated[
 
 
 def report(
-    run_id: StoredRunArgument = "",
+    run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
     output: ReportOutputOption = None,
     year: YearOption = None,
@@ -43,20 +46,20 @@ def report(
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
+    as_json: JsonOption = False,
     site: SiteOption = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
-    if site is not None and (run_id or output):
-        raise UserError("report: --site writes the pages of all runs; leave RUN_ID and --output out")
+    from runner.reporting.report_files import choose_report_path, fit_forecast, write_report
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+
     opened = open_existing_store(store)
     if site is not None:
-        analyze = make_analyzer(
-            fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
-        )
-        settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices}"
-        path = write_site(opened, site, analyze, lambda line: CONSOLE.print(line, soft_wrap=True), settings=settings)
-        CONSOLE.print(str(path), soft_wrap=True)
+        if run_id or output or as_json:
+            raise UserError("report: --site writes the pages of all runs; leave RUN_ID, --output and --json out")
+        _write_site(opened, site, year, table, include_invalid, moderated, prices)
         return
+    say(f"reading {run_id or 'the newest run'} from {store}, then drawing its figures")
     collection = load_collection(opened, run_id)
     path = write_report(
         collection,
@@ -67,5 +70,30 @@ def report(
         history=load_history(opened, collection),
         prices=prices,
     )
+    if as_json:
+        print_files(collection.run.run_id, [path])
+        return
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)
+    say_next(f"open {path} in a browser", f"benchmatrix compare RUN_A {collection.run.run_id}")
+
+
+def _write_site(
+    store: "Store",
+    folder: Path,
+    year: int | None,
+    table: Path | None,
+    include_invalid: bool,
+    moderated: bool,
+    prices: Path | None,
+) -> None:
+    from runner.reporting.report_files import fit_forecast, make_analyzer
+    from runner.reporting.site_files import write_site
+
+    analyze = make_analyzer(
+        fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
+    )
+    settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices}"
+    path = write_site(store, folder, analyze, lambda line: CONSOLE.print(line, soft_wrap=True), settings=settings)
+    CONSOLE.print(str(path), soft_wrap=True)
+    say_next(f"open {path} in a browser")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from runner.commands.completion import complete_context, complete_profile, complete_run_id
 from runner.commands.options import NAMESPACE_HELP, PROFILE_HELP, QUEUE_HELP
 from runner.durations import read_durations
 
@@ -15,15 +16,29 @@ OnOption = Annotated[
         "--on",
         metavar="CONTEXT",
         help="Where the cells run: `local`, which is this machine, or a context of your kubeconfig (`current`).",
+        autocompletion=complete_context,
     ),
 ]
 RunIdOption = Annotated[
-    str | None, typer.Option(metavar="ID", help="Name for a new run, or the name of the run to resume.")
+    str | None,
+    typer.Option(
+        "--run-id",
+        metavar="RUN_ID",
+        help="Name for a new run, or the name of the run to resume.",
+        autocompletion=complete_run_id,
+    ),
 ]
 NewOption = Annotated[bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")]
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")]
 ClusterProfileOption = Annotated[
-    str | None, typer.Option("--profile", metavar="PROFILE", help=PROFILE_HELP, rich_help_panel=CLUSTER_PANEL)
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="PROFILE",
+        help=PROFILE_HELP,
+        rich_help_panel=CLUSTER_PANEL,
+        autocompletion=complete_profile,
+    ),
 ]
 ClusterNamespaceOption = Annotated[
     str | None, typer.Option("--namespace", metavar="NAME", help=NAMESPACE_HELP, rich_help_panel=CLUSTER_PANEL)
@@ -63,6 +78,7 @@ MaxCostOption = Annotated[
 GiveUpOption = Annotated[
     float | None,
     typer.Option(
+        "--give-up-after",
         parser=read_durations("--give-up-after", least="1s"),
         metavar="TIME",
         help="How long a pod may wait for a node while no pod of its pool runs; default: 15m, and with --deadline "
@@ -73,6 +89,7 @@ GiveUpOption = Annotated[
 PrepullOption = Annotated[
     float | None,
     typer.Option(
+        "--prepull",
         parser=read_durations("--prepull", least="1s"),
         metavar="TIME",
         help="Have the nodes pull the images first; the cells wait for it, so long at the most.",
@@ -92,6 +109,7 @@ MetricsOption = Annotated[
 DeadlineOption = Annotated[
     float | None,
     typer.Option(
+        "--deadline",
         parser=read_durations("--deadline", least="1s"),
         metavar="TIME",
         help="Time after the beginning of the run, such as 8h, when no further repeat begins, and unfinished Jobs are "
@@ -110,7 +128,7 @@ JsonOption = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Print one JSON document per line to stdout, and messages to stderr.",
+        help="Print one JSON document per line to stdout, and messages to stderr; `benchmatrix schema` describes it.",
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]

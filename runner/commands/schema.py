@@ -1,43 +1,34 @@
 """The command `schema`."""
 
 import json
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
 
-from bench.schema import export_json_schema
+from bench.errors import UserError
 
-Kind = Literal["stored", "answers", "batches", "compare", "cost", "forecast", "gap"]
+KINDS = (
+    "stored", "access", "answers", "audit", "batches", "cancel", "collect", "compare", "cost", "doctor", "forecast",
+    "gap", "probe", "render", "report", "run", "status", "watch",
+)  # fmt: skip
 
 
 def schema(
     kind: Annotated[
-        Kind,
+        str,
         typer.Argument(
-            metavar="KIND",
-            help="`stored`, or the command whose `--json` it is of: answers, batches, compare, cost, forecast, gap.",
+            metavar="[KIND]",
+            help=f"One of {', '.join(KINDS)}: the documents in the store, or what that command prints with --json.",
+            autocompletion=lambda: list(KINDS),
         ),
     ] = "stored",
 ) -> None:
-    """Print the JSON Schema of all documents in the store, or of what a command prints with `--json`."""
-    typer.echo(json.dumps(_find_export(kind)(), indent=2))
+    """Print the JSON Schema of the documents in the store, or of what a command prints with --json.
 
+    Of `render` and `run`, each line is such a document.
+    """
+    from runner.commands.json_documents import list_schemas
 
-def _find_export(kind: Kind) -> Callable[[], dict[str, Any]]:
-    """Return the function that makes a schema; only its part of the collector is imported."""
-    if kind == "answers":
-        from collector.answers.document import export_answers_schema as export
-    elif kind == "batches":
-        from collector.batches.document import export_batches_schema as export
-    elif kind == "compare":
-        from collector.versus.document import export_compare_schema as export
-    elif kind == "cost":
-        from collector.costs.document import export_cost_schema as export
-    elif kind == "forecast":
-        from collector.forecast.document import export_forecast_schema as export
-    elif kind == "gap":
-        from collector.forecast.gap_document import export_gap_schema as export
-    else:
-        export = export_json_schema
-    return export
+    if kind not in KINDS:
+        raise UserError(f"KIND {kind}: expected one of {', '.join(KINDS)}")
+    typer.echo(json.dumps(list_schemas()[kind](), indent=2))

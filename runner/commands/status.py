@@ -1,26 +1,28 @@
 """The command `status`."""
 
 from collections import Counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench.errors import UserError
-from bench.raw_removals import read_raw_removals
-from bench.schema import Run
-from bench.store import Store
+from runner.commands.next_steps import say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
+    JsonOption,
     NamespaceOption,
     ProfileOption,
     StoredRunArgument,
     StoreOption,
 )
-from runner.kubernetes.syntax import check_dns_label, check_option
-from runner.profiles.loading import load_profile
-from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 from runner.terminal_text import join_printable
+
+if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
+    from bench.schema import Run
+    from bench.store import Store
+    from collector.results.collection import Collection
+    from runner.commands.json_documents import StatusDocument
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for an API server that does not answer."""
@@ -34,21 +36,31 @@ OnOption = Annotated[
 
 
 def status(
-    run_id: StoredRunArgument = "",
+    run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
     on: OnOption = None,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the progress of a run: how many repeats have which status.
 
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
+    from bench.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
+    from runner.profiles.loading import load_profile
+    from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
+    if on is not None and profile is not None and namespace is None:
+        namespace = load_profile(profile).namespace
+    if as_json:
+        lines = None if on is None else _ask_cluster(collection.run, on, namespace, opened, counts["missing"])
+        typer.echo(_make_document(collection, counts, lines).model_dump_json())
+        return
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
     print_skipped(collection, CONSOLE)
@@ -57,23 +69,42 @@ def status(
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
     if on is not None:
-        if profile is not None and namespace is None:
-            namespace = load_profile(profile).namespace
-        _print_cluster_state(collection.run, on, namespace, opened, num_missing=counts["missing"])
+        for line in _ask_cluster(collection.run, on, namespace, opened, counts["missing"]):
+            CONSOLE.print(line, soft_wrap=True)
+    if counts["missing"]:
+        say_next(f"benchmatrix run {collection.run.matrix} --run-id {collection.run.run_id} measures what is missing")
+    else:
+        say_next(f"benchmatrix report {collection.run.run_id} --store {store}")
 
 
-def _print_cluster_state(run: Run, on: str, namespace: str | None, store: Store, *, num_missing: int) -> None:
+def _make_document(collection: "Collection", counts: Counter[str], cluster: list[str] | None) -> "StatusDocument":
+    from collector.facts import describe_node_faults
+    from runner.commands.json_documents import StatusDocument
+
+    return StatusDocument(
+        run_id=collection.run.run_id,
+        matrix=collection.run.matrix,
+        num_repeats=dict(counts),
+        num_skipped_documents=len(collection.skipped),
+        node_faults=tuple(describe_node_faults(collection.node_faults)),
+        cluster=None if cluster is None else tuple(cluster),
+    )
+
+
+def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
+    """Return what the cluster says of the run, in lines."""
     from runner.kubernetes.cancellation import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
+    from runner.kubernetes.syntax import check_dns_label, check_option
 
     if run.cluster is None:
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
     connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
     state = inspect_run(connection, namespace, run.run_id, store.url, run.cluster.queue)
-    for line in state.describe(num_missing):
-        CONSOLE.print(line, soft_wrap=True)
+    lines = list(state.describe(num_missing))
     if num_missing and not state.is_going_on and list_marks(store, run.run_id):
-        CONSOLE.print(f"the run was cancelled: {num_missing} repeats stay missing until it is resumed")
+        lines.append(f"the run was cancelled: {num_missing} repeats stay missing until it is resumed")
+    return lines

@@ -2,7 +2,7 @@
 
 import typer
 
-from runner import __version__
+from bench import __version__
 
 
 def version() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
-from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
+from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.commands.run_options import WebhookOption
 from runner.reporting.stored_runs import open_existing_store
 
@@ -34,7 +34,7 @@ MetricsFileOption = Annotated[
 def watch(
     store: StoreOption = DEFAULT_STORE,
     matrix: WatchedMatrixOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    as_json: JsonOption = False,
     webhook: WebhookOption = None,
     confirmation: ConfirmationOption = None,
     final: FinalOption = False,

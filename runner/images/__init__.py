@@ -1,1 +1,1 @@
-"""The container images of this checkout."""
+"""The container images of benchmatrix."""

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 from bench.errors import UserError
-from runner.checkout import require_checkout
+from runner.sources import locate_sources
 
 TAIL_LINES = 20
 
@@ -14,11 +14,11 @@ class DockerMissingError(UserError):
 
 
 def run_docker(*words: str) -> str:
-    """Return what `docker WORDS` prints, run at the root of the checkout. Raise UserError if it fails."""
+    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails."""
     docker = shutil.which("docker")
     if docker is None:
         raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
-    done = subprocess.run([docker, *words], cwd=require_checkout(), capture_output=True, text=True)
+    done = subprocess.run([docker, *words], cwd=locate_sources(), capture_output=True, text=True)
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-TAIL_LINES:])
         raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")

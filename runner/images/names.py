@@ -1,4 +1,4 @@
-"""The container images of this checkout and their names.
+"""The container images of benchmatrix and their names.
 
 A tag is a hash of the image's content: the Dockerfile, the locks, the packages that go in, and the build's arguments.
 The same sources have the same tag everywhere.
@@ -13,7 +13,7 @@ from typing import Literal
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Device, Framework
-from runner.checkout import require_checkout
+from runner.sources import locate_sources
 
 Flavour = Literal["cpu", "cuda"]
 FLAVOURS: dict[Device, Flavour] = {"cpu": "cpu", "gpu": "cuda"}
@@ -28,7 +28,11 @@ FRAMEWORK_DOCKERFILE = "images/framework.Dockerfile"
 CONTROL_DOCKERFILE = "images/benchmatrix/Dockerfile"
 # What every image contains, and what decides which files reach the build.
 _SHARED = ("images/bench/src", "images/bench/pyproject.toml", "images/bench/requirements-build.txt", ".dockerignore")
-_TOOL = ("requirements.lock", "pyproject.toml", "README.md", "runner", "collector", "manifests")
+_TOOL = (
+    "requirements.lock", "pyproject.toml", "README.md", "benchmatrix", "runner", "collector", "manifests",
+    "charts/benchmatrix", "images/benchmatrix", "images/framework.Dockerfile", "images/install_requirements.sh",
+    "images/jax", "images/pytorch", "images/tensorflow",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +43,7 @@ class ImageSpec:
     flavour: Flavour | None
     """None for the image of runner and collector."""
     dockerfile: str
-    """Path below the checkout, as are the paths in `sources`."""
+    """Path below the root of the sources, as are the paths in `sources`."""
     sources: tuple[str, ...]
     """Files and folders that decide what is in the image."""
 
@@ -54,7 +58,7 @@ class ImageSpec:
 
 
 def locate_requirements(framework: Framework, flavour: Flavour) -> str:
-    """Return the path, below the checkout, of the locked requirements of a framework's image and environment."""
+    """Return the path, below the sources' root, of the locked requirements of a framework's image and environment."""
     return f"images/{framework}/requirements-{flavour}.txt"
 
 
@@ -94,9 +98,9 @@ def find_image(framework: Framework, device: Device) -> ImageSpec:
 
 
 def name_image(registry: str, image: ImageSpec, arguments: Mapping[str, str] | None = None) -> str:
-    """Return `REGISTRY/NAME:FLAVOUR-HASH` of an image built from this checkout. Raise UserError without a checkout."""
+    """Return `REGISTRY/NAME:FLAVOUR-HASH` of an image built from the sources of this tool."""
     digest = hashlib.sha256()
-    root = require_checkout()
+    root = locate_sources()
     for path in _list_files(root, image.sources):
         digest.update(f"{path.relative_to(root)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -68,6 +68,15 @@ class JobCleaner:
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
 
+    def preview(self) -> Counts:
+        """Return which Jobs a cancellation deletes and which it leaves, and delete none."""
+        try:
+            jobs = self._list()
+        except ApiError as error:
+            raise to_user_error(error, self.connection.context) from error
+        num_unfinished = sum(job.end is None for job in jobs)
+        return Counts(num_deleted=num_unfinished, num_left=len(jobs) - num_unfinished)
+
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
 

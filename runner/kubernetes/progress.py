@@ -11,6 +11,7 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.terminal import can_redraw
 from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 PLAIN_SECONDS = 30.0
@@ -23,7 +24,7 @@ class ClusterProgress:
     def __init__(self, console: Console, *, as_json: bool) -> None:
         self._console = console
         self._as_json = as_json
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
         if as_json:
             self._live = None
         self.num_by_status: Counter[str] = Counter()

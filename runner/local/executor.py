@@ -12,13 +12,14 @@ from bench.errors import UserError
 from bench.order import Order
 from bench.schema import Failure, Framework, InvalidDocumentError, Result, Status, TenantRecord, read_result
 from bench.store import KeyMissing, Store, meeting_key, result_key
-from runner.checkout import ROOT, read_git_revision
+from runner.checkout import read_git_revision
 from runner.local.caps import LocalCaps
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
 from runner.local.sharing import share_device
 from runner.local.tenant_processes import run_tenants
 from runner.matrix.plan import Repeat
 from runner.process_ends import BAD_ALLOC, name_signal
+from runner.sources import locate_sources
 
 
 class Observer(Protocol):
@@ -206,7 +207,7 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
 def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a measuring process: this one's, those `added`, the order, `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
-    path = [str(ROOT / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     python = {
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.matrix.plan import Repeat
+from runner.terminal import can_redraw
 from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 
@@ -31,7 +32,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._now: Repeat | None = None
         self._started = time.monotonic()
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
 
     def __enter__(self) -> Self:
         if self._live:
@@ -119,7 +120,7 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._spinner = Spinner("dots")
-        self._live = Live(self._spinner, console=console, transient=True) if console.is_terminal else None
+        self._live = Live(self._spinner, console=console, transient=True) if can_redraw(console) else None
 
     def __enter__(self) -> Self:
         return self
@@ -131,8 +132,10 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
             self._live.stop()
 
     def report(self, line: str) -> None:
-        """Show one line of an installation."""
-        if self._live:
+        """Show one line of an installation; one that says how much there is to download stays on the screen."""
+        if " to download" in line:
+            self._console.print(f"installing {line}", highlight=False, markup=False, soft_wrap=True)
+        elif self._live:
             self._spinner.update(text=Text(f"installing {line}"[: self._console.width - 4]))
             self._live.start()
             self._live.refresh()

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.schema import Framework
-from runner.checkout import require_checkout
+from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
+from runner.local.installation_sizes import describe_installation
 from runner.local.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
+from runner.sources import find_cache_folder, find_source, locate_sources
 
 Report = Callable[[str], None]
 
@@ -32,8 +34,8 @@ class VirtualEnvironment:
 
     directory: Path
     requirements: Path
-    project: Path
-    """The folder of the package `bench`."""
+    project: Path | None
+    """The folder of the package `bench` in a checkout; None elsewhere: measuring processes find it by PYTHONPATH."""
 
     @property
     def python(self) -> Path:
@@ -48,7 +50,8 @@ class VirtualEnvironment:
     def compute_fingerprint(self) -> str:
         """Return a text that changes with the requirements' contents and with this Python."""
         digest = hashlib.sha256(sys.version.encode())
-        for file in (self.requirements, self.project / "pyproject.toml"):
+        project = [] if self.project is None else [self.project / "pyproject.toml"]
+        for file in (self.requirements, *project):
             digest.update(file.read_bytes())
         return digest.hexdigest()
 
@@ -65,13 +68,13 @@ def prepare_virtual_environments(
     `report` gets each line that an installation prints; the processes that install inherit the file descriptors
     `keep_open`. Raise UserError if an installation fails.
     """
-    root = require_checkout()
+    folder = locate_sources() / ".environments" if has_checkout() else find_cache_folder() / "environments"
     interpreters = {}
     for framework in frameworks:
         environment = VirtualEnvironment(
-            directory=root / ".environments" / f"{framework}-{flavour}",
-            requirements=root / locate_requirements(framework, flavour),
-            project=root / "images" / "bench",
+            directory=folder / f"{framework}-{flavour}",
+            requirements=find_source(locate_requirements(framework, flavour)),
+            project=find_source("images/bench") if has_checkout() else None,
         )
         if not environment.is_up_to_date():
             with _lock_directory(environment.directory, report) as lock:
@@ -87,7 +90,7 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
 
     The processes that install inherit it: one that outlives its killed parent has to end before the next installation.
     """
-    directory.parent.mkdir(exist_ok=True)
+    directory.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{directory}.lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,12 +104,14 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     name = environment.directory.name
     fingerprint = environment.compute_fingerprint()
     report(f"{name}: new environment")
+    report(f"{name}: {describe_installation(name, environment.requirements)}")
     shutil.rmtree(environment.directory, ignore_errors=True)
     pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
+    project = [] if environment.project is None else [[*pip, "--no-deps", "-e", str(environment.project)]]
     for command in (
         [sys.executable, "-m", "venv", str(environment.directory)],
         [*pip, "--require-hashes", "-r", str(environment.requirements)],
-        [*pip, "--no-deps", "-e", str(environment.project)],
+        *project,
     ):
         _run(command, name, report, keep_open)
     environment.stamp.write_text(fingerprint)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, ModelSpec
 from bench.schema import Cell, PlannedCell
+from runner.matrix.builtin import BUILTIN_FOLDER, list_builtin_matrices
 from runner.matrix.definition import Entry, MatrixDefinition, Setting, read_definition
 from runner.matrix.neighbours import resolve_neighbour
 from runner.matrix.values import EXECUTION_KEYS
@@ -24,7 +25,6 @@ DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_MODES: dict[str, str] = {name: framework.modes[0] for name, framework in FRAMEWORKS.items()}
 
-_BUILTIN_FOLDER = Path(__file__).parents[1] / "matrices"
 _REQUIRED_KEYS = tuple(
     key for key, field in Cell.model_fields.items() if field.is_required() and key not in ("input_size", "num_classes")
 )
@@ -63,11 +63,6 @@ def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
         raise definition.exclude[0].node.error(ErrorKind.EMPTY, message, key="exclude")
     return Matrix(name=definition.name, description=definition.description, cells=cells, source=source)
-
-
-def list_builtin_matrices() -> list[str]:
-    """Return the names of the matrices that come with the tool, sorted."""
-    return sorted(path.stem for path in _BUILTIN_FOLDER.glob("*.yaml"))
 
 
 def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: bool = True) -> Iterator[PlannedCell]:
@@ -214,7 +209,7 @@ def _duplicate_error(cell: Cell, node: Node, first_cell: Cell, first_node: Node)
 def _find_matrix(name_or_path: str) -> Path:
     builtin = list_builtin_matrices()
     if name_or_path in builtin:
-        return _BUILTIN_FOLDER / f"{name_or_path}.yaml"
+        return BUILTIN_FOLDER / f"{name_or_path}.yaml"
     path = Path(name_or_path)
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 or os.path.exists(name_or_path):
         return path

@@ -9,6 +9,7 @@ from rich.text import Text
 from bench.schema import Framework
 from runner.probe.batch_search import Trial
 from runner.probe.search import Probe, ProbeReport
+from runner.terminal import can_redraw
 from runner.terminal_text import join_printable
 
 OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red", "failure": "red"}
@@ -17,20 +18,23 @@ OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red
 def show_search(search: Probe, interpreters: Mapping[Framework, Path], lock: int, console: Console) -> ProbeReport:
     """Run the search; print each trial as it ends, then what was found."""
     console.print(_describe_search(search), soft_wrap=True)
-    status = console.status("")
+    status = console.status("") if can_redraw(console) else None
 
     def show_start(batch_size: int) -> None:
-        status.update(f"trying batch {batch_size:,}")
-        status.start()
+        if status is not None:
+            status.update(f"trying batch {batch_size:,}")
+            status.start()
 
     def show_trial(trial: Trial) -> None:
-        status.stop()
+        if status is not None:
+            status.stop()
         console.print(describe_trial(trial), soft_wrap=True)
 
     try:
         report = search.search(interpreters, lock, show_start, show_trial)
     finally:
-        status.stop()
+        if status is not None:
+            status.stop()
     console.print(describe_report(report), soft_wrap=True)
     return report
 
@@ -81,10 +85,10 @@ def describe_report(report: ProbeReport) -> str:
             tried = f"{report.tries[-1].batch_size:,}"
             return (
                 f"the time was up before batch {tried} had ended, which says nothing about its memory: {known}; raise "
-                "--time-limit to look further"
+                "--deadline to look further"
             )
         case "time-limit":
-            return f"the time is up: {known}; raise --time-limit to look further"
+            return f"the time is up: {known}; raise --deadline to look further"
         case "failure":
             memory = "the GPU's memory" if report.cell.device == "gpu" else "memory"
             return f"the last trial failed for another reason than {memory}; {known}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
+from runner.profiles.builtin import BUILTIN_PROFILES, PROFILE_FOLDER
 from runner.profiles.gpu_words import GPU_KINDS, choose_gpu, expand_word, merge
 from runner.profiles.model import Profile
 from runner.yaml_files.errors import ErrorKind
@@ -20,8 +21,6 @@ from runner.yaml_files.reading import read_yaml
 from runner.yaml_files.validation import NodeValidator
 from runner.yaml_files.wording import quote, suggest_near_word, suggest_word
 
-_FOLDER = Path(__file__).parent
-BUILTIN_PROFILES = tuple(sorted(path.stem for path in _FOLDER.glob("[a-z]*.yaml")))
 RENAMED_KEYS = {
     "pools.*.nodes": "node_affinity",
     "evict_never": "do_not_disrupt",
@@ -70,7 +69,7 @@ def load_profile(name: str) -> Profile:
 def _find_file(name: str, folder: Path) -> Path | None:
     """Return the file of a built-in profile, or a path from `folder`; None if the name is neither."""
     if name in BUILTIN_PROFILES:
-        return _FOLDER / f"{name}.yaml"
+        return PROFILE_FOLDER / f"{name}.yaml"
     return folder / name if name.endswith((".yaml", ".yml")) else None
 
 
@@ -81,7 +80,7 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
         raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {_EXPECTED}")
     _refuse_old_keys(tree)
     entries = dict(tree.value)
-    if GPU_KINDS in entries and path.parent != _FOLDER:
+    if GPU_KINDS in entries and path.parent != PROFILE_FOLDER:
         message = "unknown key; write what GPUs of your own are in `gpu`, and where they are in `pools.gpu`"
         raise entries[GPU_KINDS].error(ErrorKind.UNKNOWN_KEY, message)
     base = entries.pop("extends", None)
@@ -94,7 +93,7 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     if os.path.realpath(found) in seen:
         message = f"found {quote(base.text)}, which extends this file in turn; remove one of the two"
         raise base.error(ErrorKind.CONFLICT, message)
-    return merge(_read_tree(found, found.name if found.parent == _FOLDER else str(found), seen), own)
+    return merge(_read_tree(found, found.name if found.parent == PROFILE_FOLDER else str(found), seen), own)
 
 
 def _find_base(base: Node, folder: Path) -> Path:

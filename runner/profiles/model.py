@@ -10,7 +10,7 @@ from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, Device, Framework
 from bench.schema.document import Count, Document
-from runner.checkout import has_checkout
+from runner.checkout import is_image
 from runner.images.names import find_image, make_arguments, name_image
 from runner.kubernetes.rendering.job_name import OWN_LABELS
 from runner.kubernetes.syntax import (
@@ -78,7 +78,7 @@ class Profile(Document):
     gpu: Gpus | None = None
     """null: the cluster has none."""
     registry: ImageReference | None = None
-    """Where `benchmatrix images push` put the images of this checkout; their tags are their content. null: see
+    """Where `benchmatrix images push` put the images of this tool's sources; their tags are their content. null: see
     `images`."""
     image_base: ImageReference | None = None
     """What `--base` was when the images in `registry` were built; it is part of their tags. null: it was not given."""
@@ -228,7 +228,7 @@ class Profile(Document):
         if image is not None:
             return image
         place = f"profile {self.name}: images.{cell.framework}.{cell.device}"
-        if not has_checkout():  # in the image of the runner, which does not know the tags in a registry
+        if is_image():  # of the runner, whose chart says which images there are
             raise UserError(
                 f"{place}: is missing; name the image for {cell.framework} cells on a {cell.device}, in the chart's "
                 f"values at `profile.images`: `benchmatrix images push` prints the lines; or have a matrix without them"

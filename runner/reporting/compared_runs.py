@@ -21,8 +21,9 @@ HOW = "give two runs (`compare RUN_A RUN_B`), or conditions for both sides (`--a
 class RunChoice:
     """What the user named: two runs, or conditions on runs."""
 
-    run_a: str
-    run_b: str
+    run_a: str | None
+    run_b: str | None
+    """None: not named."""
     a: tuple[str, ...]
     b: tuple[str, ...]
     run_patterns: tuple[str, ...]
@@ -44,28 +45,28 @@ def load_compared(choice: RunChoice) -> ComparedRuns:
     """Return the runs of a comparison. Raise UserError if the choice is incomplete or a run is not there."""
     if choice.a or choice.b:
         return _load_selected(choice)
-    if not choice.run_a:
+    if choice.run_a is None:
         raise UserError(f"nothing to compare: {HOW}")
     if choice.run_patterns:
         raise UserError("--run: goes with --a and --b; two runs are named by themselves")
-    return _load_two(choice)
+    return _load_two(choice, choice.run_a)
 
 
-def _load_two(choice: RunChoice) -> ComparedRuns:
+def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
     from collector.results.load import load_run
     from collector.versus.identical_runs import load_related_runs
     from collector.versus.selections import Condition, Selection
 
     store_a = open_existing_store(choice.store)
-    store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b)
-    run_b = choice.run_b or find_newest_run(store_b).run_id
-    if run_b == choice.run_a:
-        newest = "" if choice.run_b else ", which is the newest of the store"
+    store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b, "--store-b")
+    run_b = find_newest_run(store_b).run_id if choice.run_b is None else choice.run_b
+    if run_b == run_a:
+        newest = "" if choice.run_b is not None else ", which is the newest of the store"
         raise UserError(f"A and B are both the run {run_b}{newest}; name two runs")
-    collections = load_run(store_a, choice.run_a), load_run(store_b, run_b)
+    collections = load_run(store_a, run_a), load_run(store_b, run_b)
     a, b = (
         Selection(name=name, conditions=(Condition(key="run", pattern=run_id),))
-        for name, run_id in (("A", choice.run_a), ("B", run_b))
+        for name, run_id in (("A", run_a), ("B", run_b))
     )
     related = load_related_runs(store_a, collections)
     if store_b is not store_a:
@@ -79,7 +80,7 @@ def _load_selected(choice: RunChoice) -> ComparedRuns:
     from collector.versus.identical_runs import load_related_runs
     from collector.versus.selections import Selection, parse_condition
 
-    if choice.run_a or choice.run_b or choice.store_b is not None:
+    if choice.run_a is not None or choice.run_b is not None or choice.store_b is not None:
         raise UserError("--a and --b select from --run and --store; leave RUN_A, RUN_B and --store-b out")
     if not choice.a or not choice.b:
         raise UserError(f"side {'B' if choice.a else 'A'} is missing: {HOW}")

@@ -115,4 +115,4 @@ def fit_forecast(year: int | None = None, table: Path | None = None) -> "Forecas
 
 def choose_year(year: int | None) -> int:
     """Return the year asked for, or FORECAST_YEARS_AHEAD from now."""
-    return year or datetime.now(UTC).year + FORECAST_YEARS_AHEAD
+    return datetime.now(UTC).year + FORECAST_YEARS_AHEAD if year is None else year

@@ -15,20 +15,23 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 MAX_NAMED = 10
 
 
-def open_existing_store(url: str) -> Store:
-    """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none."""
+def open_existing_store(url: str, option: str = "--store") -> Store:
+    """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none.
+
+    `option`: the one that the user gave the URL with.
+    """
     if url.startswith("file://") and not (place := find_directory(url)).is_dir():
-        raise UserError(f"store {url}: there is no directory {place}; name the right one with --store")
+        raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return Store.open(url)
 
 
 def load_collection(
-    store: Store, run_id: str, *, writes_tables: bool = False, rebuilds_tables: bool = False
+    store: Store, run_id: str | None, *, writes_tables: bool = False, rebuilds_tables: bool = False
 ) -> "Collection":
-    """Return the results of a run; those of the newest run in the store if `run_id` is empty. See `load_run`."""
+    """Return the results of a run; those of the newest run in the store if `run_id` is None. See `load_run`."""
     from collector.results.load import load_run
 
-    chosen = run_id or find_newest_run(store).run_id
+    chosen = find_newest_run(store).run_id if run_id is None else run_id
     return load_run(store, chosen, writes_tables=writes_tables, rebuilds_tables=rebuilds_tables)
 
 

@@ -58,6 +58,11 @@ def test_cancel_stops_the_runner_and_leaves_what_is_finished(
     wait_for(lambda: len(list_ended(setup)) == 1 and len(list_jobs(setup)) == 4, "the first end, and more to submit")
     ended = list_ended(setup)
 
+    code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url, "--dry-run")
+    assert (code, err) == (0, "")
+    assert "3 unfinished Jobs would be deleted, 1 finished ones left; nothing was changed" in out
+    assert len(list_jobs(setup)) == 4
+
     code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
 
     assert (code, err) == (0, "")

@@ -21,7 +21,8 @@ from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
 from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.syntax import MAX_ENVIRONMENT_BYTES
-from runner.profiles.loading import BUILTIN_PROFILES, load_profile
+from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
 
 STORE = "s3://bucket/prefix"

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from bench.schema import Framework
-from runner.checkout import ROOT
 from runner.images.names import locate_requirements
 from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import CellKind, DoctorContext
@@ -13,6 +12,7 @@ from runner.kubernetes.doctor.findings import Finding, FindingState, find_object
 from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits
 from runner.kubernetes.tracked_jobs import name_node_kind
 from runner.profiles.gpus import Gpus
+from runner.sources import find_source
 
 # Labels of GPU feature discovery, newer name first:
 # https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery#generated-labels
@@ -68,7 +68,7 @@ def check_claims(context: DoctorContext) -> Iterator[Finding]:
 def read_image_cuda(framework: Framework) -> tuple[int, int] | None:
     """Return the version of CUDA that this repository's image of a framework is locked to; None where none is."""
     try:
-        text = (ROOT / locate_requirements(framework, "cuda")).read_text()
+        text = find_source(locate_requirements(framework, "cuda")).read_text()
     except OSError:
         return None
     found = re.search(r"^nvidia-cuda-runtime(?:-cu\d+)?==(\d+)\.(\d+)", text, re.MULTILINE)

@@ -21,7 +21,6 @@ import yaml
 from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell
-from runner.checkout import ROOT
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.manifest_check import check_manifest
@@ -31,8 +30,9 @@ from runner.kubernetes.rendering.tenant_containers import add_tenants
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue, check_variable_value
 from runner.profiles.gpus import Gpus, GpuSharing
 from runner.profiles.model import Profile
+from runner.sources import find_source
 
-MANIFESTS = ROOT / "manifests"
+MANIFESTS = find_source("manifests")
 IMAGE_GROUP = 65532
 """The group of the images' user, as images/framework.Dockerfile sets it."""
 MIB = 2**20

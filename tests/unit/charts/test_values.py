@@ -15,7 +15,8 @@ import yaml
 
 from chart import CHART, NAMESPACE, make_values, render
 from runner.kubernetes.syntax import check_quantity
-from runner.profiles.loading import BUILTIN_PROFILES, RENAMED_KEYS, load_profile
+from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles.loading import RENAMED_KEYS, load_profile
 from runner.yaml_files.validation import ExpectedError
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))

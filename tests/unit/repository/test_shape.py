@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("benchmarks", "charts", "collector", "docs", "images", "runner", "tests")
+FOLDERS = ("benchmarks", "benchmatrix", "charts", "collector", "docs", "images", "runner", "tests")
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 40
 VAGUE_NAMES = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}

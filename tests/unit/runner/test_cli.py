@@ -1,17 +1,63 @@
-"""runner.cli: what the start of every command loads."""
+"""runner.cli: what the start of the command line loads, and what it says without a command."""
 
+import os
 import subprocess
 import sys
 
-# Each takes a tenth of a second or more, and only some commands need it.
-LEFT_TO_COMMANDS = {
+import pytest
+
+from bench import __version__
+
+# Each takes a tenth of a second or more.
+LEFT_TO_WORK = {
     *("altair", "boto3", "jsonschema", "kubernetes", "kubernetes_validate", "numpy", "pandas", "pyarrow", "scipy"),
     *("statsmodels", "vl_convert"),
 }
+# What only some commands need to say what they take.
+LEFT_TO_COMMANDS = LEFT_TO_WORK | {"bench.schema", "bench.store", "collector", "yaml", "runner.commands.run"}
+PROGRAM = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); import runner.cli as c"
 
 
-def test_no_command_waits_for_packages_that_only_others_need() -> None:
-    program = "import sys, runner.cli; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "runner.commands.run" in done.stdout.split()
-    assert sorted(LEFT_TO_COMMANDS.intersection(done.stdout.split())) == []
+def list_modules(*words: str, **variables: str) -> tuple[str, set[str]]:
+    """Return what the command line prints, and the modules that it has loaded at its end."""
+    program = f"{PROGRAM}; sys.argv = ['benchmatrix', *{words!r}]; c.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **variables}, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, set(done.stderr.splitlines()[-1].split())
+
+
+def complete(typed: str) -> tuple[str, set[str]]:
+    number = len(typed.split()) - (not typed.endswith(" "))
+    words = {"_BENCHMATRIX_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(number)}
+    return list_modules(**words)
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("--version",), ("version",)])
+def test_help_and_version_load_no_command(words: tuple[str, ...]) -> None:
+    out, modules = list_modules(*words)
+
+    assert out.strip() == __version__ if words[-1:] != ("--help",) and words else "Find the largest batch" in out
+    assert sorted(LEFT_TO_COMMANDS & modules) == []
+
+
+def test_completion_of_commands_loads_none_of_them() -> None:
+    out, modules = complete("benchmatrix re")
+
+    assert out.split() == ["render", "report"]
+    assert sorted(LEFT_TO_COMMANDS & modules) == []
+
+
+def test_completion_of_options_does_no_work() -> None:
+    out, modules = complete("benchmatrix run --max")
+
+    assert out.split() == ["--max-in-flight", "--max-nodes", "--max-cost"]
+    assert sorted(LEFT_TO_WORK & modules) == []
+
+
+@pytest.mark.parametrize("columns", ["²", "wide", "-5", "99999999999"])
+def test_a_width_that_is_none_does_not_matter(columns: str) -> None:
+    out, _ = list_modules("--help", COLUMNS=columns, TERMINAL_WIDTH=columns)
+
+    assert max(len(line) for line in out.splitlines()) == 80

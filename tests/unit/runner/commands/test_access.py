@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from access_scenarios import describe_scenario
+from runner.commands.json_documents import AccessDocument
 
 CallMain = Callable[..., tuple[int, str, str]]
 
@@ -41,6 +42,7 @@ def test_an_answer_comes_with_tables_and_all_that_it_rests_on(call_main: CallMai
 
 def test_the_json_document_has_a_figure_with_its_interval_for_each_choice(call_main: CallMain, ours: Path) -> None:
     code, out, err = call_main("access", ours.name, "--json", "--weeks", "6")
+    AccessDocument.model_validate_json(out)  # its schema holds
     assert (code, err) == (0, "")
     document = json.loads(out)
     assert document["weeks"] == 6

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from runner.commands.json_documents import AuditDocument
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -29,6 +30,7 @@ def test_the_page_and_the_json_document_hold_the_same(call_main: CallMain, works
     assert call_main("audit", "mine.csv", "--output", "pages/audit.md") == (0, "pages/audit.md\n", "")
     assert "2 rows: 1 impossible, 1 possible" in (workspace.folder / "pages" / "audit.md").read_text()
     code, out, err = call_main("audit", "mine.csv", "--json")
+    AuditDocument.model_validate_json(out)  # its schema holds
     assert (code, err) == (0, "")
     assert [row["verdict"] for row in json.loads(out)["rows"]] == ["impossible", "possible"]
 

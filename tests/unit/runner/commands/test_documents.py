@@ -2,12 +2,20 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import jsonschema
+import pytest
+import typer.main
 
 from bench.schema import PlannedCell
 from factories import make_failed_result, make_result, make_run
+from runner.checkout import ROOT
+from runner.cli import app
+from runner.commands.json_documents import FilesDocument, StatusDocument, list_schemas
+from runner.commands.schema import KINDS
 
 CallMain = Callable[..., tuple[int, str, str]]
 
@@ -50,6 +58,43 @@ def test_the_schema_is_valid_and_distinguishes_documents_from_others(call_main: 
         assert list(validator.iter_errors(good)) == []
         assert list(validator.iter_errors(good | {"unknown": 1})) != []
         assert list(validator.iter_errors({key: good[key] for key in good if key != "run_id"})) != []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_schema(kind: str, call_main: CallMain) -> None:
+    code, out, _ = call_main("schema", kind)
+
+    assert code == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(out))
+
+
+def test_every_command_that_prints_json_has_a_schema_of_its_name() -> None:
+    """But for those of `forecast`, `gap` and `batches`, which print sentences."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    printing = {name for name in commands if any("--json" in parameter.opts for parameter in commands[name].params)}
+    assert printing == set(KINDS) - {"stored"} == set(list_schemas()) - {"stored"}
+
+
+def test_a_kind_that_is_none_is_an_error(call_main: CallMain) -> None:
+    code, _, err = call_main("schema", "walk")
+
+    assert code == 2
+    assert err.startswith("error: KIND walk: expected one of stored, access, ")
+
+
+def test_a_finished_run_is_described_for_programs(call_main: CallMain, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs/results/2026-11-21-h200/runs", tmp_path / "copy" / "runs")  # collect writes tables/
+    store = f"file://{tmp_path}/copy"
+
+    code, out, err = call_main("status", "--store", store, "--json")
+    status = StatusDocument.model_validate_json(out)
+    assert (code, err) == (0, "")
+    assert (status.run_id, status.num_repeats, status.cluster) == ("study-h200-2", {"ok": 54}, None)
+
+    code, out, _ = call_main("collect", "--store", store, "--output", "tables", "--json")
+    files = FilesDocument.model_validate_json(out)
+    assert (code, files.run_id) == (0, "study-h200-2")
+    assert "tables/results.parquet" in files.files
 
 
 def test_the_version_is_printed(call_main: CallMain) -> None:

@@ -11,6 +11,7 @@ from bench.schema import Alarm
 from bench.store import Store
 from fake_interpreters import STEP_VARIABLE
 from nights import SLOWED, SimulatedNights
+from runner.commands.json_documents import WatchDocument
 from webhook_receiver import receive
 from workspace import Workspace
 
@@ -32,6 +33,7 @@ def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: Ca
 
     nights.put_confirmation(run_id, [SLOWED], factors={SLOWED.cell_id: 1.9})
     code, out, err = call_main("watch", "--json")
+    WatchDocument.model_validate_json(out)  # its schema holds
     assert code == 1
     assert [change["state"] for change in json.loads(out)["changes"]] == ["confirmed"]
     assert err == ""

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT
-from runner.commands.images import app
+from runner.cli import app
 from runner.images.names import find_image, list_images, make_arguments, name_image
 
 BASE = "python@sha256:00"
@@ -38,7 +38,7 @@ def call_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallImages:
     """Calls `benchmatrix images WORDS`; `tmp_path / "log"` gets what the Docker client was called with."""
     make_interpreter(tmp_path / "docker", DOCKER.format(folder=tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return lambda *words: CliRunner().invoke(app, words, catch_exceptions=False)
+    return lambda *words: CliRunner().invoke(app, ["images", *words], catch_exceptions=False)
 
 
 def name_pytorch(registry: str = "benchmatrix") -> str:
@@ -49,6 +49,16 @@ def test_the_list_has_the_names_that_a_build_with_the_same_options_makes(call_im
     listed = call_images("list", "pytorch:cpu", "--base", BASE)
 
     assert listed.stdout == f"{name_pytorch()}\n"
+
+
+def test_a_dry_run_builds_and_pushes_nothing(call_images: CallImages, tmp_path: Path) -> None:
+    built = call_images("build", "jax:cpu", "--base", BASE, "--dry-run")
+    pushed = call_images("push", "host.example/team", "jax:cpu", "--base", BASE, "--dry-run")
+
+    assert "would be built" in built.stdout
+    assert "host.example/team/jax:cpu-" in pushed.stdout
+    log = (tmp_path / "log").read_text()
+    assert [line for line in log.splitlines() if line.startswith(("build ", "push ", "tag "))] == []
 
 
 def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: CallImages, tmp_path: Path) -> None:

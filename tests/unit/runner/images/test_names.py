@@ -29,7 +29,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / source, target)
-    monkeypatch.setattr(images, "require_checkout", lambda: tmp_path)
+    monkeypatch.setattr(images, "locate_sources", lambda: tmp_path)
     return tmp_path
 
 
@@ -49,9 +49,9 @@ def test_the_same_sources_have_the_same_tag_wherever_they_lie(checkout: Path) ->
 @pytest.mark.parametrize(
     ("path", "changed"),
     [
-        ("images/jax/requirements-cpu.txt", {"jax:cpu"}),
-        ("images/framework.Dockerfile", FRAMEWORK_IMAGES),
-        ("images/install_requirements.sh", FRAMEWORK_IMAGES),
+        ("images/jax/requirements-cpu.txt", {"jax:cpu", "control:None"}),
+        ("images/framework.Dockerfile", FRAMEWORK_IMAGES | {"control:None"}),
+        ("images/install_requirements.sh", FRAMEWORK_IMAGES | {"control:None"}),
         ("images/benchmatrix/Dockerfile", {"control:None"}),
         (".dockerignore", FRAMEWORK_IMAGES | {"control:None"}),
         ("runner/cli.py", {"control:None"}),

@@ -1,6 +1,7 @@
 """runner.local.virtual_environments: installations of a tiny package, made, kept, made again, failed and killed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import is_running, make_interpreter
-from runner import checkout
+from runner import checkout, sources
 from runner.local.virtual_environments import prepare_virtual_environments
 from tiny_checkout import PROJECT, make_checkout, write_requirements
 
@@ -21,7 +22,7 @@ IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.v
 INSTALL = """
 import sys
 from pathlib import Path
-from runner import checkout
+from runner import checkout, sources
 from runner.local import virtual_environments as environments
 checkout.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
 environments.prepare_virtual_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
@@ -140,11 +141,22 @@ def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
     assert prepare()[1][0] == "pytorch-cpu: new environment"
 
 
-def test_without_a_checkout_there_is_nothing_to_install_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_package_has(
+    root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(quick_python))
+    monkeypatch.setattr(checkout, "ROOT", tmp_path / "site-packages")
+    monkeypatch.setattr(sources, "files", lambda name: root / "installed" / name)
+    monkeypatch.setenv("BENCHMATRIX_CACHE_DIR", str(tmp_path / "cache"))
+    copies = root / "installed" / "runner" / "repository" / "images"
+    shutil.copytree(root / "images" / "pytorch", copies / "pytorch")
 
-    with pytest.raises(UserError, match="no images/ here; run benchmatrix from a git checkout, or use --python"):
-        prepare()
+    python, lines = prepare()
+
+    assert python == tmp_path / "cache" / "environments" / "pytorch-cpu" / "bin" / "python"
+    assert lines[0] == "pytorch-cpu: new environment"
+    subprocess.run([python, "-c", "import tiny_framework"], check=True)
+    assert prepare() == (python, [])
 
 
 def await_child(pid: int) -> int:

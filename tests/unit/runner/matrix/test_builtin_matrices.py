@@ -7,7 +7,8 @@ import pytest
 from bench.registry import FRAMEWORKS
 from bench.validity import series
 from matrix_files import pick
-from runner.matrix.expansion import list_builtin_matrices, load_matrix
+from runner.matrix.builtin import list_builtin_matrices
+from runner.matrix.expansion import load_matrix
 
 
 def test_every_built_in_matrix_loads_and_bears_the_name_of_its_file() -> None:

@@ -4,8 +4,8 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from matrix_files import expand, pick
 from runner.checkout import ROOT
+from runner.matrix.builtin import list_builtin_matrices
 from runner.matrix.definition import MAX_COMBINATIONS
-from runner.matrix.expansion import list_builtin_matrices
 from runner.yaml_files.composer import MAX_DEPTH, MAX_NODES
 
 

@@ -12,7 +12,8 @@ import pytest
 from bench.errors import UserError
 from matrix_files import DEMO, expand, write
 from runner.checkout import ROOT
-from runner.matrix.expansion import Matrix, list_builtin_matrices, load_matrix
+from runner.matrix.builtin import list_builtin_matrices
+from runner.matrix.expansion import Matrix, load_matrix
 
 
 def test_a_cell_id_ends_in_the_sha_256_of_its_canonical_json() -> None:

@@ -66,7 +66,7 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
         (["--device", "gpu"], "this cannot be probed here: no NVIDIA GPU is visible on this machine"),
         (["--precision", "tf32"], "this cannot be probed here: tf32 is a mode of NVIDIA GPUs"),
         (["--max-batch-size", "0"], "--max-batch-size 0: "),
-        (["--time-limit", "0"], "--time-limit 0: "),
+        (["--time-limit", "0"], "--deadline 0: "),
         (["--python", "/no/python"], "--python /no/python: "),
     ],
 )

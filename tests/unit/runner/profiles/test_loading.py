@@ -8,7 +8,8 @@ from bench.errors import UserError
 from bench.peaks import read_gpu_table
 from factories import make_cell
 from profile_files import list_gpu_words, write
-from runner.profiles.loading import BUILTIN_PROFILES, find_profile, load_profile
+from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles.loading import find_profile, load_profile
 from runner.yaml_files.errors import ErrorKind, YamlError
 
 

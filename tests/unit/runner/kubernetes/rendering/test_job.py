@@ -8,7 +8,7 @@ from job_manifests import KINDS, OWNER, load, render
 from runner.kubernetes.rendering.job_template import (
     JobOwner,
 )
-from runner.profiles.loading import BUILTIN_PROFILES
+from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.model import CompileCache
 
 

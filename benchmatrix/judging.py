@@ -1,0 +1,109 @@
+"""Compare what was measured, and audit what somebody states."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from benchmatrix.places import DEFAULT_STORE
+from benchmatrix.reading import load_collections
+
+if TYPE_CHECKING:  # pandas and the collector take a second to import: only what reads results does it
+    import pandas as pd
+
+    from collector.versus.document import CompareDocument
+    from runner.reporting.compared_runs import RunChoice
+
+Conditions = Mapping[str, str | int | float | bool]
+"""Fields and the values that they must have, such as `{"framework": "jax", "batch_size": 64}`."""
+
+
+def compare(
+    a: str | Conditions,
+    b: str | Conditions | None = None,
+    *,
+    store: str = DEFAULT_STORE,
+    store_b: str | None = None,
+    runs: Sequence[str] = (),
+    where: Conditions | None = None,
+    metric: str = "step-time",
+    floor_percent: float | None = None,
+    include_invalid: bool = False,
+) -> "CompareDocument":
+    """Return whether B is slower than A, cell by cell, as `benchmatrix compare --json` prints it.
+
+    `a` and `b`: two run ids (`b`: None for the newest run of the store), or conditions that choose both sides from
+    `runs` (patterns of ids; none for the newest run). `where` restricts both sides. `metric`: `step-time`,
+    `pipelined-step-time`, `peak-memory` or `energy`. `floor_percent`: smaller differences are taken for none.
+    `benchmatrix schema compare` describes the document; ratios are B over A.
+    Raise UserError if a run is not there, or the sides have nothing in common.
+
+    >>> found = compare(
+    ...     {"framework": "pytorch", "mode": "eager"},
+    ...     {"framework": "jax", "mode": "compiled"},
+    ...     store="file://docs/results/2026-11-21-h200",
+    ...     where={"model": "resnet18", "phase": "train"},
+    ... )
+    >>> found.metric.name, len(found.cells) > 0
+    ('step-time', True)
+    """
+    from runner.reporting.comparison import compare_runs
+
+    choice = _choose(a, b, runs, store, store_b)
+    conditions = _write_conditions(where or {})
+    _, document = compare_runs(choice, conditions, metric, floor=floor_percent, include_invalid=include_invalid)
+    return document
+
+
+def audit(
+    table: str | PathLike[str],
+    runs: str | Sequence[str] = (),
+    *,
+    store: str = DEFAULT_STORE,
+    include_invalid: bool = False,
+) -> "pd.DataFrame":
+    """Return one row for each row of a table of stated times or rates, with its verdicts and the arithmetic.
+
+    `table`: a YAML or CSV file (docs/audit.md), or the name of a table that comes with the tool. `runs`: measured runs
+    that it is held against; none for arithmetic alone. Rates are in FLOP/s; `share_of_bound` is the stated rate over
+    the highest that the device allows. Raise UserError if the table is wrong or a run is not there.
+
+    >>> audit("nvidia-t4-resnet50")["verdict"].value_counts().to_dict()
+    {'possible': 21}
+    """
+    import pandas as pd
+
+    from collector.audit.evaluation import audit_table
+    from collector.audit.page import describe_row
+    from collector.results.summary import summarize_collections
+    from runner.audit_tables.loading import load_table
+
+    collections = load_collections(runs, store) if runs else []
+    summary = summarize_collections(collections) if collections else None
+    rows = audit_table(load_table(fspath(table)), summary, include_invalid=include_invalid)
+    return pd.DataFrame([describe_row(row) for row in rows])
+
+
+def _choose(
+    a: str | Conditions, b: str | Conditions | None, runs: Sequence[str], store: str, store_b: str | None
+) -> "RunChoice":
+    """Return both sides as the command line takes them. Raise TypeError where one is a run and the other is not."""
+    from runner.reporting.compared_runs import RunChoice
+
+    if isinstance(a, str) != (b is None or isinstance(b, str)):
+        raise TypeError("a, b: expected two ids of runs, or conditions for both sides")
+    return RunChoice(
+        a if isinstance(a, str) else None,
+        b if isinstance(b, str) else None,
+        () if isinstance(a, str) else _write_conditions(a),
+        () if b is None or isinstance(b, str) else _write_conditions(b),
+        tuple(runs),
+        store,
+        store_b,
+    )
+
+
+def _write_conditions(conditions: Conditions) -> tuple[str, ...]:
+    """Return conditions as the command line takes them: `batch_size=64`, `tf32=true`."""
+    return tuple(
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in conditions.items()
+    )

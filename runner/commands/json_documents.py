@@ -1,0 +1,255 @@
+"""The documents that commands print with --json and that no other package has: their models and all schemas."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from bench.schema import Decision, Document, Suspicion
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class StatusDocument(Document):
+    """How far a run is."""
+
+    status_version: Literal[1] = 1
+    run_id: str
+    matrix: str
+    num_repeats: dict[str, int]
+    """Planned repeats by the status of their newest record; `missing` have none."""
+    num_skipped_documents: int
+    """Documents in the store that do not count."""
+    node_faults: tuple[str, ...]
+    cluster: tuple[str, ...] | None
+    """What the cluster says of the run, in lines for people; null: it was not asked (--on)."""
+
+
+class DoctorFinding(Document):
+    """What was found of one precondition."""
+
+    check: str
+    state: Literal["ok", "warning", "failed"]
+    """`warning`: it could not be checked, or a run may go well without it."""
+    message: str
+    hint: str
+    """How to fix it; empty if the check passed."""
+    details: tuple[str, ...]
+
+
+class DoctorDocument(Document):
+    """What `benchmatrix doctor` found."""
+
+    context: str
+    namespace: str
+    profile: str
+    findings: tuple[DoctorFinding, ...]
+
+
+class FilesDocument(Document):
+    """The files that a command wrote about a run."""
+
+    files_version: Literal[1] = 1
+    run_id: str
+    files: tuple[str, ...]
+    """Paths, relative to the working directory where they were asked for so."""
+
+
+class JobsDocument(Document):
+    """What `cancel` or `clean` did to the Jobs of one run, or would do (`is_dry_run`)."""
+
+    jobs_version: Literal[1] = 1
+    run_id: str
+    namespace: str
+    num_deleted: int
+    num_left: int
+    """Finished ones that stay."""
+    is_dry_run: bool
+
+
+class AuditedRowDocument(Document):
+    """A row of a table with its verdicts. Rates are in FLOP/s; null where a figure is unknown."""
+
+    row: int
+    name: str
+    stated: dict[str, Any]
+    """The row as the table has it."""
+    verdict: str
+    by_arithmetic: str
+    by_measurement: str
+    samples_per_second: float | None
+    flops_per_second: float | None
+    most_flops_per_second: float | None
+    device: str
+    peak_flops_per_second_of_one: float | None
+    bound_flops_per_second: float | None
+    peak_source: str | None
+    share_of_bound: float | None
+    arithmetic: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+class AuditDocument(Document):
+    """What `benchmatrix audit` says of a table."""
+
+    title: str
+    source: str
+    provenance: str | None
+    remark: str | None
+    rows: tuple[AuditedRowDocument, ...]
+
+
+class AccessChoice(BaseModel):
+    """What came of one alternative under one policy. Further keys are figures: center, low and high."""
+
+    model_config = ConfigDict(extra="allow")
+
+    alternative: str
+    policy: str
+    is_over_budget: bool
+    num_jobs: int
+    num_unended: int
+    by_group: dict[str, dict[str, dict[str, float | None]]]
+
+
+class AccessDocument(Document):
+    """What `benchmatrix access` answers: times in hours, money in `currency`."""
+
+    question: str
+    answer: str
+    reasons: tuple[str, ...]
+    currency: str
+    weeks: int
+    seed: int
+    choices: tuple[AccessChoice, ...]
+    left_out: tuple[dict[Literal["choice", "reason"], str], ...]
+    assumptions: tuple[dict[Literal["standing", "text"], str], ...]
+    warnings: tuple[str, ...]
+    scenario: dict[str, Any]
+
+
+class WatchedChange(Document):
+    """A change over nights, and what became of it."""
+
+    state: Literal["pending", "confirmed", "dismissed", "undecided"]
+    suspicion: Suspicion
+    decision: Decision | None
+    channels: tuple[str, ...]
+    """Where it was told."""
+
+
+class WatchDocument(Document):
+    """What `benchmatrix watch` knows of the newest night."""
+
+    matrix: str
+    night: str
+    num_nights: int
+    num_cells: int
+    changes: tuple[WatchedChange, ...]
+    warnings: tuple[str, ...]
+
+
+class RunEvent(BaseModel):
+    """A line of `benchmatrix run --on CONTEXT --json`. A line of progress also counts the ended repeats by status."""
+
+    model_config = ConfigDict(extra="allow")
+
+    event: Literal["progress", "finished", "warning"]
+    message: str | None = None
+    """Of a warning."""
+    cell_id: str | None = None
+    repeat: int | None = None
+    job: str | None = None
+    status: str | None = None
+    error: str | None = None
+    preempted: int | None = None
+    """How many pods of the repeat were preempted."""
+    done: int | None = None
+    running: int | None = None
+    waiting: int | None = None
+    suspended: int | None = None
+    to_submit: int | None = None
+    cost: float | None = None
+    currency: str | None = None
+
+
+def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return what makes the schema of each kind; a kind is `stored`, or the command that prints it."""
+    return {
+        "stored": _export_stored,
+        "access": lambda: _export(AccessDocument),
+        "answers": _export_answers,
+        "audit": lambda: _export(AuditDocument),
+        "batches": _export_batches,
+        "cancel": lambda: _export(JobsDocument),
+        "collect": lambda: _export(FilesDocument),
+        "compare": _export_compare,
+        "cost": _export_cost,
+        "doctor": lambda: _export(DoctorDocument),
+        "forecast": _export_forecast,
+        "gap": _export_gap,
+        "probe": _export_probe,
+        "render": _export_render,
+        "report": lambda: _export(FilesDocument),
+        "run": lambda: _export(RunEvent),
+        "status": lambda: _export(StatusDocument),
+        "watch": lambda: _export(WatchDocument),
+    }
+
+
+def _export(model: type[BaseModel]) -> dict[str, Any]:
+    return {"$schema": DRAFT, **model.model_json_schema()}
+
+
+def _export_stored() -> dict[str, Any]:
+    from bench.schema import export_json_schema
+
+    return export_json_schema()
+
+
+def _export_answers() -> dict[str, Any]:
+    from collector.answers.document import export_answers_schema
+
+    return export_answers_schema()
+
+
+def _export_batches() -> dict[str, Any]:
+    from collector.batches.document import export_batches_schema
+
+    return export_batches_schema()
+
+
+def _export_forecast() -> dict[str, Any]:
+    from collector.forecast.document import export_forecast_schema
+
+    return export_forecast_schema()
+
+
+def _export_gap() -> dict[str, Any]:
+    from collector.forecast.gap_document import export_gap_schema
+
+    return export_gap_schema()
+
+
+def _export_compare() -> dict[str, Any]:
+    from collector.versus.document import export_compare_schema
+
+    return export_compare_schema()
+
+
+def _export_cost() -> dict[str, Any]:
+    from collector.costs.document import export_cost_schema
+
+    return export_cost_schema()
+
+
+def _export_probe() -> dict[str, Any]:
+    from runner.probe.search import ProbeReport
+
+    return _export(ProbeReport)
+
+
+def _export_render() -> dict[str, Any]:
+    from bench.schema import PlannedCell
+
+    return _export(PlannedCell)

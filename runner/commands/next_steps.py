@@ -1,0 +1,15 @@
+"""Tell people at a terminal what happens now and what to do next; logs and pipes get results only."""
+
+from runner.commands.options import make_error_console
+
+
+def say(text: str) -> None:
+    """Print a line in dim letters to stderr, if that is a terminal."""
+    console = make_error_console()
+    if console.is_terminal:
+        console.print(text, style="dim", soft_wrap=True)
+
+
+def say_next(*commands: str) -> None:
+    """Print what to do next, as `say` does."""
+    say(f"next: {'; or '.join(commands)}")

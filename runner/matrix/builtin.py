@@ -1,0 +1,10 @@
+"""The matrices that come with the tool, by name."""
+
+from pathlib import Path
+
+BUILTIN_FOLDER = Path(__file__).parents[1] / "matrices"
+
+
+def list_builtin_matrices() -> list[str]:
+    """Return the names of the matrices that come with the tool, sorted."""
+    return sorted(path.stem for path in BUILTIN_FOLDER.glob("*.yaml"))

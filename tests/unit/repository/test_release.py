@@ -1,0 +1,104 @@
+"""The two distributions: their version, and that they work in an empty folder without the checkout."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import __version__
+from runner.images.names import list_images, name_image
+
+ROOT = Path(__file__).parents[3]
+STORE = f"file://{ROOT}/docs/results/2026-11-21-h200"
+
+Call = Callable[..., str]
+
+
+def test_both_distributions_have_one_version_and_the_tool_asks_for_its_own() -> None:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    bench = tomllib.loads((ROOT / "images/bench/pyproject.toml").read_text())
+
+    assert tool["project"]["dynamic"] == bench["project"]["dynamic"] == ["version"]
+    assert (ROOT / tool["tool"]["hatch"]["version"]["path"]).samefile(
+        ROOT / "images" / "bench" / bench["tool"]["hatch"]["version"]["path"]
+    )
+    assert f"benchmatrix-bench=={__version__}" in tool["project"]["dependencies"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)
+
+
+def build(project: Path, target: str, folder: Path) -> Path:
+    """Return the sdist or wheel of a project, made without a network."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    (found,) = folder.iterdir()
+    return found
+
+
+def build_by_sdist(project: Path, folder: Path) -> Path:
+    """Return the wheel that pip would make of a project's sdist."""
+    folder.mkdir()
+    with tarfile.open(build(project, "sdist", folder / "sdist")) as archive:
+        archive.extractall(folder / "source", filter="data")
+    (source,) = (folder / "source").iterdir()
+    return build(source, "wheel", folder / "wheel")
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
+    """Calls the installed command line in an empty folder; it sees the dependencies of this one, and no checkout."""
+    folder = tmp_path_factory.mktemp("release")
+    venv.create(folder / "venv", with_pip=False)
+    site = folder / "venv" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    for name, project in (("tool", ROOT), ("bench", ROOT / "images" / "bench")):
+        with zipfile.ZipFile(build_by_sdist(project, folder / name)) as wheel:
+            wheel.extractall(site)
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))  # its own .pth files are not read there
+    (folder / "empty").mkdir()
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "BENCHMATRIX"))}
+    variables |= {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache")}
+
+    def call(*words: str) -> str:
+        command = [str(folder / "venv" / "bin" / "python"), "-m", "benchmatrix", *words]
+        done = subprocess.run(command, cwd=folder / "empty", env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_the_wheels_work_in_an_empty_folder(call: Call) -> None:
+    assert call("version") == f"{__version__}\n"
+    assert len(call("render", "smoke").splitlines()) == 16
+    report = Path(call("report", "study-h200-2", "--store", STORE, "--output", "report").strip())
+    assert report == Path("report/report.html")
+
+
+def test_images_of_the_wheels_have_the_tags_of_the_checkout(call: Call) -> None:
+    names = [f"{image.name}:{image.flavour}" if image.flavour else image.name for image in list_images()]
+
+    assert [name_image("r", image) for image in list_images()] == call(
+        "images", "list", *names, "--registry", "r"
+    ).split()
+
+
+def test_manifests_are_rendered_without_a_checkout(call: Call) -> None:
+    out = call("render", "smoke", "--manifests", "jobs", "--profile", "kind", "--store", "s3://bucket/runs")
+
+    assert "Jobs of run smoke in jobs" in out
+
+
+def test_the_script_is_the_command_line(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build(ROOT, "wheel", tmp_path / "wheel")) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+        assert "benchmatrix = runner.cli:main" in wheel.read(name).decode()
+        assert {"benchmatrix/py.typed", "runner/py.typed", "collector/py.typed"} <= set(wheel.namelist())
