@@ -1,6 +1,6 @@
 """Stores with simulated nights of a matrix, for the tests of `watch`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.schema import Cell, Run
 from bench.store import Store
-from factories import START, make_cell, make_environment, make_result, make_run, put_documents
+from factories import START, make_cell, make_environment, make_result, make_run, make_validity, put_documents
 
 CELLS = tuple(make_cell(batch_size=size) for size in (1, 2, 4))
 SLOWED = CELLS[1]
@@ -31,16 +31,20 @@ class SimulatedNights:
         factors: Mapping[str, float] | None = None,
         repeats: int = 3,
         environment: Mapping[str, Any] | None = None,
+        disturbed: Collection[Cell] = (),
         **overrides: Any,
     ) -> Run:
-        """Write the run of a night; `factors`: by which cells (by their ids) take longer than 0.1 s."""
+        """Write the run of a night; `factors`: by which cells (by their ids) take longer than 0.1 s.
+
+        `disturbed`: cells whose repeats all have the verdict `contaminated`.
+        """
         fields: dict[str, Any] = {
             "run_id": f"night-{number}",
             "created_at": START + timedelta(days=number),
             "matrix": self.matrix,
         }
         run = make_run(self.cells, repeats=repeats, **(fields | overrides))
-        self._put(run, factors or {}, environment or {})
+        self._put(run, factors or {}, environment or {}, disturbed)
         return run
 
     def put_confirmation(
@@ -52,7 +56,9 @@ class SimulatedNights:
         self._put(run, factors or {}, environment or {})
         return run
 
-    def _put(self, run: Run, factors: Mapping[str, float], environment: Mapping[str, Any]) -> None:
+    def _put(
+        self, run: Run, factors: Mapping[str, float], environment: Mapping[str, Any], disturbed: Collection[Cell] = ()
+    ) -> None:
         results = []
         for planned in run.cells:
             night = 0.01 * self.rng.standard_normal()
@@ -66,6 +72,7 @@ class SimulatedNights:
                         repeat=repeat,
                         step_seconds=(seconds, seconds, seconds),
                         environment=make_environment(**environment),
+                        validity=make_validity("contaminated") if planned.cell in disturbed else make_validity(),
                     )
                 )
         put_documents(self.store, run, results)

@@ -18,8 +18,8 @@ class Receiver:
 
 
 @contextmanager
-def receive() -> Iterator[Receiver]:
-    """Run a server on a port of this machine until the block ends."""
+def receive(host: str = "127.0.0.1") -> Iterator[Receiver]:
+    """Run a server on a port of this machine until the block ends. `host`: the address of the machine to listen at."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -35,8 +35,8 @@ def receive() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    receiver.url = f"http://127.0.0.1:{server.server_port}/secret-path"
+    server = ThreadingHTTPServer((host, 0), Handler)
+    receiver.url = f"http://{host}:{server.server_port}/secret-path"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -112,7 +112,9 @@ class NightWatch:
 
         run_id = report.pending[0].confirmation_run_id
         assert run_id is not None  # only a change for the better has none, and it never waits
-        console.print(f"{len(report.pending)} slowdowns are suspected: they are measured again", soft_wrap=True)
+        count = len(report.pending)
+        what = "1 slowdown is suspected: it is" if count == 1 else f"{count} slowdowns are suspected: they are"
+        console.print(f"{what} measured again", soft_wrap=True)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "confirmation.yaml"
             write_matrix(path, report.night, report.pending)

@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bench.schema import Shift
+from collector.nights.detection import MIN_NIGHTS_BEFORE
 from collector.nights.records import RecordedChange
 from runner.nights.watch import NightReport
 
@@ -22,11 +23,20 @@ def list_lines(report: NightReport) -> list[str]:
         f"night {report.night.run_id}: {report.num_cells} cells, the newest of {report.num_nights} nights of "
         f"{report.matrix}"
     ]
-    if report.num_nights < 3:
-        lines.append("nothing can be said yet: two nights before are what a change is seen against, at the least")
+    if report.num_uncounted:
+        lines.append(
+            f"{report.num_uncounted} of {report.num_cells + report.num_uncounted} planned cells are not looked at: "
+            "none of their repeats counts (they failed, or their verdict says that they were disturbed)"
+        )
+    if report.num_too_new:
+        which = "nothing" if report.num_too_new == report.num_cells else f"of {report.num_too_new} cells nothing"
+        lines.append(
+            f"{which} can be said yet: a change is seen against {MIN_NIGHTS_BEFORE} nights with repeats that count, at "
+            "the least"
+        )
     for change in report.changes:
         lines += list_change_lines(change)
-    if not report.changes:
+    if not report.changes and report.num_too_new < report.num_cells:
         lines.append("no change is suspected")
     return [*lines, *(f"warning: {warning}" for warning in report.warnings)]
 
@@ -61,6 +71,8 @@ def make_document(report: NightReport) -> dict[str, Any]:
         "night": report.night.run_id,
         "num_nights": report.num_nights,
         "num_cells": report.num_cells,
+        "num_uncounted": report.num_uncounted,
+        "num_too_new": report.num_too_new,
         "changes": [
             {
                 "state": get_state(change),

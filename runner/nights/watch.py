@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from bench.errors import UserError
 from bench.schema import Run, Suspicion
 from bench.store import Store, decision_key, suspicion_key
+from collector.nights.detection import MIN_NIGHTS_BEFORE
 from collector.nights.records import ChangeHistory, RecordedChange, read_history
 from collector.nights.suspicions import NightRun, decide, suspect
 from runner.nights.loading import choose_matrix, list_runs, load_nights
@@ -23,6 +24,10 @@ class NightReport:
     num_nights: int
     num_cells: int
     """Cells of the night with a repeat that counts."""
+    num_uncounted: int
+    """Planned cells of the night without one: nothing can be said of them."""
+    num_too_new: int
+    """Of `num_cells`, those with too few nights before: nothing can be said of them yet."""
     history: ChangeHistory
     warnings: tuple[str, ...] = ()
 
@@ -68,7 +73,7 @@ class Watch:
             matrix=matrix,
             night=newest.run,
             num_nights=len(loaded.nights),
-            num_cells=len({key.cell.cell_id for key in newest.cells}),
+            **_count_cells(loaded.nights),
             history=history,
             warnings=(*loaded.warnings, *(f"{document.key}: {document.reason}" for document in history.skipped)),
         )
@@ -111,3 +116,14 @@ class Watch:
             if suspicion.direction == "faster":
                 history = self._decide(change, nights, history, is_final=True)
         return history
+
+
+def _count_cells(nights: Sequence[NightRun]) -> dict[str, int]:
+    """Return how many cells of the newest night can be compared with nights before, and how many cannot."""
+    newest, before = nights[-1], nights[:-1]
+    ids = {key.cell.cell_id for key in newest.cells}
+    known = {
+        key.cell.cell_id for key in newest.cells if sum(key in night.cells for night in before) >= MIN_NIGHTS_BEFORE
+    }
+    planned = {planned.cell.cell_id for planned in newest.run.cells}
+    return {"num_cells": len(ids), "num_uncounted": len(planned - ids), "num_too_new": len(ids - known)}

@@ -5,8 +5,8 @@ E2E_LOAD        command that brings a local image to the nodes; the image's name
 E2E_HOST        this machine's address as pods see it; left out: its first one
 E2E_BUILD       options of `benchmatrix images build`, such as `--base NAME --network host`
 
-The tests of GPU nodes put a device plugin beside the kubelet's socket: the node must be this machine, which it is not
-in kind. They need gcc and root.
+The tests of GPU nodes put a device plugin beside the kubelet's socket, and that of nights lowers the CPU quota of pods:
+the node must be this machine, which it is not in kind. They need root, and the former gcc.
 """
 
 import os
@@ -17,7 +17,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import helm_python
 import pytest
+from chart_release import make_restricted_namespace
 from device_plugin import KUBELET_SOCKET
 from gpu_nodes import GpuNode, Mounting, offer_card
 from real_cluster import PROGRAM, ROOT, RealCluster, delete_namespace
@@ -138,6 +140,21 @@ def real_cluster(connection: Connection, s3: S3Server, tmp_path: Path) -> Iterat
     delete_namespace(connection, found.namespace)
 
 
+@pytest.fixture
+def helm(real_cluster: RealCluster, kubeconfig: str) -> Iterator[helm_python.Config]:
+    """Helm's engine for a namespace that takes only restricted pods, with the store's keys in it."""
+    make_restricted_namespace(real_cluster)
+    with helm_python.Config(kubeconfig_path=kubeconfig, namespace=real_cluster.namespace) as config:
+        yield config
+
+
+@pytest.fixture(scope="session")
+def own_node(kubeconfig: str) -> None:
+    """Skip where the node is not this machine, so that nothing beside its kubelet can be changed."""
+    if not KUBELET_SOCKET.is_socket():
+        pytest.skip(f"the node is not this machine: there is no {KUBELET_SOCKET}")
+
+
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with stand-ins for the libraries of NVIDIA's driver."""
@@ -145,13 +162,11 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def gpu_node(request: pytest.FixtureRequest, kubeconfig: str, driver: Path) -> Iterator[GpuNode]:
+def gpu_node(request: pytest.FixtureRequest, kubeconfig: str, own_node: None, driver: Path) -> Iterator[GpuNode]:
     """The node of this machine with a T4 that answers NVML and can compute nothing; as GKE's, if no test says other.
 
     A test says how the driver is mounted, or that and how many containers may share the card.
     """
-    if not KUBELET_SOCKET.is_socket():
-        pytest.skip(f"no kubelet on this machine to offer a GPU to: there is no {KUBELET_SOCKET}")
     given: Mounting | tuple[Mounting, int] = getattr(request, "param", "gke")
     mounting, num_clients = given if isinstance(given, tuple) else (given, 1)
     with pytest.MonkeyPatch.context() as patch:

@@ -87,7 +87,11 @@ class RealCluster:
     def make_store_secret(self) -> None:
         """Create the Secret with the store's keys that profiles for kind name."""
         keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": STORE_SECRET}, "stringData": keys}
+        self.make_secret(STORE_SECRET, keys)
+
+    def make_secret(self, name: str, values: Mapping[str, str]) -> None:
+        """Create a Secret in the namespace."""
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": dict(values)}
         path = f"/api/v1/namespaces/{self.namespace}/secrets"
         self.connection.request("create", path, body=json.dumps(secret).encode())
 

@@ -1,19 +1,22 @@
 """The chart on a cluster with real pods: doctor, and scheduled runs started by hand up to their reports."""
 
-import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import helm_python
-import pytest
+from chart_release import (
+    RELEASE,
+    await_scheduled_run,
+    list_runners,
+    make_schedule_values,
+    read_log,
+    start_scheduled_run,
+)
 from real_cluster import RealCluster, is_running_for, wait_for
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, parse_result_key, report_key, results_prefix
-from chart import CHART, make_job, make_values
-from runner.kubernetes.connection import Connection
+from chart import CHART
 
-RELEASE, FULLNAME = "sweeps", "sweeps-benchmatrix"
 MATRIX = {
     "name": "scheduled",
     "axes": {"model": ["conv6"], "phase": ["train", "infer"], "framework": ["jax"]},
@@ -27,70 +30,6 @@ MATRIX = {
         "timeout_seconds": 120,
     },
 }
-RUN_SECONDS = 900.0
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-
-
-@pytest.fixture
-def helm(real_cluster: RealCluster, kubeconfig: str) -> Iterator[helm_python.Config]:
-    """Helm's engine for a namespace that takes only restricted pods, with the store's keys in it."""
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": real_cluster.namespace, "labels": RESTRICTED}}
-    real_cluster.connection.request("create", "/api/v1/namespaces", body=json.dumps(body).encode())
-    real_cluster.make_store_secret()
-    with helm_python.Config(kubeconfig_path=kubeconfig, namespace=real_cluster.namespace) as config:
-        yield config
-
-
-def make_schedule_values(real_cluster: RealCluster, control: str, jax: str) -> dict[str, Any]:
-    repository, _, tag = control.rpartition(":")
-    return make_values(
-        image__repository=repository,
-        image__tag=tag,
-        store={
-            "url": real_cluster.store_url,
-            "endpointUrl": real_cluster.s3.endpoint_url,
-            "region": "us-east-1",
-            "secret": "benchmatrix-store",
-        },
-        profile__images={"jax": {"cpu": jax}},
-        customMatrix=MATRIX,
-        networkPolicy__store__ports=[real_cluster.s3.port],
-        runner__resources={"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
-    )
-
-
-def start_scheduled_run(real_cluster: RealCluster, name: str) -> None:
-    """Start a scheduled run now, as `kubectl create job --from` does."""
-    path = f"/apis/batch/v1/namespaces/{real_cluster.namespace}"
-    body = make_job(real_cluster.connection.get_object(f"{path}/cronjobs/{FULLNAME}"), name)
-    real_cluster.connection.request("create", f"{path}/jobs", body=json.dumps(body).encode())
-
-
-def list_runners(real_cluster: RealCluster, job_name: str) -> list[dict[str, Any]]:
-    return [
-        pod
-        for pod in real_cluster.list_pods()
-        if pod["metadata"]["labels"].get("batch.kubernetes.io/job-name") == job_name
-    ]
-
-
-def await_scheduled_run(real_cluster: RealCluster, name: str) -> dict[str, Any]:
-    """Return the Job of a scheduled run once it has ended; print the log of its runner."""
-    path = f"/apis/batch/v1/namespaces/{real_cluster.namespace}/jobs/{name}"
-
-    def find_ended() -> dict[str, Any] | None:
-        job = real_cluster.connection.get_object(path)
-        ends = [item["type"] for item in job["status"].get("conditions", ()) if item["status"] == "True"]
-        return job if {"Complete", "Failed"} & set(ends) else None
-
-    job: dict[str, Any] = wait_for(find_ended, f"the end of {name}", RUN_SECONDS)
-    for pod in list_runners(real_cluster, name):
-        print(read_log(real_cluster.connection, real_cluster.namespace, pod["metadata"]["name"]))
-    return job
-
-
-def read_log(connection: Connection, namespace: str, pod: str) -> str:
-    return connection.request("get", f"/api/v1/namespaces/{namespace}/pods/{pod}/log").decode(errors="replace")
 
 
 def check_scheduled_run(real_cluster: RealCluster, name: str) -> Run:
@@ -111,7 +50,7 @@ def check_scheduled_run(real_cluster: RealCluster, name: str) -> Run:
 def test_two_scheduled_runs_report_and_a_runner_that_is_deleted_is_replaced(
     real_cluster: RealCluster, provide_image: Callable[[str], str], helm: helm_python.Config
 ) -> None:
-    values = make_schedule_values(real_cluster, provide_image("control"), provide_image("jax:cpu"))
+    values = make_schedule_values(real_cluster, provide_image("control"), provide_image("jax:cpu"), MATRIX)
     helm.install(CHART, RELEASE, values)
     print(helm.test(RELEASE, timeout=120, logs=True)["logs"])
 

@@ -50,6 +50,32 @@ def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
 
 
 @pytest.mark.parametrize(
+    ("own_cores", "throttled_seconds", "expected"),
+    [
+        (0.5, 0.5, ["throttled"]),  # the quota stopped it half of the time, and others ran on its core meanwhile
+        (0.5, 0.0, ["contaminated"]),  # the quota stopped nothing: it was the others
+        (0.5, 0.3, ["contaminated", "throttled"]),  # of the half that it did not have, others took 0.2
+        (0.5, 0.45, ["throttled"]),  # 0.05 of one thread is within the bound
+    ],
+)
+def test_others_on_a_core_while_the_quota_stops_the_cell_take_nothing_from_it(
+    own_cores: float, throttled_seconds: float, expected: list[Verdict]
+) -> None:
+    others = 2 - own_cores  # both cores are busy all the time
+    for use in (
+        make_cpu_use(1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=others),
+        make_cpu_use(
+            1.0,
+            own_cores=own_cores,
+            throttled_seconds=throttled_seconds,
+            affinity_other_cores=None,
+            other_cores=others,
+        ),
+    ):
+        assert list_verdicts(make_inputs(cpu_use=use, num_threads=1)) == expected
+
+
+@pytest.mark.parametrize(
     ("affinity_other_cores", "sibling_busy_cores", "expected"),
     [
         (0.0, 0.0, []),  # the neighbour keeps to the other 56 cores of 64

@@ -14,6 +14,7 @@ from factories import (
     make_result,
 )
 from report_pages import Page, read_words
+from shared_runs import make_tenants_result
 
 Render = Callable[..., Path]
 
@@ -171,3 +172,12 @@ def test_many_repeats_with_many_steps_are_drawn_in_part_and_say_so(render: Rende
     )
     assert "45 of 45 planned repeats ended ok" in read_words(path)
     assert path.stat().st_size < 2_000_000
+
+
+def test_a_section_with_tables_and_without_figures_is_shown(render: Render) -> None:
+    """Cells with tenants and nothing to hold them against: their figures would be of ratios to the cell alone."""
+    cell = make_cell(tenants=2)
+
+    path = render(make_tenants_result(cell, [0.1] * 10, [0.2] * 10), repeats=1)
+
+    assert "Sharing" in Page(path.read_text()).headings
