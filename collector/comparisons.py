@@ -39,13 +39,15 @@ SIDE_COLUMNS: Columns = {
     "num_threads": "Int64",
     "gpu_name": "str",
     "cuda_graph": "boolean",
+    "num_sound": "int64",
+    "num_counted": "int64",
     "num_machines": "int64",
     "machines": "str",
     "instance_types": "str",
     "center_step_seconds": "float64",
 }
 READ_COLUMNS = (
-    *("hardware_id", "num_planned", "num_ok", "num_sound", "faults", "note", "hostnames"),
+    *("hardware_id", "num_planned", "num_ok", "faults", "note", "hostnames"),
     *("log_standard_error", "degrees_of_freedom", "machine_step_seconds", "machine_deviations"),
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
@@ -93,6 +95,7 @@ class Comparison:
             | {"subject": "str", "reference": "str"}
             | {f"{name}_{side}": dtype for name, dtype in sided.items() for side in SIDES}
             | {"ratio": "float64", "ratio_low": "float64", "ratio_high": "float64"}
+            | {"log_standard_error": "float64", "degrees_of_freedom": "float64"}
             | {"scope": "str", "p_value": "float64", "p_adjusted": "float64"}
             | {"verdict": "str", "adjusted_verdict": "str", "note": "str", "left_out": "str"}
         )
@@ -152,7 +155,8 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
     left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`. `p_value` is that
     of a true ratio of 1, `p_adjusted` and `adjusted_verdict` allow for the number of pairs that have one; efficiencies,
-    which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
+    which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests. `log_standard_error` and
+    `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
@@ -214,7 +218,8 @@ def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
 
 def _describe_estimate(ratio: Estimate, verdict: str) -> Row:
     low, high = ratio.interval or (None, None)
-    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high, "verdict": verdict}
+    uncertainty = {name: getattr(ratio, name) for name in ("log_standard_error", "degrees_of_freedom")}
+    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high, "verdict": verdict} | uncertainty
 
 
 def _name_side(pair: Row, comparison: Comparison, side: str) -> str:

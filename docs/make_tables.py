@@ -1,4 +1,4 @@
-"""Write the tables of docs/models.md, docs/tables.md and the prices of docs/results/reproduce-on-t4.md from the code.
+"""Write the tables of models.md, tables.md and report.md, and the prices of results/reproduce-on-t4.md, from the code.
 
 `python docs/make_tables.py` writes them; with `--check` it exits with 1 where they are stale.
 """
@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bench.registry import FRAMEWORKS, MODELS
+from collector.answers.rules import RULES
 from collector.results.column_meanings import describe_meaning, find_unit
 from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS
 from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
 from t4_budget import describe_sums, list_budget_rows
 
 FOLDER = Path(__file__).parent
-MODELS_PAGE, TABLES_PAGE = FOLDER / "models.md", FOLDER / "tables.md"
+MODELS_PAGE, TABLES_PAGE, REPORT_PAGE = FOLDER / "models.md", FOLDER / "tables.md", FOLDER / "report.md"
 T4_PAGE = FOLDER / "results" / "reproduce-on-t4.md"
 END = "<!-- end -->"
 DATA = {"cifar10": "CIFAR-10's binary files", "image-folders": "the image folders of CycleGAN's data sets", None: ""}
@@ -32,6 +33,7 @@ MODEL_COLUMNS = (
 )
 FRAMEWORK_COLUMNS = ("framework", "name", "package", "modes", "devices", "definitions", "reference", "image")
 
+RULE_COLUMNS = ("rule", "kind", "says", "only if", "order")
 COLUMN_COLUMNS = ("column", "type", "unit", "meaning")
 TYPE_NAMES = {
     "str": "text",
@@ -79,6 +81,12 @@ def list_frameworks() -> Iterator[tuple[str, ...]]:
         )
 
 
+def list_rules() -> Iterator[tuple[str, ...]]:
+    """Yield the cells of the row of each rule that a sentence about a run comes from."""
+    for rule in RULES:
+        yield f"`{rule.id}`", rule.kind, rule.says, rule.only_if, rule.order
+
+
 def make_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a Markdown table."""
     header = list(columns)
@@ -109,6 +117,11 @@ def make_tables_page(page: str) -> str:
     return fill_markers(page, tables, "the code")
 
 
+def make_report_page(page: str) -> str:
+    """Return docs/report.md with the table of rules between its markers."""
+    return fill_markers(page, {"answers": make_table(RULE_COLUMNS, list_rules())}, "the rules")
+
+
 def make_t4_page(page: str) -> str:
     """Return docs/results/reproduce-on-t4.md with prices and sums between their markers."""
     parts = {"prices": make_table(("what", "per hour", "from"), list_budget_rows()), "sums": describe_sums()}
@@ -131,7 +144,12 @@ def _drop_known(table: str, columns: Columns) -> Columns:
     return {name: dtype for name, dtype in columns.items() if table != ATTEMPTS or name not in RESULT_COLUMNS}
 
 
-PAGES = {MODELS_PAGE: make_models_page, TABLES_PAGE: make_tables_page, T4_PAGE: make_t4_page}
+PAGES = {
+    MODELS_PAGE: make_models_page,
+    TABLES_PAGE: make_tables_page,
+    REPORT_PAGE: make_report_page,
+    T4_PAGE: make_t4_page,
+}
 
 
 def main() -> None:

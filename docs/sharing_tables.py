@@ -14,7 +14,7 @@ from collector.claims.page import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.plots.sharing import plot_aggregate
 from collector.report.plots.style import to_spec
-from collector.report.sharing_figures import split_cells, take_ratio
+from collector.report.sharing_figures import read_ratio, split_cells
 from collector.results.cells import WHOLE_DEVICE
 from collector.results.frames import Row, list_rows
 from collector.tables.sharing import make_fallen_table
@@ -138,7 +138,7 @@ def draw_picture(analyses: Iterable[Analysis]) -> bytes | None:
         )
         for analysis in analyses
         for sharing in [analysis.sharing]
-        for title, rows in split_cells(take_ratio(sharing[sharing["neighbour"].isna()], "aggregate_ratio"))
+        for title, rows in split_cells(read_ratio(sharing[sharing["neighbour"].isna()], "aggregate_ratio"))
     ]
     if not charts:
         return None

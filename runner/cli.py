@@ -7,6 +7,7 @@ import typer
 
 from bench.errors import TransientError, UserError
 from runner.commands.access import access
+from runner.commands.answers import answers
 from runner.commands.audit import audit
 from runner.commands.batches import batches
 from runner.commands.cancel import cancel
@@ -20,6 +21,7 @@ from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILU
 from runner.commands.forecast import forecast
 from runner.commands.gap import gap
 from runner.commands.images import app as images
+from runner.commands.plot import plot
 from runner.commands.probe import probe
 from runner.commands.render import render
 from runner.commands.report import report
@@ -37,8 +39,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    run, probe, render, setup, doctor, status, cancel, clean, collect, report, compare, cost, claims, audit,
-    access, watch, forecast, gap, batches, schema, version,
+    run, probe, render, setup, doctor, status, cancel, clean, collect, report, answers, plot, compare, cost, claims,
+    audit, access, watch, forecast, gap, batches, schema, version,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(images, name="images")

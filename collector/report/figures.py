@@ -3,16 +3,7 @@
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.report.figure import (
-    MAX_PANELS,
-    MAX_ROWS,
-    Figure,
-    FigureGroup,
-    count_omitted,
-    make_figure,
-    make_panels,
-    split_panels,
-)
+from collector.report.figure import MAX_PANELS, FigureGroup, count_omitted, make_panels, split_panels
 from collector.report.plots.measurements import (
     DURATION_PIXELS,
     MAX_CIRCLES,
@@ -24,12 +15,12 @@ from collector.report.plots.measurements import (
     plot_step_times,
     thin_series,
 )
-from collector.report.plots.roofline import plot_roofline
+from collector.report.question_figures import build_question_groups
 from collector.report.ratio_figures import show_comparisons
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
 from collector.tables.durations import DURATION_TITLES
-from collector.units import MILLISECOND, PERCENT, SECOND, format_interval, format_number
+from collector.units import MILLISECOND, SECOND, format_interval, format_number
 
 MAX_ALL_CIRCLES = 20_000
 """Repeats that a page draws as circles, of all cells together; each takes about 10 bytes in it."""
@@ -42,7 +33,7 @@ def build_figures(analysis: Analysis) -> tuple[FigureGroup, ...]:
     groups = (
         _show_step_times(analysis.collection, measured),
         *show_comparisons(analysis.comparisons),
-        _show_roofline(measured[(measured["share_of_peak"] > 0) & (measured["share_of_roofline"] > 0)]),
+        *build_question_groups(analysis),
         _show_durations(measured),
         _show_step_series(analysis.collection, measured),
     )
@@ -65,24 +56,6 @@ def _show_step_times(collection: Collection, measured: pd.DataFrame) -> FigureGr
         figures=() if chart is None else (make_panels(chart, descriptions, row_pixels=STEP_TIME_PIXELS),),
         omitted=_count_omitted_repeats(measured, max_circles, "results.csv has"),
     )
-
-
-def _show_roofline(measured: pd.DataFrame) -> FigureGroup:
-    panels = split_panels(measured, measured["label"].to_list())[:MAX_PANELS]
-    return FigureGroup(
-        question="How near does it come to what the device can do?",
-        caption="Dot: achieved FLOP/s over the device's peak. Diamond: the shortest time that its arithmetic and its "
-        "memory allow over the step time. The colour says which of the two sets that time. Log scale. Operations are "
-        "counted as direct convolutions: Winograd's need fewer, so that more than 100 % can be right.",
-        figures=tuple(_draw_roofline(rows.head(MAX_ROWS), title) for title, rows in panels),
-        omitted=count_omitted(len(measured), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "cells"),
-    )
-
-
-def _draw_roofline(rows: pd.DataFrame, title: str) -> Figure:
-    lines = zip(rows["rest"], rows["share_of_peak"], strict=True)
-    description = "; ".join(f"{name}: {format_number(share, PERCENT)} % of peak" for name, share in lines)
-    return make_figure(plot_roofline(rows.assign(name=rows["rest"])), description, title=title)
 
 
 def _show_durations(measured: pd.DataFrame) -> FigureGroup:

@@ -18,6 +18,8 @@ from collector.report.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, c
 from collector.report.plots.measurements import plot_ratios
 from collector.units import format_significant
 
+UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -73,24 +75,35 @@ QUESTIONS: Mapping[str, Question] = {
 
 
 def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGroup, ...]:
-    """Return the group of each comparison, a panel per model and phase; pairs without an interval are not drawn."""
-    return tuple(_show_ratios(pairs[pairs["ratio_low"].notna()], name) for name, pairs in comparisons.items())
+    """Return the group of each comparison, a panel per model and phase that has a ratio.
+
+    Pairs that were not compared have a row without a mark, ratios of one repeat no interval, unsound sides a cross.
+    """
+    return tuple(_show_ratios(pairs, name) for name, pairs in comparisons.items())
 
 
 def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     asked = QUESTIONS[name]
-    panels = split_panels(pairs, label_shared(pairs))[:MAX_PANELS]
+    found = split_panels(pairs, label_shared(pairs))
+    panels = [(title, rows) for title, rows in found if rows["ratio"].notna().any()][:MAX_PANELS]
+    drawn = sum(min(len(rows), MAX_ROWS) for _, rows in panels)
     return FigureGroup(
         question=asked.question,
-        caption=asked.caption,
+        caption=f"{asked.caption} {UNSOUND_CAPTION}",
         figures=tuple(_draw_ratios(rows.head(MAX_ROWS), title, asked) for title, rows in panels),
-        omitted=count_omitted(len(pairs), sum(min(len(rows), MAX_ROWS) for _, rows in panels), "pairs"),
+        omitted=count_omitted(len(pairs), drawn, "pairs"),
     )
 
 
 def _draw_ratios(pairs: pd.DataFrame, title: str, asked: Question) -> Figure:
     rows = zip(pairs["subject"], pairs["reference"], pairs["rest"], strict=True)
-    shown = pairs.assign(name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in rows])
-    lines = zip(shown["name"], shown["ratio"].map(format_significant), shown["scope"], strict=True)
+    sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
+    names = [f"{subject} / {reference}, {rest}" for subject, reference, rest in rows]
+    shown = pairs.assign(name=names, is_sound=sound)
+    lines = zip(names, shown["ratio"], shown["scope"], strict=True)
     chart = plot_ratios(shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better)
-    return make_figure(chart, "; ".join(f"{name}: {ratio} ({scope})" for name, ratio, scope in lines), title=title)
+    return make_figure(chart, "; ".join(_describe(*line) for line in lines), title=title)
+
+
+def _describe(name: str, ratio: float, scope: str) -> str:
+    return f"{name}: not compared" if pd.isna(ratio) else f"{name}: {format_significant(ratio)} ({scope})"

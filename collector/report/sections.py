@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
+from collector.answers.run_answers import answer_run
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
 from collector.costs.tables import make_sample_table
@@ -109,7 +110,7 @@ def count_skipped(table: Table, analysis: Analysis) -> Table:
 
 
 def _collect_answers(analysis: Analysis) -> Content:
-    answers: list[Any] = []
+    answers = answer_run(analysis)
     nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
     return {"answers": answers, "nothing": nothing}
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_omitted, make_figure, split_panels
+from collector.report.plots.marks import CROSS_CAPTION
 from collector.report.plots.measurements import plot_ratios
 from collector.report.plots.sharing import plot_aggregate, plot_slowdown
 from collector.results.cells import WHOLE_DEVICE
@@ -22,8 +23,8 @@ def show_sharing(sharing: pd.DataFrame) -> tuple[FigureGroup, ...]:
     alike = sharing[sharing["neighbour"].isna()]
     mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]
     groups = (
-        _show_together(take_ratio(alike, "aggregate_ratio")),
-        _show_slowdowns(take_ratio(alike, "slowdown")),
+        _show_together(read_ratio(alike, "aggregate_ratio")),
+        _show_slowdowns(read_ratio(alike, "slowdown")),
         _show_latencies(mixed),
     )
     return tuple(group for group in groups if group.figures)
@@ -36,7 +37,7 @@ def _show_together(rows: pd.DataFrame) -> FigureGroup:
         "together {} times one alone",
         question="What do tenants get out of one device together?",
         caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval where "
-        "both have two repeats. At the dashed line, sharing gains and loses nothing.",
+        f"both have two repeats. At the dashed line, sharing gains and loses nothing. {CROSS_CAPTION}",
     )
 
 
@@ -48,7 +49,7 @@ def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
         question="How much slower is each tenant?",
         caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval "
         "where both have two repeats. At the dashed line n tenants are each n times slower; below it, sharing is worth "
-        "more than taking turns.",
+        f"more than taking turns. {CROSS_CAPTION}",
     )
 
 
@@ -96,19 +97,29 @@ def _is_of_cell(part: str) -> bool:
 
 def take_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the rows that have an estimate in `column`, as ratio, ratio_low and ratio_high."""
-    known = rows[rows[column].notna()]
+    return read_ratio(rows[rows[column].notna()], column)
+
+
+def read_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return all rows with the estimate of `column` as ratio, ratio_low and ratio_high, and whether they are sound."""
     ends = ("", "_low", "_high")
-    return known.assign(**{name: known[f"{column}{end}"] for name, end in zip(COLUMNS, ends, strict=True)})
+    ratios = {name: rows[f"{column}{end}"] for name, end in zip(COLUMNS, ends, strict=True)}
+    return rows.assign(is_sound=rows["num_sound"] > 0, **ratios)
 
 
 def split_cells(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return a panel for each cell: its name without its tenants, and its rows, the cell alone before them."""
+    """Return a panel for each cell: its name without its tenants, and its rows, the cell alone before them.
+
+    Rows without a ratio are among them, for lines break there; a cell without any ratio has no panel.
+    """
     if rows.empty:
         return []
     names = add_labels(rows.assign(tenants=1, sharing=WHOLE_DEVICE))["label"]
-    alone = pd.DataFrame({"tenants": [1], "sharing": [WHOLE_DEVICE], "ratio": [1.0]})
+    alone = pd.DataFrame({"tenants": [1], "sharing": [WHOLE_DEVICE], "ratio": [1.0], "is_sound": [True]})
     return [
-        (str(name), pd.concat([alone, found], ignore_index=True)) for name, found in rows.groupby(names, sort=False)
+        (str(name), pd.concat([alone, found], ignore_index=True))
+        for name, found in rows.groupby(names, sort=False)
+        if found["ratio"].notna().any()
     ]
 
 
@@ -116,6 +127,7 @@ def _describe(rows: pd.DataFrame, words: str) -> str:
     """Return what each point says, but for the cell alone."""
     return "; ".join(
         f"{count_tenants(row['tenants'])} by {SHARING_NAMES[row['sharing']]}: "
-        f"{words.format(format_significant(row['ratio']))}"
+        f"{words.format(format_significant(row['ratio'])) if pd.notna(row['ratio']) else 'not compared'}"
+        f"{'' if row['is_sound'] else ', not under sound conditions'}"
         for row in list_rows(rows.iloc[1:])
     )

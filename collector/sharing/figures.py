@@ -63,6 +63,8 @@ def describe_device(tenancy: Tenancy) -> Row:
     aggregate = _total(rates, alone)
     return {
         **spread("aggregate_ratio", aggregate),
+        "aggregate_log_standard_error": aggregate.log_standard_error if aggregate else None,
+        "aggregate_degrees_of_freedom": aggregate.degrees_of_freedom if aggregate else None,
         **_judge(aggregate),
         **_describe_fairness(tenancy, alone),
         **_describe_energy(tenancy, rates),

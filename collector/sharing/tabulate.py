@@ -53,6 +53,8 @@ SHARING_COLUMNS: Columns = {
     **_with_interval("slowdown", "slowest_slowdown"),
     **LATENCY_COLUMNS,
     **_with_interval("aggregate_ratio"),
+    "aggregate_log_standard_error": "float64",
+    "aggregate_degrees_of_freedom": "float64",
     "p_value": "float64",
     "p_adjusted": "float64",
     "verdict": "str",

@@ -7,12 +7,13 @@ import typer
 from pydantic import ValidationError
 
 from bench.errors import UserError
-from runner.commands.forecast_options import LevelOption
-from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption
+from runner.commands.forecast_options import JsonOption, LevelOption
+from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
 from runner.probe.search import ProbeReport
 from runner.reporting.stored_runs import open_existing_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.batches.memory_lines import MemoryLine
     from collector.batches.words import ProbedLimit
 
 RunIdsArgument = Annotated[
@@ -25,11 +26,15 @@ ProbesOption = Annotated[
 
 
 def batches(
-    run_ids: RunIdsArgument, store: StoreOption = DEFAULT_STORE, probe: ProbesOption = None, level: LevelOption = 95.0
+    run_ids: RunIdsArgument,
+    store: StoreOption = DEFAULT_STORE,
+    probe: ProbesOption = None,
+    level: LevelOption = 95.0,
+    as_json: JsonOption = False,
 ) -> None:
     """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
+    from collector.batches.document import BatchesDocument, make_line_document
     from collector.batches.memory_lines import fit_lines
-    from collector.batches.words import describe_line
     from collector.results.load import load_results
 
     if not 0 < level < 100:
@@ -41,13 +46,26 @@ def batches(
             f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in "
             "the axis batch_size."
         )
-    for line in lines:
-        probed = [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)]
-        for sentence in describe_line(line, level / 100, probed):
-            CONSOLE.print(sentence)
+    probed = [
+        [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)] for line in lines
+    ]
+    if as_json:
+        documents = [make_line_document(line, level / 100, found) for line, found in zip(lines, probed, strict=True)]
+        typer.echo(BatchesDocument(run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents)).to_json())
+    else:
+        _print_lines(lines, probed, level / 100)
     for path, report in reports.items():
         if not any(_is_same(report, line.key) for line in lines):
-            CONSOLE.print(f"{path}: none of these cells is that of the search.")
+            console = make_error_console() if as_json else CONSOLE
+            console.print(f"{path}: none of these cells is that of the search.")
+
+
+def _print_lines(lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", level: float) -> None:
+    from collector.batches.words import describe_line
+
+    for line, found in zip(lines, probed, strict=True):
+        for sentence in describe_line(line, level, found):
+            CONSOLE.print(sentence)
 
 
 def _read_probe(path: Path) -> ProbeReport:

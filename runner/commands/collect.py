@@ -1,6 +1,6 @@
 """The command `collect`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,7 +14,7 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.reporting.report_files import choose_output
+from runner.reporting.report_files import choose_output, write_tables
 from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
 
@@ -27,6 +27,14 @@ def collect(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
     ] = False,
+    table_format: Annotated[
+        Literal["latex", "markdown"] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Also write the report's tables: latex (tables.tex) or markdown (tables.md).",
+        ),
+    ] = None,
 ) -> None:
     """Merge a run's results into Parquet and CSV tables.
 
@@ -40,6 +48,10 @@ def collect(
     for path in write_collection(
         collection, choose_output(output, collection.run), include_invalid=include_invalid, moderated=moderated
     ):
+        CONSOLE.print(str(path), soft_wrap=True)
+    if table_format is not None:
+        folder = choose_output(output, collection.run)
+        path = write_tables(collection, folder, table_format, include_invalid=include_invalid, moderated=moderated)
         CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)
     for line in describe_raw_removals(read_raw_removals(opened, collection.run.run_id)):

@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from bench.schema import Document
 from runner.commands.forecast_options import (
     AtLeastOption,
     DateOption,
+    JsonOption,
     LevelOption,
     MaxFactorOption,
     NameOption,
@@ -40,8 +44,10 @@ def forecast(
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
     plot: PlotOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
+    from collector.forecast.document import make_forecast_document
     from collector.forecast.fit import fit_forecast
     from collector.forecast.loading import load_series
     from collector.forecast.tables import ValueRequest
@@ -55,7 +61,11 @@ def forecast(
     request = ValueRequest(quantity=quantity, value=value, date=date, name=name, unit=unit, **selection)
     loaded = load_series(table, request, series)
     fitted = fit_forecast(loaded, year=choose_year(year), level=level / 100, max_factor=max_factor)
-    show_answer(describe_forecast(fitted), plot_forecast(fitted) if plot else None, plot)
+    chart = plot_forecast(fitted) if plot else None
+    if as_json:
+        show_document(make_forecast_document(fitted), chart, plot)
+    else:
+        show_answer(describe_forecast(fitted), chart, plot)
 
 
 def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None) -> None:
@@ -67,3 +77,12 @@ def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None)
     if chart is not None and plot is not None:
         save_plot(chart, plot)
         CONSOLE.print(str(plot), soft_wrap=True)
+
+
+def show_document(document: Document, chart: "LayerChart | None", plot: Path | None) -> None:
+    """Print the document, and write the chart to `plot`."""
+    from collector.report.plots.picture_files import save_plot
+
+    typer.echo(document.to_json())
+    if chart is not None and plot is not None:
+        save_plot(chart, plot)

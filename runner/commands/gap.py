@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from runner.commands.forecast import show_answer
-from runner.commands.forecast_options import LevelOption, MaxFactorOption, PlotOption
+from runner.commands.forecast import show_answer, show_document
+from runner.commands.forecast_options import JsonOption, LevelOption, MaxFactorOption, PlotOption
 from runner.commands.options import YearOption
 from runner.reporting.report_files import choose_year
 
@@ -59,10 +59,12 @@ def gap(
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
     plot: PlotOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Forecast what devices have, what models need, and how many devices one model needs, up to a year."""
     from collector.forecast.fit import fit_forecast
     from collector.forecast.gap import measure_gap
+    from collector.forecast.gap_document import make_gap_document
     from collector.forecast.gap_words import describe_gap
     from collector.forecast.loading import load_series
     from collector.forecast.tables import ValueRequest
@@ -79,4 +81,8 @@ def gap(
         fit_forecast(series, year=asked, level=level / 100, max_factor=max_factor) for series in (supplied, needed)
     ]
     measured = measure_gap(*forecasts, factor=demand_factor)
-    show_answer(describe_gap(measured), plot_gap(measured) if plot else None, plot)
+    chart = plot_gap(measured) if plot else None
+    if as_json:
+        show_document(make_gap_document(measured), chart, plot)
+    else:
+        show_answer(describe_gap(measured), chart, plot)

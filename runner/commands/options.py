@@ -55,6 +55,14 @@ StoreOption = Annotated[
 OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
 ]
+ReportOutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE|FOLDER",
+        help="The file, if it ends in .html, or else the folder for report.html; default: reports/RUN_ID.",
+    ),
+]
 ContextOption = Annotated[
     str,
     typer.Option(

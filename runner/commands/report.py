@@ -13,13 +13,13 @@ from runner.commands.options import (
     GpuTableOption,
     IncludeInvalidOption,
     ModeratedOption,
-    OutputOption,
     PricesOption,
+    ReportOutputOption,
     StoredRunArgument,
     StoreOption,
     YearOption,
 )
-from runner.reporting.report_files import choose_output, fit_forecast, make_analyzer, write_report
+from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer, write_report
 from runner.reporting.site_files import write_site
 from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
@@ -37,7 +37,7 @@ SiteOption = Annotated[
 def report(
     run_id: StoredRunArgument = "",
     store: StoreOption = DEFAULT_STORE,
-    output: OutputOption = None,
+    output: ReportOutputOption = None,
     year: YearOption = None,
     table: GpuTableOption = None,
     include_invalid: IncludeInvalidOption = False,
@@ -58,10 +58,9 @@ def report(
         CONSOLE.print(str(path), soft_wrap=True)
         return
     collection = load_collection(opened, run_id)
-    directory = choose_output(output, collection.run)
     path = write_report(
         collection,
-        directory,
+        choose_report_path(output, collection.run),
         fit_forecast(year, table),
         include_invalid=include_invalid,
         moderated=moderated,

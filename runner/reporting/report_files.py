@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.schema import Run
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
 
 FORECAST_YEARS_AHEAD = 4
+REPORT_NAME = "report.html"
 
 
 def choose_output(output: Path | None, run: Run) -> Path:
@@ -22,9 +23,19 @@ def choose_output(output: Path | None, run: Run) -> Path:
     return output or Path("reports") / run.run_id
 
 
+def choose_report_path(output: Path | None, run: Run) -> Path:
+    """Return the path of a run's report: a name that ends in `.html` is the file, any other is its folder.
+
+    A folder that is there already stays a folder, whatever its name.
+    """
+    chosen = choose_output(output, run)
+    is_file = chosen.suffix.lower() in (".html", ".htm") and not chosen.is_dir()
+    return chosen if is_file else chosen / REPORT_NAME
+
+
 def write_report(
     collection: "Collection",
-    directory: Path,
+    path: Path,
     forecast: "Forecast",
     *,
     include_invalid: bool = False,
@@ -32,14 +43,13 @@ def write_report(
     history: "ChangeHistory | None" = None,
     prices: Path | None = None,
 ) -> Path:
-    """Write `report.html` into the directory and return its path.
+    """Write the report to `path` and return it.
 
     `history`: what was seen over the matrix's nights. `prices`: a price table; None for the shipped one.
     """
     from collector.report.html import render_report
     from runner.price_tables.loading import load_prices
 
-    path = directory / "report.html"
     render_report(
         collection,
         forecast=forecast,
@@ -68,6 +78,27 @@ def make_analyzer(
         history=history,
         prices=loaded,
     )
+
+
+def write_tables(
+    collection: "Collection",
+    directory: Path,
+    table_format: Literal["latex", "markdown"],
+    *,
+    include_invalid: bool = False,
+    moderated: bool = False,
+) -> Path:
+    """Write the tables of a run's report for a paper or a page, `tables.tex` or `tables.md`, and return the path."""
+    from collector.analysis import analyze_run
+    from collector.files import replace_text
+    from collector.report.sections import list_tables
+    from collector.report.typeset import write_latex, write_markdown
+    from runner.price_tables.loading import load_prices
+
+    analysis = analyze_run(collection, include_invalid=include_invalid, moderated=moderated, prices=load_prices(None))
+    write, name = {"latex": (write_latex, "tables.tex"), "markdown": (write_markdown, "tables.md")}[table_format]
+    replace_text(directory / name, write(list_tables(analysis)))
+    return directory / name
 
 
 def fit_forecast(year: int | None = None, table: Path | None = None) -> "Forecast":

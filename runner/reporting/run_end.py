@@ -9,7 +9,7 @@ from rich.console import Console
 from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store
 from runner.reporting.publication import RepeatState, describe_ending, publish_report
-from runner.reporting.report_files import choose_output, fit_forecast, write_report
+from runner.reporting.report_files import REPORT_NAME, choose_output, fit_forecast, write_report
 from runner.reporting.stored_runs import load_collection, load_history, print_skipped
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -29,8 +29,10 @@ def finish_run(
     collection = load_collection(store, run.run_id, writes_tables=True)
     print_table(console, make_terminal_table(collection))
     print_skipped(collection, console)
+    history = load_history(store, collection)
+    _print_answers(collection, history, console)
     if with_report:
-        path = _write_files(collection, choose_output(output, run), load_history(store, collection))
+        path = _write_files(collection, choose_output(output, run), history)
         console.print(f"report: {path}", soft_wrap=True)
         if is_published:
             _publish(store, collection, path, console)
@@ -41,12 +43,25 @@ def finish_run(
     return not len(bad)
 
 
+def _print_answers(collection: "Collection", history: "ChangeHistory", console: Console) -> None:
+    """Print what the run says and what it does not say."""
+    from collector.analysis import analyze_run
+    from collector.answers.run_answers import answer_run
+    from collector.answers.texts import list_lines
+    from runner.price_tables.loading import load_prices
+
+    console.print()
+    for line in list_lines(answer_run(analyze_run(collection, history=history, prices=load_prices(None)))):
+        console.print(line, soft_wrap=True)
+    console.print()
+
+
 def _write_files(collection: "Collection", directory: Path, history: "ChangeHistory") -> Path:
     """Write the tables and the report; return the report's path."""
     from collector.export import write_collection
 
     write_collection(collection, directory)
-    return write_report(collection, directory, fit_forecast(), history=history)
+    return write_report(collection, directory / REPORT_NAME, fit_forecast(), history=history)
 
 
 def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:

@@ -39,7 +39,8 @@ SERIES_PIXELS = 130
 STEP_TIME_PIXELS, DURATION_PIXELS, DISTRIBUTION_PIXELS = 46, 40, 28
 REPEAT_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
 NOT_SOUND = " (no repeat under sound conditions)"
-NO_DIFFERENCE = "no difference shown"
+NO_DIFFERENCE, NO_INTERVAL = "no difference shown", "one repeat: no interval"
+CELL_IDS = ("cell_id", "cell_id_subject", "cell_id_reference")
 RATIO_TITLE = "ratio, log scale"
 
 
@@ -79,25 +80,56 @@ def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame, *, max_circles: i
 def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool) -> alt.LayerChart:
     """Draw ratio and interval of each pair around 1, on a log axis where twice and half are equally far from 1.
 
-    `pairs`: name, ratio, ratio_low, ratio_high. A pair is called `better` or `worse` where its interval excludes 1.
+    `pairs`: name, ratio, ratio_low, ratio_high; `is_sound` where some are not, which get a cross. A pair is called
+    `better` or `worse` where its interval excludes 1. Below the name of one without a ratio stands that it has none.
     """
     above, below = (better, worse) if above_is_better else (worse, better)
     finding = pd.Series(NO_DIFFERENCE, index=pairs.index)
+    finding = finding.mask(pairs["ratio_low"].isna(), NO_INTERVAL)
     finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
-    rows = pairs[["name", "ratio", "ratio_low", "ratio_high"]].assign(finding=finding, row=range(len(pairs)))
+    sound = pairs["is_sound"] if "is_sound" in pairs else pd.Series(True, index=pairs.index)
+    kept = ["name", "ratio", "ratio_low", "ratio_high", *(name for name in CELL_IDS if name in pairs)]
+    numbered = pairs[kept].assign(finding=finding, is_sound=sound, row=range(len(pairs)))
+    rows = numbered[numbered["ratio"].notna()]
     legend = alt.Legend(title=None, orient="top", columns=1)
-    found = alt.Scale(domain=[better, worse, NO_DIFFERENCE], range=[BLUE, VERMILLION, GREY])
+    names = [better, worse, NO_DIFFERENCE, *([NO_INTERVAL] if (finding == NO_INTERVAL).any() else [])]
+    found = alt.Scale(domain=names, range=[BLUE, VERMILLION, GREY, PURPLE][: len(names)])
     x = _ratio_axis(rows)
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
     base = alt.Chart(rows).encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
     layers = [
         alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
-        base.mark_rule(strokeWidth=2, yOffset=MARK_OFFSET).encode(
-            x=alt.X("ratio_low:Q", title=RATIO_TITLE), x2="ratio_high:Q"
-        ),
+        *_draw_intervals(base, rows),
         base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
+        *_cross_out_rows(rows, x),
+        *_name_missing(numbered[numbered["ratio"].isna()]),
     ]
-    return stack_rows(rows["name"], layers, row_pixels=40)
+    return stack_rows(numbered["name"], layers, row_pixels=40)
+
+
+def _draw_intervals(base: alt.Chart, rows: pd.DataFrame) -> list[alt.Chart]:
+    if rows["ratio_low"].isna().all():
+        return []
+    low = alt.X("ratio_low:Q", title=RATIO_TITLE)
+    chart: alt.Chart = base.transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
+    return [chart.encode(x=low, x2="ratio_high:Q")]
+
+
+def _cross_out_rows(rows: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
+    """Return a layer with a cross over the ratios with a side that has no repeat under sound conditions."""
+    unsound = rows[~rows["is_sound"].astype(bool)]
+    if unsound.empty:
+        return []
+    crosses = alt.Chart(unsound).mark_point(shape="cross", angle=45, size=170, color=INK, yOffset=MARK_OFFSET)
+    return [crosses.encode(x=x, y=row_position())]
+
+
+def _name_missing(rows: pd.DataFrame) -> list[alt.Chart]:
+    """Return a layer that says of each pair without a ratio that it was not compared."""
+    if rows.empty:
+        return []
+    texts = alt.Chart(rows.assign(missing="not compared")).mark_text(yOffset=MARK_OFFSET, color=GREY, dx=12)
+    return [texts.encode(x=alt.value(0), y=row_position(), text="missing:N")]
 
 
 def plot_durations(rows: pd.DataFrame) -> alt.LayerChart:
@@ -216,7 +248,8 @@ def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
 
 
 def _ratio_axis(rows: pd.DataFrame) -> alt.X:
-    low, high = min(0.95, rows["ratio_low"].min() / 1.05), max(1.05, rows["ratio_high"].max() * 1.05)
+    ends = rows[["ratio", "ratio_low", "ratio_high"]]
+    low, high = min(0.95, ends.min().min() / 1.05), max(1.05, ends.max().max() * 1.05)
     tenths = [tick / 10 for tick in range(1, 30)]
     ticks = tenths if high / low < 4 else [tick * 10.0**power for power in range(-3, 5) for tick in (1, 2, 5)]
     return alt.X(

@@ -1,49 +1,70 @@
-"""Plot the roofline: each cell's share of the peak and of its bound."""
+"""Plot the roofline: arithmetic intensity against the rate of each cell, under the roofs of its device by precision.
+
+S. Williams, A. Waterman, D. Patterson, Roofline, CACM 52(4), 2009.
+"""
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from collector.report.plots.style import BLUE, INK, MARK_OFFSET, ORANGE, row_position, stack_rows
-from collector.units import PERCENT
+from collector.report.plots.marks import cross_out, make_shape_legend
+from collector.report.plots.style import FRAMEWORK_COLOURS, GREY
+from collector.units import TFLOPS
 
-BOUNDS = ["arithmetic", "memory"]
-PEAK_PERCENT = 100.0
-AXIS_TITLE = "% of peak, log scale"
+HEIGHT_PIXELS = 300
+SPAN = 3.0
+"""How far the roofs go beyond the cells and the ridges to either side, as a factor."""
+PRECISION_SHAPES = {"fp32": "circle", "tf32": "square", "fp16": "triangle-up", "bf16": "diamond"}
+PRECISION_DASHES = {"fp32": [1, 0], "tf32": [6, 3], "fp16": [2, 2], "bf16": [8, 3, 2, 3]}
+AXIS = alt.Axis(format="~g", labelOverlap="greedy")
 
 
 def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
-    """Draw the share of peak (dot) and of the roofline (diamond) of each row, in percent on a log axis, around 100 %.
+    """Draw the rate of each cell over its intensity, on log axes, and the roof of each precision.
 
-    `rows`: name, share_of_peak and share_of_roofline (> 0), bound.
+    `rows`: name, framework (for people), precision, intensity (FLOP/byte), rate, peak (FLOP/s), bandwidth (bytes/s),
+    is_sound; all of one device. A roof without a known bandwidth is flat, one without a known peak is not drawn.
     """
-    shares = pd.DataFrame(
-        {
-            "name": rows["name"].to_numpy(),
-            "peak": rows["share_of_peak"].to_numpy() / PERCENT.size,
-            "bound": (rows["share_of_roofline"] / PERCENT.size).to_numpy(),
-            "by": rows["bound"].to_numpy(),
-            "row": range(len(rows)),
-        }
+    points = rows.assign(tera=rows["rate"] / TFLOPS.size, peak_tera=rows["peak"] / TFLOPS.size)
+    points = points.drop(columns=["rate", "peak", "bandwidth"])
+    x = alt.X(
+        "intensity:Q", title="FLOP/byte, log scale", scale=alt.Scale(type="log", nice=False, padding=8), axis=AXIS
     )
-    scale = alt.Scale(type="log", domain=_span(shares), nice=False)
-    values = [tick * 10.0**power for power in range(-5, 4) for tick in (1, 3)]
-    x = alt.X("peak:Q", title=AXIS_TITLE, scale=scale, axis=alt.Axis(values=values, format="~g"))
-    colours = alt.Scale(domain=BOUNDS, range=[BLUE, ORANGE])
-    colour = alt.Color("by:N", scale=colours, legend=alt.Legend(title="bound by", orient="top", titleOrient="left"))
-    percents = [alt.Tooltip(f"{field}:Q", format=",.3r") for field in ("peak", "bound")]
-    tooltip = [alt.Tooltip("name:N"), *percents, alt.Tooltip("by:N")]
-    base = alt.Chart(shares).encode(y=row_position(), color=colour, tooltip=tooltip)
+    y = alt.Y("tera:Q", title="TFLOP/s, log scale", scale=alt.Scale(type="log", nice=False, padding=12), axis=AXIS)
+    legend = alt.Legend(title=None, orient="top")
+    precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
+    shape = alt.Shape(
+        "precision:N", legend=make_shape_legend("top", columns=4), scale=_scale(precisions, PRECISION_SHAPES)
+    )
+    dash = alt.StrokeDash("precision:N", legend=None, scale=_scale(precisions, PRECISION_DASHES))
+    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
+    tooltip = ["name:N", alt.Tooltip("intensity:Q", format=",.3r"), alt.Tooltip("tera:Q", format=",.3r")]
+    roofs = alt.Chart(_draw_roofs(rows)).mark_line(color=GREY, strokeWidth=1.5)
+    cells = alt.Chart(points).mark_point(filled=True, size=70, opacity=0.9)
     layers = [
-        alt.Chart(pd.DataFrame({"peak": [PEAK_PERCENT]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
-        base.mark_point(shape="diamond", size=130, opacity=1, yOffset=MARK_OFFSET).encode(
-            x=alt.X("bound:Q", title=AXIS_TITLE)
-        ),
-        base.mark_point(filled=True, size=50, opacity=1, yOffset=MARK_OFFSET).encode(x=x),
+        roofs.encode(x=x, y=y, strokeDash=dash, detail="roof:N", tooltip=["roof:N"]),
+        cells.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip),
+        *cross_out(points, x, y, ["name:N"]),
     ]
-    return stack_rows(shares["name"], layers, row_pixels=38)
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
-def _span(shares: pd.DataFrame) -> list[float]:
-    found = shares[["peak", "bound"]].to_numpy(dtype=float)
-    return [min(PEAK_PERCENT, float(np.nanmin(found))) / 1.5, max(PEAK_PERCENT, float(np.nanmax(found))) * 1.5]
+def _draw_roofs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the corners of each roof: precision, roof (in words), intensity, tera."""
+    kinds = rows[["precision", "peak", "bandwidth"]].drop_duplicates().dropna(subset=["peak"])
+    ridges = kinds["peak"] / kinds["bandwidth"]
+    spots = pd.concat([rows["intensity"], ridges]).dropna()
+    low, high = float(spots.min()) / SPAN, float(spots.max()) * SPAN
+    corners = []
+    for kind, ridge in zip(kinds.to_dict("records"), ridges, strict=True):
+        is_flat = bool(np.isnan(ridge))
+        words = f"{kind['precision']}: {kind['peak'] / TFLOPS.size:,.3g} TFLOP/s"
+        words += "" if is_flat else f", {kind['bandwidth'] / 1e9:,.4g} GB/s"
+        for intensity in sorted({low, high, *([] if is_flat else [float(ridge)])}):
+            rate = kind["peak"] if is_flat else min(kind["peak"], kind["bandwidth"] * intensity)
+            corners.append((kind["precision"], words, intensity, rate / TFLOPS.size))
+    return pd.DataFrame(corners, columns=["precision", "roof", "intensity", "tera"])
+
+
+def _scale(names: list[str], values: dict[str, str] | dict[str, list[int]]) -> alt.Scale:
+    return alt.Scale(domain=names, range=[values[name] for name in names])

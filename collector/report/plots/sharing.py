@@ -7,6 +7,7 @@ import altair as alt
 import pandas as pd
 
 from collector.labels import SHARING_NAMES
+from collector.report.plots.marks import Tooltips, cross_out, number_segments
 from collector.report.plots.style import BLUE, GREEN, INK, VERMILLION
 
 HEIGHT_PIXELS = 220
@@ -21,8 +22,8 @@ TENANTS_TITLE = "tenants, log scale"
 def plot_aggregate(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw what all tenants get together over one alone, with its interval; the dashed line is one alone.
 
-    `rows`: tenants, sharing (a value of the cell's field), ratio, ratio_low, ratio_high; those without an interval have
-    none drawn. The axis begins at zero.
+    `rows`: tenants, sharing (a value of the cell's field), is_sound, ratio, ratio_low, ratio_high; those without an
+    interval have none drawn, and a line breaks at one without a ratio. The axis begins at zero.
     """
     points = _place(rows)
     alone = pd.DataFrame({"ratio": [1.0]})
@@ -40,8 +41,8 @@ def plot_slowdown(rows: pd.DataFrame) -> alt.LayerChart:
     points = _place(rows)
     most = int(points["tenants"].max())
     even = pd.DataFrame({"place": [1, most], "ratio": [1, most]})
-    values = _list_powers(max(*points["ratio"], *points["ratio_high"].dropna(), most))
-    low = min(1.0, *points["ratio"], *points["ratio_low"].dropna())
+    values = _list_powers(max(*points["ratio"].dropna(), *points["ratio_high"].dropna(), most))
+    low = min(1.0, *points["ratio"].dropna(), *points["ratio_low"].dropna())
     scale = alt.Scale(type="log", base=2, domain=[low / 1.1, values[-1] * 1.1], nice=False)
     make_y = partial(alt.Y, title="times slower, log scale", scale=scale, axis=alt.Axis(values=values, format="~r"))
     line = alt.Chart(even).mark_line(color=INK, strokeDash=[3, 3], strokeWidth=1)
@@ -55,12 +56,17 @@ def _stack(reference: alt.Chart, points: pd.DataFrame, make_y: Callable[[str], a
     colour = alt.Color("by:N", legend=legend, scale=_make_scale(found, COLOURS))
     shape = alt.Shape("by:N", legend=legend, scale=_make_scale(found, SHAPES))
     labels = {"tenants": "tenants", "ratio": title, "ratio_low": "95 % from", "ratio_high": "95 % to"}
-    tooltip = ["by:N", *(alt.Tooltip(f"{name}:Q", title=words, format=",.3r") for name, words in labels.items())]
-    base = alt.Chart(points).encode(x=x, color=colour)
+    tooltip: Tooltips = [
+        "by:N",
+        *(alt.Tooltip(f"{name}:Q", title=words, format=",.3r") for name, words in labels.items()),
+    ]
+    drawn = points[points["ratio"].notna()]
+    base = alt.Chart(drawn).encode(x=x, color=colour)
     layers = [
         reference,
-        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y),
-        base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=tooltip),
+        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y, detail="segment:N"),
+        base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=list(tooltip)),
+        *cross_out(drawn, x, y, tooltip),
     ]
     known = points[points["ratio_low"].notna()]
     if len(known):
@@ -70,11 +76,13 @@ def _stack(reference: alt.Chart, points: pd.DataFrame, make_y: Callable[[str], a
 
 
 def _place(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the points with `by`, the way of sharing in words, and `place`, where they stand on the axis."""
+    """Return the points with `by`, the way of sharing in words, `place` on the axis, and `segment` of their line."""
     by = rows["sharing"].map(SHARING_NAMES)
-    columns = rows[["tenants", "ratio", "ratio_low", "ratio_high"]].reset_index(drop=True)
+    names = ["tenants", "ratio", "ratio_low", "ratio_high", "is_sound", *(["cell_id"] if "cell_id" in rows else [])]
+    columns = rows[names].reset_index(drop=True)
     placed = columns.assign(by=by.to_numpy(), place=(rows["tenants"] * by.map(OFFSETS)).to_numpy())
-    return placed.sort_values(["by", "tenants"], ignore_index=True)
+    placed = placed.sort_values(["by", "tenants"], ignore_index=True)
+    return placed.assign(segment=number_segments(placed, "by", "ratio"))
 
 
 def _place_axis(points: pd.DataFrame) -> alt.X:

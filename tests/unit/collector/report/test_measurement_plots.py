@@ -19,7 +19,6 @@ from collector.report.plots.measurements import (
     plot_step_times,
     thin_series,
 )
-from collector.report.plots.roofline import plot_roofline
 from collector.report.plots.style import AnyChart, to_spec
 from collector.tables.durations import DURATION_TITLES
 
@@ -89,30 +88,23 @@ def test_step_times_are_drawn_in_ms_and_a_missing_interval_is_not_drawn(low: flo
     assert sum(layer["mark"]["type"] == "rule" for layer in spec["layer"]) == num_rules
 
 
-def test_shares_of_the_roofline_are_drawn_in_percent_with_what_bounds_them() -> None:
-    rows = pd.DataFrame(
+def test_a_pair_without_a_ratio_keeps_its_row_and_one_that_is_not_sound_has_a_cross() -> None:
+    nan = float("nan")
+    pairs = pd.DataFrame(
         {
-            "name": ["a", "b"],
-            "share_of_peak": [0.5, 0.02],
-            "share_of_roofline": [0.5, 0.8],
-            "bound": ["arithmetic", "memory"],
+            "name": ["sound", "unsound", "one repeat", "not compared"],
+            "ratio": [2.0, 2.0, 2.0, nan],
+            "ratio_low": [1.9, 1.9, nan, nan],
+            "ratio_high": [2.1, 2.1, nan, nan],
+            "is_sound": [True, False, True, True],
         }
     )
-    spec = to_spec(plot_roofline(rows))
-    assert [(row["peak"], row["bound"], row["by"]) for row in list_data(spec) if "by" in row] == [
-        (50.0, 50.0, "arithmetic"),
-        (2.0, 80.0, "memory"),
-    ]
-
-
-def test_a_share_above_the_peak_is_not_cut_off() -> None:
-    rows = pd.DataFrame({"name": ["a"], "share_of_peak": [2.0], "share_of_roofline": [2.0], "bound": ["arithmetic"]})
-    (domain,) = {
-        tuple(layer["encoding"]["x"]["scale"]["domain"])
-        for layer in to_spec(plot_roofline(rows))["layer"]
-        if "scale" in layer["encoding"]["x"]
-    }
-    assert domain[0] < 100 < 200 < domain[1]
+    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
+    findings = {row["name"]: row["finding"] for row in list_data(spec) if "finding" in row}
+    assert findings["one repeat"] == findings["not compared"] == "one repeat: no interval"
+    (cross,) = [layer for layer in spec["layer"] if layer["mark"].get("shape") == "cross"]
+    assert [row["name"] for row in spec["datasets"][cross["data"]["name"]]] == ["unsound"]
+    assert [row["row"] for row in list_data(spec) if row.get("missing") == "not compared"] == [3]
 
 
 def test_rows_are_split_into_panels_that_say_what_their_rows_share() -> None:
@@ -149,9 +141,6 @@ MANY_ROWS = pd.DataFrame(
         "ratio": 1.0,
         "ratio_low": 0.9,
         "ratio_high": 1.1,
-        "share_of_peak": 0.5,
-        "share_of_roofline": 0.5,
-        "bound": "memory",
         "label": [f"row {number}" for number in range(NUM_MANY)],
         **dict.fromkeys(DURATION_TITLES, 1.0),
         "variant": [f"row {number}" for number in range(NUM_MANY)],
@@ -168,11 +157,10 @@ MANY_ROWS = pd.DataFrame(
     "plot",
     [
         lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True),
-        plot_roofline,
         plot_durations,
         lambda rows: plot_step_times(rows, rows),
     ],
-    ids=["ratios", "roofline", "phases", "step times"],
+    ids=["ratios", "phases", "step times"],
 )
 def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot: Callable[[pd.DataFrame], AnyChart]) -> None:
     assert len(list_data(to_spec(plot(MANY_ROWS)))) >= NUM_MANY

@@ -1,0 +1,119 @@
+"""What a larger batch is worth: samples per second of the largest batch over the smallest, of cells otherwise equal."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
+from collector.answers.answer import Said
+from collector.answers.ratios import Family, JudgedRatio, judge_ratios, state_ratios
+from collector.comparisons import PROTOCOL_FIELDS
+from collector.labels import FRAMEWORK_NAMES, label_workloads
+from collector.machines import SIDES, describe_scope, estimate_pair
+from collector.results.cells import select_alone
+from collector.results.frames import CELL_COLUMNS, Row, list_rows
+from collector.statistics import invert_estimate, scale_estimate
+
+SERIES_COLUMNS = (
+    *(name for name in CELL_COLUMNS if name not in ("batch_size", *PROTOCOL_FIELDS)),
+    *("hardware_id", "framework_version"),
+)
+"""What is equal in the cells of a series: all but the batch and how long was measured."""
+READ_COLUMNS = (
+    *SERIES_COLUMNS,
+    *("batch_size", "gpu_name", "cpu_model", "num_counted", "instance_types", "hostnames"),
+    *("center_step_seconds", "log_standard_error", "degrees_of_freedom"),
+    *("num_machines", "machines", "machine_step_seconds"),
+)
+CAPTIONS = {"train": "Training: time of one step", "infer": "Inference: latency of one batch"}
+"""The captions of the tables of step times, by phase."""
+
+
+def find_batches(analysis: Analysis) -> list[Said]:
+    """Return for each device, phase, framework and mode what the largest batch gains over the smallest."""
+    gains = list_batch_gains(analysis.summary)
+    groups = groupby(sorted(gains, key=lambda gain: _name_group(gain[0])), key=lambda gain: _name_group(gain[0]))
+    said = [_say(title, list(found), len(gains)) for title, found in groups]
+    return [one for _, one in sorted(filter(None, said), key=lambda item: -item[0])]
+
+
+def _say(title: str, gains: Sequence[tuple[Row, JudgedRatio]], size: int) -> tuple[int, Said] | None:
+    """Return the sentence on some gains with their number; None where no difference was shown."""
+    judged = [gain for _, gain in gains]
+    if not any(gain.is_different for gain in judged):
+        return None
+    family = Family(measure="ratio", above="more samples per second", below="fewer samples per second", size=size)
+    phase = gains[0][0]["phase_subject"]
+    text = state_ratios(f"Largest batch of a series against its smallest, {title}", judged, family)
+    return len(judged), Said(text=text, anchor=name_anchor(CAPTIONS[phase]))
+
+
+def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
+    """Return for each series the samples per second of its largest batch over its smallest, in the order of the plan.
+
+    The ends of a series are chosen by their batch and not by their speed. A series counts where both ends have an
+    interval and a repeat under sound conditions, and ran on the same machines or each on several.
+    """
+    known = select_alone(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
+    found = []
+    for _, rows in known[list(READ_COLUMNS)].groupby(list(SERIES_COLUMNS), dropna=False, sort=False):
+        ends = _find_ends(rows)
+        if ends is not None:
+            found.append(ends)
+    estimates = [
+        scale_estimate(invert_estimate(estimate_pair(pair)), pair["batch_size_subject"] / pair["batch_size_reference"])
+        for pair in found
+    ]
+    named = zip(found, estimates, judge_ratios(estimates), strict=True)
+    return [
+        (
+            pair,
+            JudgedRatio(
+                name=_name_series(pair),
+                ratio=estimate,
+                is_different=is_different,
+                scope=describe_scope(pair, "batch_size"),
+                num_repeats=_span(pair["num_counted_subject"], pair["num_counted_reference"]),
+            ),
+        )
+        for pair, estimate, is_different in named
+    ]
+
+
+def _find_ends(rows: pd.DataFrame) -> Row | None:
+    """Return the largest batch as subject and the smallest as reference; None where they cannot be compared."""
+    ordered = list_rows(rows.sort_values("batch_size", kind="stable"))
+    smallest, largest = ordered[0], ordered[-1]
+    if smallest["batch_size"] == largest["batch_size"]:
+        return None
+    is_same = smallest["machines"] == largest["machines"]
+    if not is_same and min(smallest["num_machines"], largest["num_machines"]) < 2:
+        return None
+    sides = zip(SIDES, (largest, smallest), strict=True)
+    shared = {name: largest[name] for name in ("device", "num_gpus")}
+    return shared | {
+        f"{name}_{side}": value for side, row in sides for name, value in row.items() if name not in shared
+    }
+
+
+def _name_series(pair: Row) -> str:
+    names = (*SERIES_COLUMNS, "batch_size")
+    row = pd.DataFrame([{name: pair.get(name, pair.get(f"{name}_subject")) for name in names}])
+    workload = label_workloads(row)[0]
+    largest, smallest = pair["batch_size_subject"], pair["batch_size_reference"]
+    named = workload.replace(f"batch {largest}", f"batch {largest} over {smallest}")
+    return f"{named}, {pair['precision_subject']}"
+
+
+def _name_group(pair: Row) -> str:
+    name = FRAMEWORK_NAMES[pair["framework_subject"]]
+    gpu = pair["gpu_name_subject"]
+    hardware: str = pair["cpu_model_subject"] if pd.isna(gpu) else gpu
+    phase = {"train": "training", "infer": "inference"}[pair["phase_subject"]]
+    return f"{name} {pair['mode_subject']}, {phase} on {hardware}"
+
+
+def _span(*counts: int) -> tuple[int, int]:
+    return int(min(counts)), int(max(counts))

@@ -1,0 +1,57 @@
+"""How well a run's figures are known, and which changes over the nights were confirmed."""
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
+from collector.answers.answer import Said
+from collector.facts import count_things
+from collector.nights.records import RecordedChange
+from collector.results.frames import list_rows
+from collector.tables.nights import CAPTION as NIGHTS_CAPTION
+from collector.units import format_significant
+
+
+def find_certainty(analysis: Analysis) -> list[Said]:
+    """Return how wide the intervals of the step times are, and on how many repeats and machines they rest."""
+    summary = analysis.summary
+    known = summary[(summary["num_sound"] > 0) & summary["interval_high_seconds"].notna()]
+    if known.empty:
+        return []
+    widths = known["interval_high_seconds"] / known["center_step_seconds"] - 1
+    widest = list_rows(known.assign(width=widths).nlargest(1, "width"))[0]
+    lowest, highest = int(known["num_counted"].min()), int(known["num_counted"].max())
+    repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""
+    has = "has" if len(known) == 1 else "have"
+    text = (
+        f"{count_things(len(known), 'step time')} {has} a 95 % interval, from {repeats} repeats{moderated}: half of "
+        f"these reach {_percent(widths.median())} above the step time at most, the widest "
+        f"{_percent(widths.max())} ({widest['label']})."
+    )
+    return [Said(text=text, anchor="step-times")]
+
+
+def find_changes(analysis: Analysis) -> list[Said]:
+    """Return the changes over the nights that were confirmed by measuring again, the newest first."""
+    confirmed = [change for change in analysis.history.changes if change.is_confirmed and change.decision is not None]
+    anchor = name_anchor(NIGHTS_CAPTION)
+    return [Said(text=text, anchor=anchor) for text in map(_describe_change, reversed(confirmed)) if text]
+
+
+def _describe_change(change: RecordedChange) -> str:
+    """Return a confirmed change in words; empty where it has no interval of its own, or one that holds 1."""
+    suspicion, decision = change.suspicion, change.decision
+    if decision is None or decision.shift is None or decision.shift.low <= 1 <= decision.shift.high:
+        return ""
+    shift = decision.shift
+    what = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
+    shares = [f"{100 * (value - 1):+.1f}" for value in (shift.ratio, shift.low, shift.high)]
+    return (
+        f"Since run {suspicion.first_run_id}, {what} on {suspicion.hardware}: step time {shares[0]} % "
+        f"({shares[1]} to {shares[2]}), confirmed by {count_things(decision.num_repeats, 'more repeat')}."
+    )
+
+
+def _percent(share: float) -> str:
+    return "not known" if pd.isna(share) else f"{format_significant(100 * share)} %"

@@ -1,0 +1,117 @@
+"""What a run's comparisons say: which framework, device, mode and precision is faster, and by how much."""
+
+from collections.abc import Callable, Sequence
+
+from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
+from collector.answers.answer import Said
+from collector.answers.pairs import (
+    Pair,
+    count_tested,
+    group_pairs,
+    list_usable_pairs,
+    sort_groups,
+    take_judged,
+)
+from collector.answers.ratios import Family, state_ratios
+from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, label_hardware
+from collector.results.frames import Row
+from collector.tables.comparisons import HEADINGS
+
+PHASE_NAMES = {"train": "training", "infer": "inference"}
+TURNED_MODES = ("unfused", "fused-norm")
+"""Modes with one switch of the framework turned to see what it is worth; nobody trains in them."""
+
+
+def find_frameworks_over_all(analysis: Analysis) -> list[Said]:
+    """Return for each two frameworks and modes over how many kinds of work which one is faster."""
+    pairs = list_usable_pairs(analysis.comparisons[FRAMEWORKS.name], FRAMEWORKS)
+    groups = [
+        (sides, found)
+        for sides, found in _sort_by_modes(group_pairs(pairs, _name_sides))
+        if len({_name_work(pair.row) for pair in found}) > 1
+    ]
+    return [_say(f"{sides}, over all work measured", found, analysis, FRAMEWORKS) for sides, found in groups]
+
+
+def find_frameworks_by_work(analysis: Analysis) -> list[Said]:
+    """Return the same for each model, phase and device."""
+    pairs = list_usable_pairs(analysis.comparisons[FRAMEWORKS.name], FRAMEWORKS)
+    return _say_groups(pairs, analysis, FRAMEWORKS, lambda row: f"{_name_sides(row)}, {_name_work(row)}")
+
+
+def find_devices(analysis: Analysis) -> list[Said]:
+    """Return for each GPU, CPU and phase how much the GPU gains."""
+    pairs = list_usable_pairs(analysis.comparisons[DEVICES.name], DEVICES)
+    return _say_groups(pairs, analysis, DEVICES, _name_devices)
+
+
+def find_modes(analysis: Analysis) -> list[Said]:
+    """Return for each framework, device and phase what a mode gains over another."""
+    pairs = list_usable_pairs(analysis.comparisons[MODES.name], MODES)
+    return _say_groups(pairs, analysis, MODES, lambda row: f"{_name_program(row)} {_name_sides(row)}")
+
+
+def find_precisions(analysis: Analysis) -> list[Said]:
+    """Return for each framework, device and phase what a precision gains over float32."""
+    pairs = list_usable_pairs(analysis.comparisons[PRECISIONS.name], PRECISIONS)
+    return _say_groups(pairs, analysis, PRECISIONS, lambda row: f"{_name_program(row)} {_name_sides(row)}")
+
+
+def name_comparison_anchor(comparison: Comparison) -> str:
+    """Return the anchor of a comparison's table."""
+    return name_anchor(HEADINGS[comparison.name].caption)
+
+
+def _say_groups(
+    pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison, name: Callable[[Row], str]
+) -> list[Said]:
+    return [_say(title, found, analysis, comparison) for title, found in _sort_by_modes(group_pairs(pairs, name))]
+
+
+def _say(title: str, pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison) -> Said:
+    family = make_family(comparison, count_tested(analysis.comparisons[comparison.name]))
+    return Said(text=state_ratios(title, take_judged(pairs), family), anchor=name_comparison_anchor(comparison))
+
+
+def make_family(comparison: Comparison, size: int) -> Family:
+    """Return the words for the ratios of a comparison."""
+    if comparison.measure == "time ratio":
+        return Family(measure="time ratio", above="slower", below="faster", size=size)
+    return Family(measure="speedup", above="faster", below="slower", size=size)
+
+
+def _sort_by_modes(groups: dict[str, list[Pair]]) -> list[tuple[str, list[Pair]]]:
+    """Return the groups with a difference: those with the most pairs first, after all others those of TURNED_MODES."""
+    return sorted(sort_groups(groups), key=lambda item: _has_turned_mode(item[1][0].row))
+
+
+def _has_turned_mode(row: Row) -> bool:
+    modes = (row.get(name) for name in ("mode", "mode_subject", "mode_reference"))
+    return any(mode in TURNED_MODES for mode in modes)
+
+
+def _name_sides(row: Row) -> str:
+    return f"{row['subject']} against {row['reference']}"
+
+
+def _name_work(row: Row) -> str:
+    return f"{row['model']} {row['phase']} on {_name_hardware(row)}"
+
+
+def _name_program(row: Row) -> str:
+    mode = f" {row['mode']}" if "mode" in row else ""
+    return f"{FRAMEWORK_NAMES[row['framework']]}{mode}, {PHASE_NAMES[row['phase']]} on {_name_hardware(row)}:"
+
+
+def _name_hardware(row: Row) -> str:
+    """Return the GPU of a GPU cell, the CPU of a CPU cell."""
+    if row["device"] == "gpu":
+        return str(row["gpu_name_subject"])
+    return label_hardware(row["cpu_model_subject"], row["num_threads_subject"])
+
+
+def _name_devices(row: Row) -> str:
+    cpu = label_hardware(row["cpu_model_reference"], row["num_threads_reference"])
+    return f"{row['gpu_name_subject']} against {cpu or DEVICE_NAMES['cpu']}, {PHASE_NAMES[row['phase']]}"

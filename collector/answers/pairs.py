@@ -1,0 +1,95 @@
+"""Choose the pairs of a comparison that a sentence may rest on, and group them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from collector.answers.ratios import JudgedRatio
+from collector.comparisons import Comparison
+from collector.labels import label_shared
+from collector.machines import DIFFERENT_BY_NATURE, SIDES
+from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.results.cells import select_alone
+from collector.results.frames import Row, list_rows
+from collector.statistics import Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A pair of cells with its ratio."""
+
+    row: Row
+    """A row of `compare_cells`."""
+    judged: JudgedRatio
+
+
+def list_usable_pairs(pairs: pd.DataFrame, comparison: Comparison) -> list[Pair]:
+    """Return the pairs whose ratio says something of what is compared, in the order of the table.
+
+    Both cells had their device to themselves and a repeat under sound conditions, the ratio has an interval, and
+    `find_confounded` does not hold.
+    """
+    rows = select_usable(pairs, comparison)
+    return [
+        Pair(row=row, judged=_read_judged(row, name))
+        for row, name in zip(list_rows(rows), label_shared(rows), strict=True)
+    ]
+
+
+def select_usable(pairs: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+    """Return the rows of the pairs of `list_usable_pairs`."""
+    sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
+    return select_alone(pairs[pairs["log_standard_error"].notna() & sound & ~find_confounded(pairs, comparison)])
+
+
+def find_confounded(pairs: pd.DataFrame, comparison: Comparison) -> "pd.Series[bool]":
+    """Return which pairs ran on different machines, of which one side has only one.
+
+    Their ratio holds the difference of the machines, and no interval says how large it is. A GPU and a CPU, or one GPU
+    and several, are different machines by what they are: the ratio is that of these two.
+    """
+    differ = pairs["ratio"].notna() & (pairs["machines_subject"] != pairs["machines_reference"])
+    if comparison.field in DIFFERENT_BY_NATURE:
+        return differ & False
+    return differ & (pairs[[f"num_machines_{side}" for side in SIDES]].min(axis="columns") < 2)
+
+
+def count_tested(pairs: pd.DataFrame) -> int:
+    """Return how many ratios of the comparison Holm's adjustment was made for."""
+    return int(pairs["p_value"].notna().sum())
+
+
+def group_pairs(pairs: Iterable[Pair], name: Callable[[Row], str]) -> dict[str, list[Pair]]:
+    """Return the pairs by the name of their group, in the order in which groups first occur."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(name(pair.row), []).append(pair)
+    return groups
+
+
+def sort_groups(groups: dict[str, list[Pair]]) -> list[tuple[str, list[Pair]]]:
+    """Return the groups in which a difference was shown, the one with the most pairs first."""
+    shown = [item for item in groups.items() if any(pair.judged.is_different for pair in item[1])]
+    return sorted(shown, key=lambda item: -len(item[1]))
+
+
+def take_judged(pairs: Sequence[Pair]) -> list[JudgedRatio]:
+    """Return the ratios of the pairs."""
+    return [pair.judged for pair in pairs]
+
+
+def _read_judged(row: Row, name: str) -> JudgedRatio:
+    counts = [int(row[f"num_counted_{side}"]) for side in SIDES]
+    verdict = row["adjusted_verdict"]
+    return JudgedRatio(
+        name=name,
+        ratio=Estimate(
+            center=float(row["ratio"]),
+            log_standard_error=float(row["log_standard_error"]),
+            degrees_of_freedom=float(row["degrees_of_freedom"]),
+        ),
+        is_different=not pd.isna(verdict) and verdict != NO_DIFFERENCE,
+        scope=row["scope"],
+        num_repeats=(min(counts), max(counts)),
+    )

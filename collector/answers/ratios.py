@@ -1,0 +1,124 @@
+"""Put many tested ratios into one sentence: how many differ after Holm's adjustment, and from where to where they go.
+
+The two ends are chosen by their values among all ratios of their table. An interval of 95 % does not hold for a figure
+that was chosen so; one that holds together with those of all other ratios of the table does, so these are quoted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+from collector.units import PERCENT, RATIO, Unit, format_interval, format_number
+
+MAX_SCOPES = 3
+"""Kinds of machines that a sentence names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """The ratios that are tested together, as those of one table of the report."""
+
+    measure: str
+    """What the ratio is called: `time ratio`, `speedup`; with an s at its end, several of them."""
+    above: str
+    """What is said of a ratio above 1: `slower`."""
+    below: str
+    size: int
+    """How many ratios are tested."""
+    unit: Unit = RATIO
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedRatio:
+    """One ratio that a sentence may count."""
+
+    name: str
+    """What was compared, as far as the sentence does not say it."""
+    ratio: Estimate
+    is_different: bool
+    """Whether it differs from 1 after Holm's adjustment over its family."""
+    scope: str
+    """On which machines it rests."""
+    num_repeats: tuple[int, int]
+    """The fewest and the most repeats that count on a side."""
+
+
+def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
+    """Return which of a family's ratios differ from 1 after Holm's adjustment; each has a p-value."""
+    p_values = [estimate.p_value for estimate in estimates]
+    assert None not in p_values
+    return [p_value < 1 - CONFIDENCE for p_value in adjust_p_values([value for value in p_values if value is not None])]
+
+
+def state_ratios(opening: str, ratios: Sequence[JudgedRatio], family: Family) -> str:
+    """Return the sentences on some ratios of a family, of which at least one differs from 1.
+
+    They say how many differ in which direction, the ends of those that do, and what they rest on.
+    """
+    counts = _count_directions(ratios, family) if len(ratios) > 1 else _name_direction(ratios[0], family)
+    return f"{opening}: {counts}; {_state_ends(ratios, family)}. {_state_basis(ratios, family)}"
+
+
+def _state_ends(ratios: Sequence[JudgedRatio], family: Family) -> str:
+    """Return the smallest and the largest of the ratios that differ, each with its interval.
+
+    A ratio that differs after Holm's adjustment may have an interval together with the others that holds 1, as that is
+    the wider criterion: such a ratio is no end.
+    """
+    different = [one for one in ratios if one.is_different]
+    shown = [one for one in different if _excludes_one(one.ratio, family.size)]
+    if not shown:
+        return f"no interval of the {family.measure}s excludes 1 where all have to hold together"
+    lowest, highest = (choose(shown, key=lambda one: one.ratio.center) for choose in (min, max))
+    of_some = f" of the {len(shown):,} whose interval excludes 1" if len(shown) < len(different) else ""
+    if len(shown) == 1:
+        return f"{family.measure}{of_some} {_quote(lowest, family)} for {lowest.name}"
+    ends = [f"{_quote(one, family)} for {one.name}" for one in (lowest, highest)]
+    return f"{family.measure}s{of_some} from {ends[0]} to {ends[1]}"
+
+
+def _excludes_one(ratio: Estimate, num_intervals: int) -> bool:
+    interval = ratio.find_joint_interval(num_intervals)
+    return interval is not None and not interval[0] <= 1 <= interval[1]
+
+
+def _state_basis(ratios: Sequence[JudgedRatio], family: Family) -> str:
+    """Return what the figures rest on: the machines, the repeats, and how many ratios were tested."""
+    joint = "" if family.size == 1 else f"; Holm's adjustment and intervals 95 % together for {family.size:,} ratios"
+    lowest, highest = min(one.num_repeats[0] for one in ratios), max(one.num_repeats[1] for one in ratios)
+    repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    return f"On {join_scopes(one.scope for one in ratios)}, {repeats} repeats{joint}."
+
+
+def join_scopes(scopes: Iterable[str]) -> str:
+    """Return the machines that ratios rest on, the most frequent first: `one card (5), 2 cards (3)`."""
+    counts = Counter(scopes).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    others = sum(count for _, count in counts[MAX_SCOPES:])
+    named = [f"{scope} ({count:,})" for scope, count in counts[:MAX_SCOPES]]
+    return "; ".join([*named, *([f"others ({others:,})"] if others else [])])
+
+
+def _count_directions(ratios: Sequence[JudgedRatio], family: Family) -> str:
+    directions = Counter(_name_direction(one, family) for one in ratios if one.is_different)
+    (word, count), *others = directions.most_common()
+    num_open = sum(not one.is_different for one in ratios)
+    parts = [f"{word} in {count:,} of {len(ratios):,} comparisons", *(f"{name} in {more:,}" for name, more in others)]
+    return ", ".join([*parts, *([f"no difference shown in {num_open:,}"] if num_open else [])])
+
+
+def _name_direction(one: JudgedRatio, family: Family) -> str:
+    return family.above if one.ratio.center > 1 else family.below
+
+
+def _quote(one: JudgedRatio, family: Family) -> str:
+    return quote_jointly(one.ratio, family.size, family.unit)
+
+
+def quote_jointly(estimate: Estimate, num_intervals: int, unit: Unit) -> str:
+    """Return a figure with the interval that holds together with those of its family: `1.12 (1.05 to 1.20)`."""
+    low, high = estimate.find_joint_interval(num_intervals) or (None, None)
+    sign = " %" if unit is PERCENT else ""
+    return f"{format_number(estimate.center, unit)}{sign} ({format_interval(low, high, unit)})"

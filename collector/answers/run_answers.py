@@ -1,0 +1,51 @@
+"""Choose the sentences that a run is summed up in: a bounded number, whatever the run's size."""
+
+from collections.abc import Sequence
+
+from collector.analysis import Analysis
+from collector.answers.answer import Answer, Rule, Said
+from collector.answers.rules import FINDINGS, UNKNOWNS
+
+MAX_FINDINGS = 10
+"""Sentences on what was found: what a reader takes in before the first table."""
+MORE_RULE = "more"
+"""The rule of the sentence that counts the findings that are not shown."""
+
+
+def answer_run(analysis: Analysis) -> list[Answer]:
+    """Return the findings of a run in the order of the rules, at most MAX_FINDINGS, and then what is not known.
+
+    Every rule's first sentence comes before any rule's second one. If findings are left over, a sentence says how many
+    more the tables have.
+    """
+    said = [(rule, list(rule.find(analysis))) for rule in FINDINGS]
+    numbers = share_places([len(found) for _, found in said], MAX_FINDINGS)
+    chosen = [
+        _make_answer(rule, one) for (rule, found), number in zip(said, numbers, strict=True) for one in found[:number]
+    ]
+    rest = [(rule, len(found) - number) for (rule, found), number in zip(said, numbers, strict=True)]
+    unknown = [_make_answer(rule, one) for rule in UNKNOWNS for one in rule.find(analysis)]
+    return [*chosen, *_count_more([item for item in rest if item[1]]), *unknown]
+
+
+def share_places(numbers: Sequence[int], num_places: int) -> list[int]:
+    """Return how many of the places each gets that has so many to fill: the first of each, then the second of each."""
+    shares = [0] * len(numbers)
+    for _ in range(max(numbers, default=0)):
+        for index, number in enumerate(numbers):
+            if sum(shares) < num_places and shares[index] < number:
+                shares[index] += 1
+    return shares
+
+
+def _count_more(rest: Sequence[tuple[Rule, int]]) -> list[Answer]:
+    if not rest:
+        return []
+    total = sum(number for _, number in rest)
+    rules = ", ".join(f"{number:,} of {rule.id}" for rule, number in rest)
+    text = f"The tables have {total:,} more such finding{'' if total == 1 else 's'}: {rules}."
+    return [Answer(rule=MORE_RULE, text=text, anchor="comparisons", kind="finding")]
+
+
+def _make_answer(rule: Rule, said: Said) -> Answer:
+    return Answer(rule=rule.id, text=said.text, anchor=said.anchor, kind=rule.kind)

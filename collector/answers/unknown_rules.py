@@ -1,0 +1,159 @@
+"""What is missing in a run: repeats, cells, intervals, devices, and prices."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
+from collector.answers.answer import Said
+from collector.costs.texts import list_unpriced_lines
+from collector.facts import count_things
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
+from collector.results.intervals import MODERATED_WARNING
+from collector.results.summary import list_invalid
+from collector.tables.skipped import SKIPPED_CAPTION
+
+MAX_REASONS = 3
+"""Reasons that a sentence names, the most frequent first."""
+
+
+def find_no_result(analysis: Analysis) -> list[Said]:
+    """Return how many planned repeats did not end ok, and how they ended."""
+    results = analysis.collection.results
+    bad = results.loc[results["status"] != "ok", "status"]
+    if bad.empty:
+        return []
+    cells = int((analysis.summary["num_ok"] == 0).sum())
+    none = f" {count_things(cells, 'cell')} {'has' if cells == 1 else 'have'} no figure at all." if cells else ""
+    text = f"{len(bad):,} of {len(results):,} planned repeats did not end ok: {_count(bad)}.{none}"
+    return [Said(text=text, anchor="failures")]
+
+
+def find_not_valid(analysis: Analysis) -> list[Said]:
+    """Return how many repeats that ended ok are not valid, and how many cells have none under sound conditions."""
+    invalid = list_invalid(analysis.collection)
+    if invalid.empty:
+        return []
+    measured = analysis.measured
+    unsound = int((measured["num_sound"] == 0).sum())
+    num_ok = int((analysis.collection.results["status"] == "ok").sum())
+    cells = (
+        f" {unsound} of {count_things(len(measured), 'row')} of step times have no repeat under sound conditions: no "
+        "sentence here rests on them."
+    )
+    text = f"{len(invalid):,} of {num_ok:,} repeats that ended ok are not valid: {_count(invalid['verdict'])}."
+    return [Said(text=text + (cells if unsound else ""), anchor=name_anchor("Repeats that ended ok and are not valid"))]
+
+
+def find_one_repeat(analysis: Analysis) -> list[Said]:
+    """Return how many step times have no interval because one repeat counts."""
+    measured = analysis.measured
+    single = int((measured["num_counted"] == 1).sum())
+    if not single:
+        return []
+    text = (
+        f"{single:,} of {count_things(len(measured), 'step time')} without an interval, as one repeat counts: nothing "
+        "is known of the spread between repeats, and no sentence here rests on them."
+    )
+    return [Said(text=text, anchor="step-times")]
+
+
+def find_one_machine(analysis: Analysis) -> list[Said]:
+    """Return which devices were measured on one card or host only."""
+    measured = analysis.measured[analysis.measured["num_sound"] > 0]
+    parts = []
+    for device, noun in (("gpu", "card"), ("cpu", "host")):
+        rows = measured[measured["device"] == device]
+        kinds = rows["gpu_name" if device == "gpu" else "cpu_model"]
+        single = [
+            f"one {noun} ({kind})"
+            for kind, machines in rows["machines"].groupby(kinds)
+            if len({name for names in machines for name in names.split("; ")}) == 1
+        ]
+        parts += single
+    if not parts:
+        return []
+    text = f"Measured on {_join(parts)}: by how much another one of the kind differs is not known."
+    return [Said(text=text, anchor="environments")]
+
+
+def find_one_kind(analysis: Analysis) -> list[Said]:
+    """Return of which axis only one value was measured, so that nothing is said of others."""
+    measured = analysis.measured
+    axes: Mapping[str, tuple[str, Mapping[str, str]]] = {
+        "framework": ("framework", FRAMEWORK_NAMES),
+        "device": ("kind of device", DEVICE_NAMES),
+        "precision": ("precision", {}),
+    }
+    parts = []
+    for column, (noun, names) in axes.items():
+        values = measured[column].unique()
+        if len(values) == 1:
+            parts.append(f"one {noun} ({names.get(values[0], values[0])})")
+    if not parts:
+        return []
+    text = f"Measured in {_join(parts)}: how others compare is not known from this run."
+    return [Said(text=text, anchor="step-times")]
+
+
+def find_no_price(analysis: Analysis) -> list[Said]:
+    """Return why cells have no price."""
+    if analysis.costs is None:
+        return []
+    lines = list(list_unpriced_lines(analysis.costs))
+    if not lines:
+        return []
+    shown = "; ".join(lines[:MAX_REASONS])
+    more = f"; {len(lines) - MAX_REASONS} more reasons" if len(lines) > MAX_REASONS else ""
+    return [Said(text=f"What cells cost is not known of {shown}{more}.", anchor="costs")]
+
+
+def find_left_out(analysis: Analysis) -> list[Said]:
+    """Return how many cells of the matrix were not planned, and why."""
+    left_out = analysis.collection.run.left_out
+    if not left_out:
+        return []
+    reasons = _count(one.reason for one in left_out)
+    text = f"{count_things(len(left_out), 'cell')} of the matrix could not run here: {reasons}."
+    return [Said(text=text, anchor=name_anchor("Cells that cannot run here"))]
+
+
+def find_moderation(analysis: Analysis) -> list[Said]:
+    """Return what moderated intervals promise less than plain ones."""
+    return [Said(text=MODERATED_WARNING, anchor="method")] if analysis.moderated else []
+
+
+def find_skipped(analysis: Analysis) -> list[Said]:
+    """Return how many documents in the store did not count."""
+    num_skipped = len(analysis.collection.skipped)
+    if not num_skipped:
+        return []
+    text = f"{count_things(num_skipped, 'document')} in the store did not count; what they say is in no figure."
+    return [Said(text=text, anchor=name_anchor(SKIPPED_CAPTION))]
+
+
+def find_unchecked(analysis: Analysis) -> list[Said]:
+    """Return which conditions could not be checked where cells were measured."""
+    unchecked = analysis.measured["unchecked"]
+    texts = [text for row in unchecked if not pd.isna(row) and row for text in row.split("; ")]
+    if not texts:
+        return []
+    rows = int(sum(bool(row) for row in unchecked if not pd.isna(row)))
+    text = f"Conditions that could not be checked in {rows:,} of {len(unchecked):,} rows: {_count(texts)}."
+    return [Said(text=text, anchor="step-times")]
+
+
+def _count(texts: Iterable[str]) -> str:
+    """Return each text with its number, the most frequent first; of many the first MAX_REASONS."""
+    counts = Counter(texts).most_common()
+    others = sum(number for _, number in counts[MAX_REASONS:])
+    named = [f"{number:,} {text}" for text, number in counts[:MAX_REASONS]]
+    return ", ".join([*named, *([f"{others:,} others"] if others else [])])
+
+
+def _join(parts: list[str]) -> str:
+    more = len(parts) - MAX_REASONS
+    shown = parts[:MAX_REASONS] + ([f"{more} more"] if more > 0 else [])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,0 +1,47 @@
+"""Marks that mean the same in every plot: a cross for unsound conditions, lines that break where a cell is missing."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import altair as alt
+import pandas as pd
+
+from collector.report.plots.style import INK
+
+Tooltips = Sequence[str | alt.Tooltip]
+
+LABEL_PIXELS = 270
+"""Longest name of a legend: in one column of a paper there is no room for more."""
+CROSS_CAPTION = (
+    "A cross marks a cell without a repeat under sound conditions; a line breaks at a cell without a figure."
+)
+
+
+def make_shape_legend(orient: Literal["top", "bottom"], *, columns: int = 1) -> alt.Legend:
+    """Return a legend of shapes whose symbols are in ink, which the report swaps for dark pages."""
+    return alt.Legend(
+        title=None,
+        orient=orient,
+        columns=columns,
+        labelLimit=LABEL_PIXELS,
+        symbolFillColor=INK,
+        symbolStrokeColor=INK,
+    )
+
+
+def cross_out(rows: pd.DataFrame, x: alt.X, y: alt.Y, tooltip: Tooltips) -> list[alt.Chart]:
+    """Return a layer with a cross over each of `rows` that is not sound (column `is_sound`); none where all are."""
+    unsound = rows[~rows["is_sound"].astype(bool)]
+    if unsound.empty:
+        return []
+    chart: alt.Chart = alt.Chart(unsound).mark_point(shape="cross", angle=45, size=150, color=INK, strokeWidth=1.5)
+    return [chart.encode(x=x, y=y, tooltip=list(tooltip))]
+
+
+def number_segments(rows: pd.DataFrame, series: str, value: str) -> "pd.Series[str]":
+    """Return a name for each stretch of a line: the rows of a `series` between two that have no `value`.
+
+    The rows of a series are in the order in which the line goes.
+    """
+    breaks = rows[value].isna().groupby(rows[series]).cumsum()
+    return rows[series].astype(str) + " / " + breaks.astype(str)

@@ -1,0 +1,224 @@
+"""Build the figures that answer questions beyond single cells: rooflines, batches, memory, cost, scaling, nights."""
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.batches.cards import CARDS, CONTEXT_BYTES
+from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
+from collector.labels import FRAMEWORK_NAMES, count_gpus, label_hardware, label_shared
+from collector.nights.records import RecordedChange
+from collector.report.figure import MAX_ROWS, FigureGroup, count_omitted
+from collector.report.panels import name_devices, name_series, show_panels
+from collector.report.plots.batches import plot_latencies, plot_memory
+from collector.report.plots.marks import CROSS_CAPTION
+from collector.report.plots.measurements import plot_ratios
+from collector.report.plots.roofline import plot_roofline
+from collector.report.plots.trade_offs import plot_costs, plot_scaling, plot_speedups
+from collector.results.cells import select_alone
+from collector.results.frames import Row
+from collector.units import GIB, MILLISECOND, TFLOPS, format_number, format_significant
+
+
+def build_question_groups(analysis: Analysis) -> tuple[FigureGroup, ...]:
+    """Return the groups for which the analysis has data."""
+    groups = (
+        show_speedups(analysis),
+        show_latencies(analysis),
+        show_roofline(analysis),
+        show_memory(analysis),
+        show_costs(analysis),
+        show_scaling(analysis),
+        show_changes(analysis),
+    )
+    return tuple(group for group in groups if group.figures)
+
+
+def show_speedups(analysis: Analysis) -> FigureGroup:
+    """Return what each GPU gains over each CPU, by model and phase."""
+    pairs = analysis.comparisons[DEVICES.name]
+    known = pairs[pairs["ratio_low"].notna()]
+    names = zip(known["gpu_name_subject"], known["cpu_model_reference"], known["num_threads_reference"], strict=True)
+    rows = known.assign(
+        panel=[f"{gpu} over {label_hardware(cpu, threads)}" for gpu, cpu, threads in names],
+        name=label_shared(known),
+        work=known["model"] + " " + known["phase"],
+        framework=known["framework"].map(FRAMEWORK_NAMES),
+        is_sound=(known["num_sound_subject"] > 0) & (known["num_sound_reference"] > 0),
+    )
+    shown = _take_largest_batches(rows)
+    columns = ["panel", "name", "work", "framework", "ratio", "ratio_low", "ratio_high", "is_sound"]
+    shown = shown[[*columns, "cell_id_subject", "cell_id_reference"]]
+    return show_panels(
+        shown,
+        plot_speedups,
+        lambda row: f"{row['name']}: {format_significant(row['ratio'])} times",
+        question="How much does the GPU gain, by model?",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval; right of the dashed line the "
+        f"GPU is faster. {CROSS_CAPTION}",
+        omitted=f"Drawn are the {len(shown)} pairs with the largest batch of {len(rows)}."
+        if len(shown) < len(rows)
+        else "",
+    )
+
+
+def _take_largest_batches(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows; of more than MAX_ROWS those of the largest batch of each model, phase, framework and mode."""
+    if len(rows) <= MAX_ROWS:
+        return rows
+    keys = ["panel", "work", "framework", "mode", "precision", "input_size"]
+    return rows[rows["batch_size"] == rows.groupby(keys)["batch_size"].transform("max")]
+
+
+def show_latencies(analysis: Analysis) -> FigureGroup:
+    """Return the time of a step along the batch, of the models that were planned with several batches."""
+    summary = select_alone(analysis.summary)
+    rows = name_series(summary).assign(
+        seconds=summary["center_step_seconds"],
+        low=summary["interval_low_seconds"],
+        high=summary["interval_high_seconds"],
+    )
+    several = rows.groupby(["panel", "series"])["batch_size"].transform("nunique") > 1
+    return show_panels(
+        rows[several],
+        plot_latencies,
+        lambda row: f"{row['series']}, batch {row['batch_size']}: {format_number(row['seconds'], MILLISECOND)} ms",
+        question="How does the time of a step grow with the batch?",
+        caption=f"The step time with its 95 % interval; both axes are logarithmic. {CROSS_CAPTION}",
+        value="seconds",
+    )
+
+
+def show_roofline(analysis: Analysis) -> FigureGroup:
+    """Return the rate of each cell over its intensity, under the roofs of its device."""
+    measured = select_alone(analysis.measured)
+    measured = measured[measured["flops_per_step"].notna() & (measured["min_bytes_per_step"] > 0)]
+    named = name_series(measured)
+    rows = named.assign(
+        panel=name_devices(measured),
+        name=measured["label"],
+        intensity=measured["flops_per_step"].astype(float) / measured["min_bytes_per_step"].astype(float),
+        rate=measured["achieved_flops_per_second"],
+        peak=measured["peak_flops_per_second"],
+        bandwidth=measured["peak_bytes_per_second"],
+    )
+    columns = [
+        "panel",
+        "name",
+        "framework",
+        "precision",
+        "intensity",
+        "rate",
+        "peak",
+        "bandwidth",
+        "is_sound",
+        "cell_id",
+    ]
+    return show_panels(
+        rows[rows["rate"].notna()][columns],
+        plot_roofline,
+        lambda row: (
+            f"{row['name']}: {format_number(row['rate'], TFLOPS)} TFLOP/s at "
+            f"{format_significant(row['intensity'])} FLOP/byte"
+        ),
+        question="How near does it come to what the device can do?",
+        caption="Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
+        "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
+        "so a "
+        "cell moves more bytes and stands further left. Lines: the peak of the device by precision, and its memory's "
+        "bandwidth times the intensity where that is known. Winograd's algorithm needs fewer operations than are "
+        f"counted, so a point above its line can be right. {CROSS_CAPTION}",
+        value="rate",
+    )
+
+
+def show_memory(analysis: Analysis) -> FigureGroup:
+    """Return the memory of GPU cells along the batch, and what cards of five sizes leave for tensors."""
+    summary = select_alone(analysis.summary)
+    gpu = summary[(summary["device"] == "gpu") & (summary["num_gpus"] == 1)]
+    rows = name_series(gpu).assign(bytes=gpu["peak_memory_allocated_bytes"].astype("Float64").astype(float))
+    rows = rows[rows.groupby("panel")["bytes"].transform("count") > 0]
+    limits = pd.DataFrame({"card": [card.label for card in CARDS]}).assign(
+        bytes=[card.find_budget(CONTEXT_BYTES) for card in CARDS]
+    )
+    return show_panels(
+        rows,
+        lambda shown: plot_memory(shown, limits),
+        lambda row: f"{row['series']}, batch {row['batch_size']}: {format_number(row['bytes'], GIB)} GiB",
+        question="Which card does a batch need?",
+        caption="The peak of what the framework's allocator held for tensors, the largest of the repeats. Dashed lines:"
+        " what a card of that size leaves for tensors, less what the driver and a CUDA context take. Both axes are "
+        f"logarithmic. {CROSS_CAPTION}",
+        value="bytes",
+    )
+
+
+def show_costs(analysis: Analysis) -> FigureGroup:
+    """Return the cost of 1,000 samples over their time, of each kind of work on the cheapest machine of each cell."""
+    costs = analysis.costs
+    frameworks = dict(zip(analysis.summary["cell_id"], analysis.summary["framework"], strict=True))
+    found = []
+    for cell in () if costs is None else costs.cells:
+        for offer in cell.offers[:1]:
+            ends = {"seconds": cell.seconds_per_1000_samples, "cost": offer.cost_per_1000_samples}
+            values = {name: figure.value for name, figure in ends.items()}
+            lows = {f"{name}_low": figure.low for name, figure in ends.items()}
+            highs = {f"{name}_high": figure.high for name, figure in ends.items()}
+            framework = FRAMEWORK_NAMES[frameworks[cell.cell_id]]
+            named = {"panel": cell.work, "name": cell.label, "machine": offer.place, "framework": framework}
+            found.append(named | values | lows | highs | {"cell_id": cell.cell_id})
+    currency = "" if costs is None else costs.currency
+    return show_panels(
+        pd.DataFrame(found, columns=None if found else ["panel"]),
+        lambda rows: plot_costs(rows, currency),
+        lambda row: (
+            f"{row['name']}: {format_significant(row['seconds'])} s, {format_significant(row['cost'])} {currency}"
+        ),
+        question="What does speed cost?",
+        caption="1,000 samples of each cell on the cheapest machine of the price table that has its device: the further"
+        " left the faster, the lower the cheaper. Lines: 95 % intervals.",
+    )
+
+
+def show_scaling(analysis: Analysis) -> FigureGroup:
+    """Return the efficiency along the number of GPUs."""
+    frames = []
+    for comparison, words in ((WEAK_SCALING, "same batch per GPU"), (STRONG_SCALING, "same global batch")):
+        pairs = analysis.comparisons[comparison.name]
+        sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
+        frames.append(
+            pairs.assign(series=label_shared(pairs), num_gpus=pairs["num_gpus_subject"], is_sound=sound, panel=words)[
+                ["panel", "series", "num_gpus", "ratio", "ratio_low", "ratio_high", "is_sound", "cell_id_subject"]
+            ]
+        )
+    return show_panels(
+        pd.concat(frames, ignore_index=True),
+        plot_scaling,
+        lambda row: f"{row['series']}, {count_gpus(row['num_gpus'])}: {format_significant(100 * row['ratio'])} %",
+        question="How far do more GPUs carry?",
+        caption=f"Throughput of n GPUs over n times that of one, with its 95 % interval. {CROSS_CAPTION}",
+        value="ratio",
+    )
+
+
+def show_changes(analysis: Analysis) -> FigureGroup:
+    """Return the changes over the nights of the run's matrix, the newest first."""
+    changes = list(reversed(analysis.history.changes))[:MAX_ROWS]
+    rows = pd.DataFrame([_describe_change(change) for change in changes], columns=None if changes else ["panel"])
+    return show_panels(
+        rows,
+        lambda shown: plot_ratios(shown, better="faster", worse="slower", above_is_better=False),
+        lambda row: f"{row['name']}: {format_significant(row['ratio'])} times",
+        question="What changed over the nights?",
+        caption="The step time after a change over that before it, with its 95 % interval. A change that was not "
+        "measured again, or was dismissed, is named as such.",
+        omitted=count_omitted(len(analysis.history.changes), MAX_ROWS, "changes, the newest"),
+    )
+
+
+def _describe_change(change: RecordedChange) -> Row:
+    suspicion, decision = change.suspicion, change.decision
+    shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
+    state = "not decided" if decision is None else decision.outcome
+    what = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
+    name = f"{suspicion.first_run_id}: {what}, {state}"
+    return {"panel": "", "name": name, "ratio": shift.ratio, "ratio_low": shift.low, "ratio_high": shift.high}

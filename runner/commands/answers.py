@@ -1,0 +1,65 @@
+"""The command `answers`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    IncludeInvalidOption,
+    ModeratedOption,
+    PricesOption,
+    StoredRunArgument,
+    StoreOption,
+    make_error_console,
+)
+from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.answers.answer import Answer
+
+
+def answers(
+    run_id: StoredRunArgument = "",
+    store: StoreOption = DEFAULT_STORE,
+    include_invalid: IncludeInvalidOption = False,
+    moderated: ModeratedOption = False,
+    prices: PricesOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say what a run found, in sentences with their intervals, and what it leaves open.
+
+    docs/report.md has the rule of each sentence. For example:
+
+    benchmatrix answers RUN_ID
+
+    benchmatrix answers RUN_ID --json
+    """
+    from collector.analysis import analyze_run
+    from collector.answers.document import make_answers_document
+    from collector.answers.run_answers import answer_run
+    from runner.price_tables.loading import load_prices
+
+    opened = open_existing_store(store)
+    collection = load_collection(opened, run_id)
+    analysis = analyze_run(
+        collection,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        history=load_history(opened, collection),
+        prices=load_prices(prices),
+    )
+    found = answer_run(analysis)
+    print_skipped(collection, make_error_console())
+    if as_json:
+        typer.echo(make_answers_document(collection.run.run_id, found).to_json())
+    else:
+        _print(found)
+
+
+def _print(found: "list[Answer]") -> None:
+    from collector.answers.texts import list_lines
+
+    for line in list_lines(found):
+        CONSOLE.print(line, soft_wrap=True)

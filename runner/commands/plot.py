@@ -1,0 +1,119 @@
+"""The command `plot`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bench.errors import UserError
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    GpuTableOption,
+    IncludeInvalidOption,
+    ModeratedOption,
+    PricesOption,
+    StoredRunArgument,
+    StoreOption,
+    YearOption,
+)
+from runner.reporting.report_files import fit_forecast
+from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
+
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.analysis import Analysis
+    from collector.report.figure import Figure
+
+# As collector.report.plot_catalogue has them (a test holds them equal): help must not wait for its import.
+PlotName = Literal[
+    "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "costs", "scaling", "tenants",
+    "nights", "forecast",
+]  # fmt: skip
+NameArgument = Annotated[PlotName, typer.Argument(metavar="NAME", help=f"Which plot: {', '.join(PlotName.__args__)}.")]
+PlotFileOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="The file, .svg, .png or .pdf. Of several panels each has a file: x-1.svg, x-2.svg, ...",
+    ),
+]
+ColumnsOption = Annotated[
+    int, typer.Option(min=1, max=2, metavar="1|2", help="Width in columns of a paper: 88.9 or 182 mm.")
+]
+PanelOption = Annotated[int | None, typer.Option(min=1, metavar="NUMBER", help="Write this panel only.")]
+TitleOption = Annotated[bool, typer.Option("--title/--no-title", help="Whether a file has the name of its panel.")]
+
+
+def plot(
+    name: NameArgument,
+    run_id: StoredRunArgument = "",
+    store: StoreOption = DEFAULT_STORE,
+    output: PlotFileOption = Path("plot.svg"),
+    columns: ColumnsOption = 1,
+    panel: PanelOption = None,
+    title: TitleOption = True,
+    year: YearOption = None,
+    table: GpuTableOption = None,
+    include_invalid: IncludeInvalidOption = False,
+    moderated: ModeratedOption = False,
+    prices: PricesOption = None,
+) -> None:
+    """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi.
+
+    For example:
+
+    benchmatrix plot roofline RUN_ID --output roofline.pdf --columns 2
+    """
+    from collector.report.paper_figures import check_figure_path, number_paths, save_figure
+    from collector.report.plot_catalogue import PLOTS, draw_plot
+
+    check_figure_path(output)
+    analysis = _analyze(run_id, store, name, year, table, include_invalid, moderated, prices)
+    groups = draw_plot(name, analysis)
+    figures = [figure for group in groups for figure in group.figures]
+    if not figures:
+        run = analysis.collection.run.run_id
+        raise UserError(f"plot {name}: run {run} has nothing to draw; it needs {PLOTS[name].needs}")
+    chosen = _choose_panel(figures, panel)
+    for figure, path in zip(chosen, number_paths(output, len(chosen)), strict=True):
+        save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=title)
+        CONSOLE.print(f"{path}: {figure.title}" if figure.title else str(path), soft_wrap=True)
+    for group in groups:
+        for text in (group.question, group.caption, group.omitted):
+            if text:
+                CONSOLE.print(text, soft_wrap=True)
+
+
+def _choose_panel(figures: "list[Figure]", panel: int | None) -> "list[Figure]":
+    if panel is None:
+        return figures
+    if panel > len(figures):
+        named = "; ".join(f"{number} {figure.title}" for number, figure in enumerate(figures, start=1))
+        raise UserError(f"--panel {panel}: there are {len(figures)} panels: {named}")
+    return [figures[panel - 1]]
+
+
+def _analyze(
+    run_id: str,
+    store: str,
+    name: str,
+    year: int | None,
+    table: Path | None,
+    include_invalid: bool,
+    moderated: bool,
+    prices: Path | None,
+) -> "Analysis":
+    from collector.analysis import analyze_run
+    from runner.price_tables.loading import load_prices
+
+    opened = open_existing_store(store)
+    collection = load_collection(opened, run_id)
+    return analyze_run(
+        collection,
+        forecast=fit_forecast(year, table) if name == "forecast" else None,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        history=load_history(opened, collection),
+        prices=load_prices(prices),
+    )

@@ -1,0 +1,170 @@
+"""Which framework, device, mode and precision is faster: said where the data carry it, and nowhere else."""
+
+import pytest
+
+from answered_runs import (
+    GPU_PYTORCH,
+    TENSORFLOW,
+    answer,
+    make_framework_pair,
+    make_spread,
+    select_texts,
+)
+from bench.schema import Result
+from factories import make_cell, make_environment, make_failed_result, make_gpu, make_validity
+from measured_runs import Collect, make_repeats
+from tenancies import make_tenancy
+
+FRAMEWORK_RULES = ("frameworks-over-all", "frameworks-by-work")
+
+
+def test_one_pair_is_said_with_its_interval_and_what_it_rests_on(collect: Collect) -> None:
+    # Standard error of each side's log: 0.010000 / sqrt(3); of the ratio 0.0081652, with 4 degrees of freedom, of which
+    # the 97.5 % quantile is 2.7764: 1.5 * exp(-/+ 0.02267).
+    (text,) = select_texts(answer(collect, make_framework_pair(1.5)), "frameworks-by-work")
+    assert text == (
+        "TensorFlow graph against PyTorch eager, conv6 train on Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads: slower; "
+        "time ratio 1.50 (1.47 to 1.53) for conv6 train, CPU, batch 64, 32 px. On one machine, 3 repeats."
+    )
+
+
+def test_over_all_work_comparisons_are_counted_and_the_ends_have_intervals_that_hold_together(collect: Collect) -> None:
+    # Of 3 ratios together, each is missed by 5 % / 3: the quantile of 4 degrees of freedom at 1 - 0.05 / 6 is 3.9608,
+    # so the intervals are a factor of exp(0.03234) = 1.0329 to either side.
+    results = [
+        *make_framework_pair(1.5),
+        *make_framework_pair(1.0, model="vgg16", input_size=32),
+        *make_framework_pair(0.5, phase="infer"),
+    ]
+    (text,) = select_texts(answer(collect, results), "frameworks-over-all")
+    assert text == (
+        "TensorFlow graph against PyTorch eager, over all work measured: slower in 1 of 3 comparisons, faster in 1, no "
+        "difference shown in 1; time ratios from 0.500 (0.484 to 0.516) for conv6 infer, CPU, batch 64, 32 px to 1.50 "
+        "(1.45 to 1.55) for conv6 train, CPU, batch 64, 32 px. On one machine, 3 repeats; Holm's adjustment and "
+        "intervals 95 % together for 3 ratios."
+    )
+
+
+def test_one_kind_of_work_is_not_called_all_work(collect: Collect) -> None:
+    assert select_texts(answer(collect, make_framework_pair(1.5)), "frameworks-over-all") == []
+
+
+def test_an_end_whose_interval_holds_1_together_with_the_others_is_no_end(collect: Collect) -> None:
+    # Two ratios; a log ratio of 0.0245 is 3.00 standard errors: p = 0.040. Bonferroni asks for 0.025, Holm for 0.05
+    # once the other ratio has passed.
+    results = [*make_framework_pair(1.5), *make_framework_pair(1.0248, phase="infer")]
+    (text,) = select_texts(answer(collect, results), "frameworks-over-all")
+    assert "slower in 2 of 2 comparisons; time ratio of the 1 whose interval excludes 1 1.50 (" in text
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        make_framework_pair(1.01),
+        [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow"), 0.2)],
+        [*make_spread(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow"), 0.2)],
+        [*make_spread(make_cell(), 0.1), make_failed_result(make_cell(framework="tensorflow"), status="oom")],
+        [
+            *make_spread(make_cell(), 0.1),
+            *make_spread(make_cell(framework="tensorflow"), 0.2, validity=make_validity("contaminated")),
+        ],
+        [
+            *make_spread(make_cell(), 0.1),
+            *make_spread(make_cell(framework="tensorflow"), 0.2, make_environment(hostname="bench-2")),
+        ],
+        [*make_spread(make_cell(), 0.1), *make_spread(make_cell(framework="tensorflow", batch_size=8), 0.2)],
+        [
+            *make_spread(make_cell(tenants=2), 0.1, tenancy=make_tenancy()),
+            *make_spread(make_cell(framework="tensorflow", tenants=2), 0.2, tenancy=make_tenancy()),
+        ],
+    ],
+    ids=(
+        "the interval crosses 1",
+        "one repeat",
+        "one repeat on one side",
+        "a side failed",
+        "unsound cells only",
+        "different machines",
+        "different work",
+        "devices that were shared",
+    ),
+)
+def test_nothing_is_said_of_frameworks_where(collect: Collect, results: list[Result]) -> None:
+    answers = answer(collect, results, include_invalid=True)
+    assert [one for one in answers if one.rule in FRAMEWORK_RULES] == []
+
+
+def test_machines_that_both_sides_share_are_in_the_interval(collect: Collect) -> None:
+    hosts = [make_environment(hostname=f"bench-{number}") for number in (1, 2, 3)]
+    graph = make_cell(framework="tensorflow", mode="graph")
+    results = [
+        result
+        for number, host in enumerate(hosts, start=1)
+        for cell, seconds in ((make_cell(), 0.1), (graph, 0.2 * (1 + number / 1000)))
+        for result in make_repeats(cell, seconds, environment=host)
+    ]
+    numbered = [result.model_copy(update={"repeat": 1 + index // 2}) for index, result in enumerate(results)]
+    (text,) = select_texts(answer(collect, numbered), "frameworks-by-work")
+    assert "slower; time ratio 2.00 (2.00 to 2.01)" in text
+    assert "On 3 machines, 3 repeats." in text
+
+
+def test_a_gpu_is_held_against_the_cpu_of_its_host_and_both_are_named(collect: Collect) -> None:
+    results = [
+        *make_spread(make_cell(device="gpu"), 0.01, GPU_PYTORCH),
+        *make_spread(make_cell(device="cpu"), 0.2),
+    ]
+    (text,) = select_texts(answer(collect, results), "devices")
+    assert text == (
+        "Tesla T4 against Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads, training: faster; speedup 20.0 (19.6 to 20.5) for "
+        "conv6 train, batch 64, 32 px, PyTorch eager. On one card and its host, 3 repeats."
+    )
+
+
+def test_modes_and_precisions_are_said_by_program(collect: Collect) -> None:
+    cells = {0.1: {}, 0.05: {"mode": "compiled"}, 0.025: {"precision": "bf16"}}
+    gpus = [
+        result
+        for seconds, fields in cells.items()
+        for result in make_spread(make_cell(device="gpu", **fields), seconds, GPU_PYTORCH)
+    ]
+    answers = answer(collect, gpus)
+    (mode,), (precision,) = (select_texts(answers, rule) for rule in ("modes", "precisions"))
+    assert mode.startswith("PyTorch, training on Tesla T4: compiled against eager: faster; speedup 2.00 (")
+    assert precision.startswith("PyTorch eager, training on Tesla T4: bf16 against fp32: faster; speedup 4.00 (")
+
+
+def test_the_largest_batch_is_held_against_the_smallest_and_not_against_the_slowest(collect: Collect) -> None:
+    times = {8: 0.1, 16: 0.9, 64: 0.4}
+    results = [result for size, time in times.items() for result in make_spread(make_cell(batch_size=size), time)]
+    (text,) = select_texts(answer(collect, results), "batches")
+    assert "PyTorch eager, training on Intel(R) Xeon(R) CPU @ 2.20GHz: more samples per second; ratio 2.00 (" in text
+    assert "for conv6 train, CPU, batch 64 over 8, 32 px, fp32. On one machine, 3 repeats." in text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        make_spread(make_cell(batch_size=8), 0.0125),
+        make_repeats(make_cell(batch_size=8), 0.1),
+        make_spread(make_cell(batch_size=8), 0.1, make_environment(hostname="bench-2")),
+        make_spread(make_cell(batch_size=8), 0.1, validity=make_validity("throttled")),
+        make_spread(make_cell(batch_size=8, framework="tensorflow"), 0.1, TENSORFLOW),
+    ],
+    ids=("the same rate", "one repeat", "another machine", "unsound", "another framework"),
+)
+def test_nothing_is_said_of_batches_where_the_smaller_one_has(collect: Collect, other: list[Result]) -> None:
+    assert select_texts(answer(collect, [*make_spread(make_cell(), 0.1), *other]), "batches") == []
+
+
+def test_scaling_is_said_with_its_interval(collect: Collect) -> None:
+    two = make_environment(gpus=(make_gpu(), make_gpu(uuid="GPU-5c1e2f6a-0000-0000-0000-000000000002")))
+    results = [
+        *make_spread(make_cell(device="gpu", batch_size=64), 0.1, GPU_PYTORCH),
+        *make_spread(make_cell(device="gpu", batch_size=128, num_gpus=2), 0.125, two),
+    ]
+    (text,) = select_texts(answer(collect, results), "scaling")
+    assert text == (
+        "2 GPUs at the same batch per GPU reach, of as many times the throughput of one, 80.0 % (78.2 to 81.8) for "
+        "conv6 train, GPU, batch 64 per GPU, 32 px, PyTorch eager. Measured on one machine."
+    )

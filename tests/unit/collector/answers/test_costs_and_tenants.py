@@ -1,0 +1,79 @@
+"""What work costs and what tenants share, in sentences, and where nothing is said of either."""
+
+import pytest
+
+from answered_runs import GPU_PYTORCH, answer, make_spread, select_texts
+from bench.schema import Result
+from factories import make_cell, make_environment, make_gpu, make_validity
+from measured_runs import Collect, make_repeats
+from price_tables import make_price, make_price_table
+from shared_runs import make_gpu_cell, make_tenants_result
+
+PRICES = make_price_table(make_price("plain", 0.001, cpu="Xeon 2.20GHz"), make_price("card", 0.01, gpu="T4"))
+BOTH = [*make_spread(make_cell(device="gpu"), 0.0064, GPU_PYTORCH), *make_spread(make_cell(), 0.128)]
+
+
+def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> None:
+    # The GPU is 20 times faster and 10 times dearer, so the CPU costs twice as much. 1,000 samples are 15.625 steps:
+    # 0.1 s on the GPU at 0.01 a second, and 2 s on the CPU at 0.001.
+    answers = answer(collect, BOTH, prices=PRICES)
+    (ratio,), (span,) = (select_texts(answers, rule) for rule in ("device-costs", "cost-span"))
+    assert ratio == (
+        "Cost of the same samples: the GPU is cheaper; CPU over GPU cost ratio 2.00 (1.96 to 2.05) for conv6 train, "
+        "batch 64, 32 px, PyTorch eager. On one card and its host, 3 repeats. Prices: X north card (T4) at 36.0 an "
+        "hour "
+        "(2026-01-01); X north plain at 3.60 an hour (2026-01-01)."
+    )
+    assert span.startswith("1,000 samples cost from 0.00100 (0.000961 to 0.00104) EUR for conv6 train, GPU, ")
+    assert "to 0.00200 (0.00192 to 0.00208) EUR for conv6 train, CPU" in span
+
+
+def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
+    answers = answer(collect, BOTH)
+    assert not {"device-costs", "cost-span", "no-price"} & {one.rule for one in answers}
+
+
+def test_a_cell_without_a_price_is_named_as_unknown_and_no_ratio_is_said(collect: Collect) -> None:
+    answers = answer(collect, BOTH, prices=make_price_table(make_price("card", 0.01, gpu="T4")))
+    assert select_texts(answers, "device-costs") == []
+    (text,) = select_texts(answers, "no-price")
+    assert text.startswith("What cells cost is not known of 1 cell: ")
+
+
+def share(seconds: float) -> list[Result]:
+    """Return three repeats of two tenants by MPS whose steps take so long, 1 % apart."""
+    cell = make_gpu_cell(tenants=2, sharing="mps")
+    return [
+        make_tenants_result(cell, [seconds * factor], [seconds * factor], repeat=number)
+        for number, factor in enumerate((0.99, 1.0, 1.01), start=1)
+    ]
+
+
+def test_tenants_together_are_held_against_one_alone(collect: Collect) -> None:
+    (text,) = select_texts(answer(collect, [*make_spread(make_gpu_cell(), 0.1), *share(0.16)]), "tenants")
+    assert text == (
+        "2 tenants by MPS together: more than one alone; throughput ratio 1.25 (1.22 to 1.28) for conv6 train, GPU, "
+        "batch 64, 32 px, 2 tenants by MPS, PyTorch eager. On one card, 3 repeats. Least even repeat: Jain's index "
+        "1.00 "
+        "(conv6 train, GPU, batch 64, 32 px, 2 tenants by MPS, PyTorch eager)."
+    )
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [*make_spread(make_gpu_cell(), 0.1), *share(0.2)],
+        [*make_repeats(make_gpu_cell(), 0.1), *share(0.16)],
+        [*make_spread(make_gpu_cell(), 0.1, validity=make_validity("contaminated")), *share(0.16)],
+        [*make_spread(make_gpu_cell(), 0.1, make_environment(hostname="b", gpus=(make_gpu(),))), *share(0.16)],
+        share(0.16),
+    ],
+    ids=("no difference", "one repeat alone", "unsound alone", "alone on another card", "no cell alone"),
+)
+def test_nothing_is_said_of_tenants_where_the_data_do_not_carry_it(collect: Collect, results: list[Result]) -> None:
+    assert select_texts(answer(collect, results, include_invalid=True), "tenants") == []
+
+
+def test_tenants_that_were_not_tested_are_unknown(collect: Collect) -> None:
+    (text,) = select_texts(answer(collect, share(0.16)), "tenants-not-compared")
+    assert text == "1 of 1 cell with tenants was not tested: 1 as the run has no cell that is the cell alone."

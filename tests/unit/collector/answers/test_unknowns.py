@@ -1,0 +1,140 @@
+"""What a run does not say, and why; and how many sentences there are at most."""
+
+from typing import Any
+
+from answered_runs import TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
+from bench.schema import Decision, Shift, Suspicion
+from bench.schema.night import Outcome
+from collector.analysis import analyze_run
+from collector.answers.rules import RULES
+from collector.answers.run_answers import MAX_FINDINGS, answer_run, share_places
+from collector.nights.records import ChangeHistory, RecordedChange
+from factories import START, make_cell, make_environment, make_failed_result, make_validity
+from measured_runs import Collect, make_repeats
+
+
+def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
+    graph, jax = (make_cell(framework=name, mode=mode) for name, mode in (("tensorflow", "graph"), ("jax", "compiled")))
+    noisy = {"validity": make_validity("noisy")}
+    results = [
+        *make_repeats(make_cell(), 0.1, environment=make_environment(), **noisy),
+        *make_spread(graph, 0.2, TENSORFLOW, validity=make_validity("contaminated")),
+        make_failed_result(jax, status="oom"),
+    ]
+    answers = [one for one in answer(collect, results) if one.kind == "unknown"]
+    assert {one.rule: one.text for one in answers} == {
+        "no-result": "5 of 9 planned repeats did not end ok: 4 missing, 1 oom. 1 cell has no figure at all.",
+        "not-valid": "4 of 4 repeats that ended ok are not valid: 3 contaminated, 1 noisy. 1 of 2 rows of step times "
+        "have "
+        "no repeat under sound conditions: no sentence here rests on them.",
+        "one-repeat": "1 of 2 step times without an interval, as one repeat counts: nothing is known of the spread "
+        "between "
+        "repeats, and no sentence here rests on them.",
+        "not-compared": "2 of 2 pairs have no ratio: 1 left out: no repeat of TensorFlow was measured under sound "
+        "conditions; 1 not compared: no ok repeat of JAX.",
+        "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much another one of the kind "
+        "differs "
+        "is not known.",
+        "one-kind": "Measured in one kind of device (CPU) and one precision (fp32): how others compare is not known "
+        "from "
+        "this run.",
+    }
+
+
+def test_a_ratio_of_two_machines_is_said_to_be_confounded(collect: Collect) -> None:
+    other = make_environment(hostname="bench-2", versions={"tensorflow": "2.21.0"})
+    results = [*make_spread(make_cell(), 0.1), *make_spread(make_cell(framework="tensorflow"), 0.2, other)]
+    (text,) = select_texts(answer(collect, results), "confounded")
+    assert text.startswith("1 ratio (Frameworks) of sides on different machines, one of them a single one: ")
+
+
+def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
+    (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
+    assert text == (
+        "No difference is shown in 1 of 1 tested ratio after Holm's adjustment: that does not say that the sides are "
+        "equal."
+    )
+
+
+def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collect) -> None:
+    # Three repeats 1 % apart: t(2) = 4.3027 times 0.010000 / sqrt(3) is 0.024842; exp of it is 1.02515.
+    (text,) = select_texts(answer(collect, make_spread(make_cell(), 0.1)), "certainty")
+    assert text == (
+        "1 step time has a 95 % interval, from 3 repeats: half of these reach 2.52 % above the step time at most, the "
+        "widest 2.52 % (conv6 train, CPU, batch 64, 32 px, PyTorch eager)."
+    )
+
+
+def test_moderated_intervals_are_said_to_be_such(collect: Collect) -> None:
+    cells = [make_cell(batch_size=size) for size in (1, 2, 4)]
+    answers = answer(collect, [result for cell in cells for result in make_spread(cell, 0.1)], moderated=True)
+    assert len(select_texts(answers, "moderated")) == 1
+
+
+def make_change(low: float, *, is_confirmed: bool) -> RecordedChange:
+    """Return a change of one cell by 10 %, with a decision."""
+    shift = Shift(ratio=1.1, low=low, high=1.2, p_value=1e-6, num_nights_before=7, num_nights_after=1)
+    cell_id = make_cell().cell_id
+    named: dict[str, Any] = {"matrix": "smoke", "change_id": "0011aabb", "night_run_id": "night-9"}
+    suspicion = Suspicion(
+        **named,
+        direction="slower",
+        cell_ids=(cell_id,),
+        num_cells=1,
+        device="cpu",
+        hardware="Xeon",
+        first_run_id="night-8",
+        seen_at=START,
+        shift=shift,
+        night_deviation=0.01,
+    )
+    outcome: Outcome = "confirmed" if is_confirmed else "dismissed"
+    decision = Decision(**named, outcome=outcome, reason="", num_repeats=10, shift=shift, decided_at=START)
+    return RecordedChange(suspicion=suspicion, decision=decision)
+
+
+def test_only_confirmed_changes_whose_interval_excludes_1_are_findings(collect: Collect) -> None:
+    collection = collect(*make_spread(make_cell(), 0.1))
+    changes = (
+        make_change(1.05, is_confirmed=True),
+        make_change(0.99, is_confirmed=True),
+        make_change(1.05, is_confirmed=False),
+    )
+    answers = answer_run(analyze_run(collection, history=ChangeHistory(changes=changes)))
+    assert select_texts(answers, "changes") == [
+        f"Since run night-8, {make_cell().cell_id} on Xeon: step time +10.0 % (+5.0 to +20.0), confirmed by 10 more "
+        "repeats."
+    ]
+
+
+def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Collect) -> None:
+    models = ("conv6", "vgg16", "resnet18")
+    results = [
+        result
+        for model in models
+        for phase in ("train", "infer")
+        for batch_size in (1, 8)
+        for result in make_framework_pair(2.0, model=model, phase=phase, batch_size=batch_size)
+    ]
+    answers = answer(collect, results)
+    findings = [one for one in answers if one.kind == "finding"]
+    # Over all work 1, by work 6, batches 4 (two programs, two phases), certainty 1: 12 findings, of which 10 are shown.
+    assert len(findings) == MAX_FINDINGS + 1
+    assert findings[-1].text == "The tables have 2 more such findings: 2 of frameworks-by-work."
+    order = [rule.id for rule in RULES]
+    positions = [order.index(one.rule) for one in answers if one.rule != "more"]
+    assert positions == sorted(positions)
+
+
+def test_places_go_to_every_rule_before_any_has_a_second_one() -> None:
+    assert share_places([5, 0, 1, 3], 6) == [3, 0, 1, 2]
+    assert share_places([1, 1], 10) == [1, 1]
+    assert share_places([2, 2, 2], 2) == [1, 1, 0]
+
+
+def test_every_sentence_comes_from_a_rule_of_its_kind(collect: Collect) -> None:
+    kinds = {rule.id: rule.kind for rule in RULES} | {"more": "finding"}
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    answers = answer(collect, make_framework_pair(1.5))
+    assert answers
+    assert all(kinds[one.rule] == one.kind for one in answers)
