@@ -28,7 +28,7 @@ def find_no_result(analysis: Analysis) -> list[Said]:
     cells = int((analysis.summary["num_ok"] == 0).sum())
     none = f" {count_things(cells, 'cell')} {'has' if cells == 1 else 'have'} no figure at all." if cells else ""
     text = f"{len(bad):,} of {len(results):,} planned repeats did not end ok: {_count(bad)}.{none}"
-    return [Said(text=text, anchor="failures")]
+    return [Said(text=text, anchor="not-known")]
 
 
 def find_not_valid(analysis: Analysis) -> list[Said]:

@@ -18,6 +18,15 @@ from collector.results.cells import select_alone
 from collector.results.frames import Row
 from collector.units import GIB, MILLISECOND, TFLOPS, format_number, format_significant
 
+ROOFLINE_CAPTION = (
+    "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
+    "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
+    "so a "
+    "cell moves more bytes and stands further left. Lines: the peak of the device by precision, and its memory's "
+    "bandwidth times the intensity where that is known. Winograd's algorithm needs fewer operations than are "
+    f"counted, so a point above its line can be right. {CROSS_CAPTION}"
+)
+
 
 def build_question_groups(analysis: Analysis) -> tuple[FigureGroup, ...]:
     """Return the groups for which the analysis has data."""
@@ -121,12 +130,7 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
             f"{format_significant(row['intensity'])} FLOP/byte"
         ),
         question="How near does it come to what the device can do?",
-        caption="Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
-        "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
-        "so a "
-        "cell moves more bytes and stands further left. Lines: the peak of the device by precision, and its memory's "
-        "bandwidth times the intensity where that is known. Winograd's algorithm needs fewer operations than are "
-        f"counted, so a point above its line can be right. {CROSS_CAPTION}",
+        caption=ROOFLINE_CAPTION,
         value="rate",
     )
 

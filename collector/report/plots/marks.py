@@ -17,12 +17,12 @@ CROSS_CAPTION = (
 )
 
 
-def make_shape_legend(orient: Literal["top", "bottom"], *, columns: int = 1) -> alt.Legend:
+def make_shape_legend(orient: Literal["top", "bottom"]) -> alt.Legend:
     """Return a legend of shapes whose symbols are in ink, which the report swaps for dark pages."""
     return alt.Legend(
         title=None,
         orient=orient,
-        columns=columns,
+        columns=1,
         labelLimit=LABEL_PIXELS,
         symbolFillColor=INK,
         symbolStrokeColor=INK,

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from collector.report.plots.marks import cross_out, make_shape_legend
+from collector.report.plots.marks import cross_out
 from collector.report.plots.style import FRAMEWORK_COLOURS, GREY
 from collector.units import TFLOPS
 
@@ -33,10 +33,8 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("tera:Q", title="TFLOP/s, log scale", scale=alt.Scale(type="log", nice=False, padding=12), axis=AXIS)
     legend = alt.Legend(title=None, orient="top")
     precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
-    shape = alt.Shape(
-        "precision:N", legend=make_shape_legend("top", columns=4), scale=_scale(precisions, PRECISION_SHAPES)
-    )
-    dash = alt.StrokeDash("precision:N", legend=None, scale=_scale(precisions, PRECISION_DASHES))
+    shape = alt.Shape("precision:N", legend=legend, scale=_scale(precisions, PRECISION_SHAPES))
+    dash = alt.StrokeDash("precision:N", legend=legend, scale=_scale(precisions, PRECISION_DASHES))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
     tooltip = ["name:N", alt.Tooltip("intensity:Q", format=",.3r"), alt.Tooltip("tera:Q", format=",.3r")]
     roofs = alt.Chart(_draw_roofs(rows)).mark_line(color=GREY, strokeWidth=1.5)

@@ -15,7 +15,8 @@ BOTH = [*make_spread(make_cell(device="gpu"), 0.0064, GPU_PYTORCH), *make_spread
 
 def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> None:
     # The GPU is 20 times faster and 10 times dearer, so the CPU costs twice as much. 1,000 samples are 15.625 steps:
-    # 0.1 s on the GPU at 0.01 a second, and 2 s on the CPU at 0.001.
+    # 0.1 s on the GPU at 0.01 a second, and 2 s on the CPU at 0.001. Of two costs together, t(2) at 1 - 0.05 / 4 is
+    # 6.2053, so each is known to a factor of exp(6.2053 * 0.010000 / sqrt(3)) = 1.0365.
     answers = answer(collect, BOTH, prices=PRICES)
     (ratio,), (span,) = (select_texts(answers, rule) for rule in ("device-costs", "cost-span"))
     assert ratio == (
@@ -24,8 +25,8 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
         "hour "
         "(2026-01-01); X north plain at 3.60 an hour (2026-01-01)."
     )
-    assert span.startswith("1,000 samples cost from 0.00100 (0.000961 to 0.00104) EUR for conv6 train, GPU, ")
-    assert "to 0.00200 (0.00192 to 0.00208) EUR for conv6 train, CPU" in span
+    assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
+    assert "to 0.00200 (0.00193 to 0.00207) EUR for conv6 train, CPU" in span
 
 
 def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:

@@ -9,6 +9,8 @@ from collector.analysis import analyze_run
 from collector.answers.rules import RULES
 from collector.answers.run_answers import MAX_FINDINGS, answer_run, share_places
 from collector.nights.records import ChangeHistory, RecordedChange
+from collector.report.sections import SECTIONS, list_tables
+from collector.report.table_html import name_table
 from factories import START, make_cell, make_environment, make_failed_result, make_validity
 from measured_runs import Collect, make_repeats
 
@@ -130,6 +132,20 @@ def test_places_go_to_every_rule_before_any_has_a_second_one() -> None:
     assert share_places([5, 0, 1, 3], 6) == [3, 0, 1, 2]
     assert share_places([1, 1], 10) == [1, 1]
     assert share_places([2, 2, 2], 2) == [1, 1, 0]
+
+
+def test_every_anchor_is_a_section_or_a_table_of_the_report(collect: Collect) -> None:
+    results = [
+        *make_framework_pair(1.5),
+        *make_framework_pair(1.5, batch_size=8),
+        make_failed_result(make_cell(framework="jax", mode="compiled"), status="oom"),
+        *make_spread(make_cell(phase="infer"), 0.1, validity=make_validity("contaminated")),
+    ]
+    analysis = analyze_run(collect(*results))
+    known = {name_table(table.caption) for table in list_tables(analysis)} | {section.anchor for section in SECTIONS}
+    answers = answer_run(analysis)
+    assert {one.anchor for one in answers if one.anchor.startswith("table-")}
+    assert [one for one in answers if one.anchor not in known] == []
 
 
 def test_every_sentence_comes_from_a_rule_of_its_kind(collect: Collect) -> None:
