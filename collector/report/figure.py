@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from collector.labels import label_panels
-from collector.report.packing import Packed, pack_rows
+from collector.report.packing import NUM_DRAWN_DIGITS, Packed, pack_rows
 from collector.report.plots.style import AnyChart, to_spec
 
 # A report must open on a phone: beyond these the tables have the rest, and the caption says so.
@@ -65,7 +65,9 @@ def pack_figure(figure: Figure) -> Packed:
         "panels": [{"title": title, "description": words} for title, words in figure.panels.items()],
         "row_pixels": figure.row_pixels,
         "spec": {name: value for name, value in figure.spec.items() if name != "datasets"},
-        "data": {name: pack_rows(rows) for name, rows in figure.spec.get("datasets", {}).items()},
+        "data": {
+            name: pack_rows(rows, num_digits=NUM_DRAWN_DIGITS) for name, rows in figure.spec.get("datasets", {}).items()
+        },
     }
 
 

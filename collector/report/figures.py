@@ -3,13 +3,7 @@
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.report.figure import (
-    MAX_PANELS,
-    FigureGroup,
-    count_omitted,
-    make_panels,
-    split_panels,
-)
+from collector.report.figure import MAX_PANELS, FigureGroup, count_omitted, make_panels, split_panels
 from collector.report.plots.measurements import (
     DURATION_PIXELS,
     MAX_CIRCLES,

@@ -18,6 +18,10 @@ from collector.results.frames import Row
 Packed = dict[str, Any]
 NUM_DIGITS = 7
 """Significant digits of packed numbers: four more than are ever shown, so that what is computed of them agrees."""
+NUM_DRAWN_DIGITS = 5
+"""Significant digits of what is only drawn or shown: one more than a plot's texts have."""
+EXACT_DIGITS = 17
+"""Significant digits from which every number can be read back."""
 NUM_STEP_DIGITS = 4
 """Significant digits of single step times: one more than is shown."""
 COMPRESSION_LEVEL = 9

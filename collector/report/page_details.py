@@ -6,7 +6,7 @@ import pandas as pd
 
 from bench.store import results_prefix
 from collector.report.failures import MAX_STDERR_CHARACTERS
-from collector.report.packing import Packed, pack_column, pack_frame
+from collector.report.packing import EXACT_DIGITS, NUM_DRAWN_DIGITS, Packed, pack_column, pack_frame
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS
 from collector.tables.environments import describe_environment
@@ -34,7 +34,7 @@ def pack_details(collection: Collection) -> Packed:
     names = [name for name in results if name not in CELL_COLUMNS and name != "run_id"] if is_full else DETAIL_COLUMNS
     rows = results[[name for name in names if name in results]]
     shown, num_characters = shorten_logs(rows)
-    packed = pack_frame(shown)
+    packed = pack_frame(shown, num_digits=EXACT_DIGITS if is_full else NUM_DRAWN_DIGITS)
     cells = {planned.cell.cell_id: planned for planned in collection.run.cells}
     documents = [_describe_plan(cells[cell_id]) for cell_id in dict.fromkeys(results["cell_id"])]
     return packed | {

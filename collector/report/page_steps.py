@@ -15,7 +15,7 @@ MAX_NUMBERS = 600_000
 """Numbers that a page holds of all steps together: about 2 MB, a fifth of what a report of 10,000 cells may have."""
 MAX_POINTS = 150
 """Points of one repeat: more than these cannot be told apart on a screen."""
-MIN_POINTS = 4
+MIN_POINTS = 3
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 """Of all timed steps of a repeat: what its distribution is drawn from."""
 

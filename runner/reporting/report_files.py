@@ -62,6 +62,24 @@ def write_report(
     return path
 
 
+def make_analyzer(
+    forecast: "Forecast", *, include_invalid: bool, moderated: bool, prices: Path | None
+) -> "Callable[[Collection, ChangeHistory], Analysis]":
+    """Return what analyses a run with its nights for a report; the options are those of `write_report`."""
+    from collector.analysis import analyze_run
+    from runner.price_tables.loading import load_prices
+
+    loaded = load_prices(prices)
+    return lambda collection, history: analyze_run(
+        collection,
+        forecast=forecast,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        history=history,
+        prices=loaded,
+    )
+
+
 def write_tables(
     collection: "Collection",
     directory: Path,
@@ -81,24 +99,6 @@ def write_tables(
     write, name = {"latex": (write_latex, "tables.tex"), "markdown": (write_markdown, "tables.md")}[table_format]
     replace_text(directory / name, write(list_tables(analysis)))
     return directory / name
-
-
-def make_analyzer(
-    forecast: "Forecast", *, include_invalid: bool, moderated: bool, prices: Path | None
-) -> "Callable[[Collection, ChangeHistory], Analysis]":
-    """Return what analyses a run with its nights for a report; the options are those of `write_report`."""
-    from collector.analysis import analyze_run
-    from runner.price_tables.loading import load_prices
-
-    loaded = load_prices(prices)
-    return lambda collection, history: analyze_run(
-        collection,
-        forecast=forecast,
-        include_invalid=include_invalid,
-        moderated=moderated,
-        history=history,
-        prices=loaded,
-    )
 
 
 def fit_forecast(year: int | None = None, table: Path | None = None) -> "Forecast":
