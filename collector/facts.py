@@ -40,7 +40,7 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
         ("matrix", run.matrix),
         ("run", run.run_id),
         ("measured", _describe_span(results)),
-        ("host", ", ".join(sorted(results["hostname"].dropna().unique())) or run.hostname),
+        ("host", ", ".join(sorted(results["host"].dropna().unique())) or run.hostname),
         ("CPU", _list_hardware(ok)),
         ("GPU", ", ".join(sorted(ok["gpu_name"].dropna().unique())) or "none was used"),
         ("frameworks", _list_frameworks(ok)),

@@ -1,8 +1,9 @@
 """Make the facts of a machine for tests, which name only those that they care about."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bench.schema import Machine
+from bench.schema import Machine, MachineIdentity
 
 
 def make_machine(**overrides: Any) -> Machine:
@@ -20,3 +21,9 @@ def make_machine(**overrides: Any) -> Machine:
         "instruction_sets": ("avx2", "avx512f"),
     }
     return Machine(**(fields | overrides))
+
+
+def make_identity(boot: str = "a", *ids: str, minutes: float = 0) -> MachineIdentity:
+    """Return what a machine says of its boot, which began so many minutes after midnight, and of `ids` that last."""
+    booted_at = datetime(2026, 11, 21, tzinfo=UTC) + timedelta(minutes=minutes)
+    return MachineIdentity(boot_id=boot * 8, booted_at=booted_at, lasting_ids=ids)

@@ -37,6 +37,9 @@ class StubFramework:
             raise self._error
         return self
 
+    def build_product(self, cell: Cell) -> "StubFramework":
+        return self.build_workload(cell)
+
     def spin_up(self) -> None:
         pass
 

@@ -9,6 +9,7 @@ import pandas as pd
 from bench.schema import Environment, Run
 from collector.nights.series import Facts, Nights, SeriesKey
 from collector.results.collection import Collection
+from collector.results.hosts import Place, list_places, name_hosts
 from collector.results.summary import select_sound
 
 UNSOUND_BUT_SLOW = "throttled"
@@ -36,6 +37,8 @@ class CellNight:
     mean_logs: tuple[float, ...] = ()
     """Of the means of their steps; where their step times are these means already, `is_mean`."""
     is_mean: bool = False
+    places: tuple[Place, ...] = ()
+    """Where they were measured, as each says by itself; `facts` has the host names until `unify_hosts`."""
 
     @property
     def instance_types(self) -> tuple[str, ...]:
@@ -75,6 +78,7 @@ def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
                 facts=_describe_environment(own, collection),
                 mean_logs=_take_logs(own["mean_step_seconds"].fillna(own["center_step_seconds"])),
                 is_mean=bool((own["summarized_by"] == "mean").any()),
+                places=tuple(list_places(own)),
             )
     return found
 
@@ -86,6 +90,17 @@ def unify_centers(nights: Sequence[CellNights]) -> list[CellNights]:
     """
     by_mean = {key for night in nights for key, found in night.items() if found.is_mean}
     return [{key: found.by_mean() if key in by_mean else found for key, found in night.items()} for night in nights]
+
+
+def unify_hosts(nights: Sequence[CellNights]) -> list[CellNights]:
+    """Return the nights with their hosts as all nights together tell: which are one host, whatever their boots."""
+    hosts = name_hosts({place for night in nights for found in night.values() for place in found.places})
+
+    def name(found: CellNight) -> CellNight:
+        names = _join(host for place in found.places if (host := hosts[place]) is not None)
+        return replace(found, facts=found.facts | {"hostname": names})
+
+    return [{key: name(found) if found.places else found for key, found in night.items()} for night in nights]
 
 
 def _take_logs(seconds: "pd.Series[float]") -> tuple[float, ...]:

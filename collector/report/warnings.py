@@ -36,7 +36,7 @@ def _describe_drift(drift: HostDrift) -> str:
     unit = choose_rate_unit([high])
     rates = f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label}"
     return (
-        f"Matrix products of {drift.framework} on {host.hostname} ({host.precision}, {host.num_threads} threads) ran "
+        f"Matrix products of {drift.framework} on {host.name} ({host.precision}, {host.num_threads} threads) ran "
         f"at {rates} in {drift.num_results} results, {format_number(high / low - 1, PERCENT)} % apart: shares refer to "
         "the host's highest figure of the run."
     )

@@ -113,7 +113,7 @@ class Repeats:
         return taken
 
     def _describe_group(self, group: Sequence[int]) -> Row:
-        names = ("center_step_seconds", "machine", "hostname", "instance_type")
+        names = ("center_step_seconds", "machine", "host", "instance_type")
         clocks = self._select_known("gpu_sm_clock_mhz", group)
         return {
             "num_counted": len(group),

@@ -11,7 +11,8 @@ import pandas as pd
 from bench.registry import FRAMEWORKS
 from bench.schema import Environment, Failure, Framework, Memory, Phases, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
-from collector.results.identity import identify_environment, identify_hardware, name_machine
+from collector.results.hosts import join_ids, name_machine
+from collector.results.identity import identify_environment, identify_hardware
 from collector.results.placements import PLACEMENT_COLUMNS
 
 Row = dict[str, Any]
@@ -65,8 +66,17 @@ PACE_COLUMNS: Columns = {
     "sustained_seconds": "float64",
     "data_wait_share": "float64",
 }
-MACHINE_COLUMNS: Columns = {"hostname": "str", "gpu_uuid": "str", "machine": "str"}
-"""Which machine a repeat ran on: `gpu_uuid` of several GPUs is joined, see `name_machine` for `machine`."""
+MACHINE_COLUMNS: Columns = {
+    "hostname": "str",
+    "gpu_uuid": "str",
+    "boot_id": "str",
+    "booted_at": "datetime64[us, UTC]",
+    "lasting_ids": "str",
+    "host": "str",
+    "machine": "str",
+}
+"""Which machine a repeat ran on. Several GPUs and ids are joined; see `collector.results.hosts` for `host` and
+`machine`, which depend on the other results: in the rows of the data set they are as one result alone gives them."""
 RESULT_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -191,12 +201,18 @@ def _describe_pace(result: Result, samples: Samples) -> Row:
 def describe_environment(environment: Environment, framework: Framework) -> Row:
     """Return the columns of RESULT_COLUMNS that an environment says, for a result of this framework."""
     gpu = environment.gpu
+    gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
+    identity = environment.identity
     return {
         "environment_id": identify_environment(environment),
         "hardware_id": identify_hardware(environment),
         "hostname": environment.hostname,
-        "gpu_uuid": ", ".join(sorted(gpu.uuid for gpu in environment.gpus)) or None,
-        "machine": name_machine(environment),
+        "gpu_uuid": gpu_uuid,
+        "boot_id": identity.boot_id if identity else None,
+        "booted_at": identity.booted_at if identity else None,
+        "lasting_ids": join_ids(identity.lasting_ids) if identity else None,
+        "host": environment.hostname,
+        "machine": name_machine(environment.hostname, gpu_uuid),
         "cpu_model": environment.cpu_model,
         "num_threads": environment.num_threads,
         "gpu_name": gpu.name if gpu else None,

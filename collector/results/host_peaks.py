@@ -45,7 +45,7 @@ _FIGURES = (
 class Host:
     """What a peak belongs to."""
 
-    hostname: str
+    name: str
     cpu_model: str
     precision: Precision
     num_threads: int
@@ -164,17 +164,17 @@ def _identify_hosts(attempts: pa.Table) -> list[Host | None]:
     """Return the host that each CPU cell ran on; None for a GPU cell, and where it is not known."""
     if not pc.any(pc.equal(attempts["device"], "cpu")).as_py():
         return [None] * attempts.num_rows
-    names = ("device", "hostname", "cpu_model", "precision", "num_threads")
+    names = ("device", "host", "cpu_model", "precision", "num_threads")
     columns = [attempts[name].to_pylist() for name in names]
     known: dict[tuple[Any, ...], Host] = {}
     hosts: list[Host | None] = []
-    for device, hostname, cpu_model, precision, num_threads in zip(*columns, strict=True):
-        if device != "cpu" or hostname is None:
+    for device, name, cpu_model, precision, num_threads in zip(*columns, strict=True):
+        if device != "cpu" or name is None:
             hosts.append(None)
             continue
-        key = (hostname, cpu_model, precision, num_threads)
+        key = (name, cpu_model, precision, num_threads)
         if key not in known:
-            known[key] = Host(hostname=hostname, cpu_model=cpu_model, precision=precision, num_threads=num_threads)
+            known[key] = Host(name=name, cpu_model=cpu_model, precision=precision, num_threads=num_threads)
         hosts.append(known[key])
     return hosts
 

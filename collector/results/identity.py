@@ -1,7 +1,7 @@
 """Decide which results can be compared: ids of everything in an environment that can change a time.
 
 Two repeats with equal `environment_id` may be aggregated; two cells with equal `hardware_id` may be compared across
-frameworks. Host names, kernels and installed memory are in neither.
+frameworks. Host names, what identifies a machine, kernels and installed memory are in neither.
 """
 
 import json
@@ -40,14 +40,6 @@ def identify_environment(environment: Environment) -> str:
 def identify_hardware(environment: Environment) -> str:
     """Return 8 hex digits of CPU model, cores, quota, threads, governor, machine, GPU model, its link and driver."""
     return _hash_document(describe_hardware(environment))
-
-
-def name_machine(environment: Environment) -> str:
-    """Return the name of the machine: of a CPU cell its host, of a GPU cell its host and the UUIDs of its GPUs.
-
-    Two cards of one model are not equally fast, so each card is a machine of its own.
-    """
-    return " ".join([environment.hostname, *sorted(gpu.uuid for gpu in environment.gpus)])
 
 
 def describe_hardware(environment: Environment) -> dict[str, Any]:

@@ -29,6 +29,7 @@ INTERVAL_COLUMNS = {
 """`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
 there are several.
 `interval_method`: what the interval was computed from; `interval_reason`: why there is none.
+`hostnames`: the hosts, by name and what tells those of one name apart.
 `instance_types`: the machine types of a cluster's nodes; missing where no placement says them.
 `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
 MODERATED = "moderated "
@@ -41,7 +42,7 @@ NO_INTERVAL = "one repeat says nothing about the spread between repeats"
 
 
 def describe_center(
-    values: Sequence[float], machines: Sequence[str], hostnames: Sequence[str], instance_types: Sequence[str | None]
+    values: Sequence[float], machines: Sequence[str], hosts: Sequence[str], instance_types: Sequence[str | None]
 ) -> Row:
     """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
     estimate, means = estimate_machines(values, machines)
@@ -50,7 +51,7 @@ def describe_center(
     return row | {
         "num_machines": len(means),
         "machines": "; ".join(sorted(means)),
-        "hostnames": "; ".join(sorted(set(hostnames))),
+        "hostnames": "; ".join(sorted(set(hosts))),
         "instance_types": _list_types(instance_types),
         "machine_step_seconds": json.dumps(means),
     }

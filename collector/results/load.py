@@ -23,6 +23,7 @@ from collector.results.dataset.places import Places
 from collector.results.dataset.selection import SelectedRows, select_rows
 from collector.results.dataset.update import RunTable, list_quarantined, update_table
 from collector.results.host_peaks import HostPeaks
+from collector.results.hosts import name_machines, name_machines_of_attempts
 from collector.results.repeats import select_counted, tabulate_repeats
 from collector.results.steps import StepTimes, name_series
 from collector.results.tenants import read_tenants, tabulate_tenants
@@ -65,7 +66,7 @@ def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
 def load_results(store: Store, run_ids: Sequence[str]) -> pd.DataFrame:
     """Return the results of several runs, one after the other, columns RESULT_COLUMNS; no step times are read."""
     frames = [load_run(store, run_id).results for run_id in dict.fromkeys(run_ids)]
-    return pd.concat(frames, ignore_index=True)
+    return name_machines(pd.concat(frames, ignore_index=True))
 
 
 class _Loader:
@@ -93,7 +94,7 @@ class _Loader:
         tenants = read_tenants(results, attempts, counted)
         steps = _find_steps(attempts, counted, tenants)
         environments = _read_environments(results, attempts, counted)
-        rows = unify_centers(attempts.rows, counted)
+        rows = name_machines_of_attempts(unify_centers(attempts.rows, counted))
         host_peaks = HostPeaks(rows, ordered.order)
         related = host_peaks.relate(ordered.counted)
         columns = dict(zip(rows.column_names, rows.columns, strict=True))

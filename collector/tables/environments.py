@@ -33,7 +33,7 @@ def make_environments_table(analysis: Analysis) -> Table | None:
     counts = collection.results["environment_id"].value_counts()
     texts = {
         name: describe_environment(environment)
-        | {"repeats": str(counts[name]), "hosts": _list_values(collection, name, "hostname")}
+        | {"repeats": str(counts[name]), "hosts": _list_values(collection, name, "host")}
         | _describe_placements(collection, name)
         for name, environment in collection.environments.items()
     }

@@ -11,6 +11,7 @@ from collector.labels import add_labels, label_shared
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, make_frame
+from collector.results.hosts import name_machines_of_rows
 from collector.versus.conclusion import conclude
 from collector.versus.document import (
     AmbiguousCells,
@@ -95,8 +96,9 @@ def compare_sides(
 
 
 def _list_rows(question: Question, *runs: Sequence[Collection]) -> list[Rows]:
-    """Return the repeats of each of `runs` that the question is about, all summarised alike."""
+    """Return the repeats of each of `runs` that the question is about, all summarised alike, their machines known."""
     measured = [list_measured(collections) for collections in runs]
+    name_machines_of_rows(row for rows in measured for row in rows)
     unify_centers(row for rows in measured for row in rows)
     return [_select(rows, question.where) for rows in measured]
 

@@ -26,7 +26,7 @@ FROM_ROWS: Mapping[str, str] = {
     "zone": "zone",
     "kubelet": "kubelet_version",
     "CPU manager": "cpu_manager_policy",
-    "host": "hostname",
+    "host": "host",
     "machine (host and GPUs)": "machine",
 }
 """What each repeat says, by the column that it is in."""

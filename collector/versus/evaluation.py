@@ -48,7 +48,7 @@ class CellPair:
     def is_same_machine(self) -> bool:
         """Whether both ran on the same machines; of a GPU and a CPU cell, whether on the same hosts."""
         if self.a.cell["device"] != self.b.cell["device"]:
-            return _list_values(self.a, "hostname") == _list_values(self.b, "hostname")
+            return _list_values(self.a, "host") == _list_values(self.b, "host")
         return self.a.machines == self.b.machines
 
     @property
@@ -268,7 +268,7 @@ def _make_scope_row(pair: CellPair) -> Row:
         row |= {
             f"machines_{suffix}": "; ".join(side.machines),
             f"num_machines_{suffix}": len(side.machines),
-            f"hostnames_{suffix}": "; ".join(_list_values(side, "hostname")),
+            f"hostnames_{suffix}": "; ".join(_list_values(side, "host")),
             f"instance_types_{suffix}": "; ".join(types) or None,
         }
         names = ("device", "num_gpus")

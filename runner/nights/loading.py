@@ -8,7 +8,7 @@ from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.stored_runs import read_runs
-from collector.nights.cell_nights import read_cell_nights, unify_centers
+from collector.nights.cell_nights import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.confirmation_name import name_confirmation
 from collector.nights.suspicions import Confirmation, NightRun
 from collector.results.load import load_run
@@ -81,9 +81,9 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
 
 
 def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
-    """Return the nights with one statistic for all repeats of a series, those of confirmations included."""
+    """Return the nights with one statistic and one name of each host for all repeats, those of confirmations too."""
     again = [night.confirmation for night in nights if night.confirmation is not None]
-    cells = iter(unify_centers([*(night.cells for night in nights), *(found.cells for found in again)]))
+    cells = iter(unify_hosts(unify_centers([*(night.cells for night in nights), *(found.cells for found in again)])))
     own = [replace(night, cells=next(cells)) for night in nights]
     confirmed = (found and replace(found, cells=next(cells)) for found in (night.confirmation for night in nights))
     return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))

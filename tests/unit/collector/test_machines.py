@@ -15,6 +15,7 @@ from collector.results.summary import summarize_cells
 from collector.statistics import estimate_cell, estimate_center, estimate_ratio
 from factories import make_cell, make_environment, make_gpu, make_result
 from intervals import measure_coverage
+from machine_facts import make_identity
 from measured_runs import Collect
 
 PYTORCH, TENSORFLOW = make_cell(device="gpu"), make_cell(device="gpu", framework="tensorflow")
@@ -188,3 +189,28 @@ def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from
     from_repeats = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in times]
     assert measure_coverage(from_cards) > 0.94
     assert measure_coverage(from_repeats) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("boot", "ids", "scope"),
+    [
+        ("a", (), "one card and its host"),
+        ("b", (), "across machines, one card and one host"),
+        ("b", ("x",), "one card and its host"),
+    ],
+)
+def test_a_host_is_known_by_more_than_its_name(collect: Collect, boot: str, ids: tuple[str, ...], scope: str) -> None:
+    gpu = make_environment(hostname="vm", gpus=(make_gpu(),), identity=make_identity("a", "x"))
+    cpu = make_environment(hostname="vm", identity=make_identity(boot, *ids, minutes=60 if boot == "b" else 0))
+    results = [
+        make_result(cell, repeat=number, step_seconds=(0.1 * number,) * 3, environment=environment)
+        for cell, environment in ((PYTORCH, gpu), (make_cell(), cpu))
+        for number in (1, 2)
+    ]
+    row = compare(collect, *results, comparison=DEVICES, repeats=2)
+    assert row["scope"] == scope
+    if boot == "b" and not ids:
+        assert row["note"] == (
+            "across machines: Tesla T4 on vm (boot aaaaaaaa of 2026-11-21 00:00:00) "
+            "GPU-5c1e2f6a-0000-0000-0000-000000000001; CPU on vm (boot bbbbbbbb of 2026-11-21 01:00:00)"
+        )

@@ -209,7 +209,7 @@ class Observer:
             calibrate = partial(calibrate_cpu, self._num_threads)
         else:
             names = [gpu.name for gpu in environment.gpus]
-            calibrate = partial(calibrate_gpu, cell, framework.build_workload, names)
+            calibrate = partial(calibrate_gpu, cell, framework.build_product, names)
         self.calibration = self.try_probe("calibration", calibrate, None)
 
     def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:

@@ -96,3 +96,7 @@ def test_what_a_step_takes_in_jax_is_arguments_outputs_and_temporary_buffers_wit
     # top; a second copy of the state would be 2.
     assert 1 + 1 / 3 < (plan["training"] - plan["inputs"]) / plan["state"] < 2
     assert plan["num_programs"] == 1  # asking compiles nothing
+
+
+def test_jax_compiles_the_calibrations_product_with_options_that_xla_knows(jax: Answers) -> None:
+    assert jax["calibration_options"] is True

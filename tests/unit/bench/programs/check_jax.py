@@ -143,6 +143,16 @@ def check_plan(framework: framework_module.Jax) -> dict[str, Any]:
     }
 
 
+def check_calibration_options() -> bool:
+    """Say whether the calibration's product is right with its options: XLA refuses those that it does not know."""
+    cell = make_cell(framework="jax", mode="compiled", **PRODUCT)
+    set_precision(cell)
+    workload = framework_module.JaxWorkload(cell, jax.devices()[:1], 1, framework_module.CALIBRATION_OPTIONS)
+    workload.run_step()
+    left, right = map(np.asarray, workload.inputs)
+    return bool(np.allclose(np.asarray(workload._outputs[0]), left @ right, rtol=1e-3))
+
+
 def check_out_of_memory(framework: framework_module.Jax) -> dict[str, bool]:
     """Say which errors count as too little memory."""
     errors: dict[str, BaseException] = {"value": ValueError("RESOURCE_EXHAUSTED")}
@@ -193,6 +203,7 @@ def main() -> None:
         "is_client_started": is_client_started,
         "peak_memory": framework.read_peak_memory(),
         "plan": check_plan(framework),
+        "calibration_options": check_calibration_options(),
         "out_of_memory": check_out_of_memory(framework),
         "tf32": check_tf32(examiner),
     }

@@ -10,7 +10,7 @@ from factories import (
     make_environment,
     make_gpu,
 )
-from machine_facts import make_machine
+from machine_facts import make_identity, make_machine
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,10 @@ def test_another_gpu_driver_or_library_changes_the_environment_id(changes: dict[
     assert identify_environment(same) != identify_environment(other)
 
 
-@pytest.mark.parametrize("changes", [{"hostname": "bench-2"}, {"kernel": "6.2"}, {"git_revision": None}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"hostname": "bench-2"}, {"kernel": "6.2"}, {"git_revision": None}, {"identity": make_identity("b", "x")}],
+)
 def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes: dict[str, Any]) -> None:
     assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))
 

@@ -9,7 +9,15 @@ from bench.errors import UserError
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.identical_runs import MAX_RUNS, load_related_runs
-from factories import make_cell, make_environment, make_failed_result, make_memory, make_result, make_validity
+from factories import (
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_memory,
+    make_result,
+    make_validity,
+)
+from machine_facts import make_identity
 from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale
 
 
@@ -189,3 +197,14 @@ def test_a_metric_without_any_known_noise_is_undecided(tmp_path: Path) -> None:
     document = compare_runs(tmp_path, metric="energy")
     assert document.cells[0].verdict == "undecided"
     assert "measure one of the sides a second time, or give --floor" in document.cells[0].reason
+
+
+@pytest.mark.parametrize(("ids", "differing"), [((), ["host", "machine (host and GPUs)"]), (("x",), [])])
+def test_two_machines_of_one_name_are_two_and_one_that_was_rebooted_is_one(
+    tmp_path: Path, ids: tuple[str, ...], differing: list[str]
+) -> None:
+    put_run(tmp_path, "a", {TRAIN: EVEN}, environment=make_environment(identity=make_identity("a", *ids)))
+    put_run(tmp_path, "b", {TRAIN: EVEN}, environment=make_environment(identity=make_identity("b", *ids, minutes=60)))
+    document = compare_runs(tmp_path)
+    assert [difference.fact for difference in document.differences] == differing
+    assert find_cell(document, TRAIN).scope == ("across machines, one machine a side" if differing else "one machine")

@@ -10,11 +10,13 @@ from bench.schema import Node, read_decision, read_suspicion
 from bench.store import Store
 from collector.nights.records import read_history
 from factories import START, make_cell, make_placement, make_result
+from machine_facts import make_identity
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.nights.watch import NightReport, Watch
 
 SLOWER = {SLOWED.cell_id: 1.9}
 HALF = {"cpu_quota_cores": 1.0}
+OTHER_BOOT = "bench-1 (boot bbbbbbbb of 2026-11-21 01:00:00)"
 
 
 @pytest.fixture
@@ -47,6 +49,24 @@ def test_a_slower_night_is_suspected_with_what_changed_beside_it(nights: Simulat
     assert suspicion.confirmation_repeats == 15
     key = f"nights/smoke/changes/{suspicion.change_id}/suspicion.json"
     assert read_suspicion(nights.store.get(key)) == suspicion
+
+
+@pytest.mark.parametrize(
+    ("ids", "change"),
+    [
+        ((), [("hostname", "bench-1 (boot aaaaaaaa of 2026-11-21 00:00:00)", OTHER_BOOT)]),
+        (("x",), []),
+    ],
+)
+def test_another_machine_of_the_same_name_is_named_and_a_reboot_is_not(
+    nights: SimulatedNights, ids: tuple[str, ...], change: list[tuple[str, str, str]]
+) -> None:
+    for number in (0, 1):
+        nights.put_night(number, environment={"identity": make_identity("a", *ids)})
+    rebooted = {"identity": make_identity("b", *ids, minutes=60)}
+    nights.put_night(2, factors=SLOWER, environment=rebooted)
+    (suspicion,) = Watch(store=nights.store).look().pending
+    assert [(part.what, part.before, part.after) for part in suspicion.changes] == change
 
 
 def test_nothing_is_suspected_in_nights_that_are_alike(nights: SimulatedNights) -> None:

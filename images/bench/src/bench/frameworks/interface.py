@@ -27,6 +27,9 @@ class Framework(Protocol):
         Raises DeviceMissingError where only a context on the cell's device shows that it is not there.
         """
 
+    def build_product(self, cell: Cell) -> Workload:
+        """Return the matrix product that calibrates the cell's device, built as fast as the framework can do that."""
+
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
 

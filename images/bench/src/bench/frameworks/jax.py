@@ -2,8 +2,9 @@
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any, Literal
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -29,6 +30,13 @@ from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: 
 from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
 from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
 
+CALIBRATION_OPTIONS: Mapping[str, bool | int] = {
+    "xla_gpu_enable_triton_gemm": False,
+    "xla_gpu_autotune_level": 0,
+}
+"""XLA's options for the calibration's product on a GPU (`DebugOptions` of jaxlib 0.10.2; they may change with it). By
+default XLA times its own kernels of many tilings against those of cuBLAS before the first product, which takes longer
+than the whole calibration of the other frameworks. With these it takes the kernel that cuBLAS would choose."""
 Values = dict[int, Any]
 """Arrays by the id() of the Keras variable whose value they are."""
 
@@ -66,10 +74,17 @@ class Jax:
 
     def build_workload(self, cell: Cell) -> "JaxWorkload":
         """Return the cell's networks with their optimisers and inputs on its devices; DeviceMissingError without."""
+        return self._build(cell, {})
+
+    def build_product(self, cell: Cell) -> "JaxWorkload":
+        """Return the matrix product that calibrates the cell's device, compiled with CALIBRATION_OPTIONS on a GPU."""
+        return self._build(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else {})
+
+    def _build(self, cell: Cell, compiler_options: Mapping[str, bool | int]) -> "JaxWorkload":
         self._devices = find_devices(cell)
         self.cuda_version = read_cuda_version(self._devices[0].client.platform_version)
         self.cudnn_version = read_cudnn_version() if self.cuda_version else None
-        workload = JaxWorkload(cell, self._devices, self._num_threads)
+        workload = JaxWorkload(cell, self._devices, self._num_threads, compiler_options)
         self._workload = weakref.ref(workload)  # only the caller's reference keeps its memory
         return workload
 
@@ -109,7 +124,13 @@ class JaxWorkload:
 
     device_timer = None
 
-    def __init__(self, cell: Cell, devices: Sequence[jax.Device], num_threads: int) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        devices: Sequence[jax.Device],
+        num_threads: int,
+        compiler_options: Mapping[str, bool | int] = MappingProxyType({}),
+    ) -> None:
         self._devices = devices
         self._replicated, self._split = make_shardings(devices)
         # Every initial value is a program of its own: hundreds, which XLA compiles faster for a CPU than for a GPU.
@@ -126,10 +147,13 @@ class JaxWorkload:
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
+        options = dict(compiler_options)
         if self._is_training:
-            self._step = jax.jit(self._train, donate_argnums=0, out_shardings=self._replicated)
+            self._step = jax.jit(
+                self._train, donate_argnums=0, out_shardings=self._replicated, compiler_options=options
+            )
         else:
-            self._step = jax.jit(self._infer)
+            self._step = jax.jit(self._infer, compiler_options=options)
         jax.block_until_ready((self._read_state(), self.inputs))
 
     @property

@@ -68,11 +68,12 @@ class TensorFlow:
         """Return the cell's networks with their optimisers and inputs on its devices."""
         return TensorFlowWorkload(cell, self._devices, self._num_threads)
 
-    def read_peak_memory(self) -> tuple[int | None, int | None]:
-        """Return the allocator's peak in bytes since the last reset on the fullest GPU, the reserved one unknown.
+    def build_product(self, cell: Cell) -> "TensorFlowWorkload":
+        """Return the product as every other cell: nothing is searched for before it runs."""
+        return self.build_workload(cell)
 
-        None on a CPU.
-        """
+    def read_peak_memory(self) -> tuple[int | None, int | None]:
+        """Return the peak of the allocator (bytes) on the fullest GPU since the last reset, and None; None on a CPU."""
         if not is_gpu(self._devices[0]):
             return None, None
         return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None

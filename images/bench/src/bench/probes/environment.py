@@ -10,6 +10,7 @@ from types import MappingProxyType
 from bench.compilers import read_compiler_version
 from bench.frameworks.interface import Framework
 from bench.probes import cpu, gpu, host, memory
+from bench.probes.machine_identity import read_machine_identity
 from bench.schema import Cell, Environment
 
 # Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
@@ -68,6 +69,7 @@ def read_environment(
         num_threads=num_threads,
         cpu_governor=cpu.read_cpu_governor(),
         machine=host.read_machine(),
+        identity=read_machine_identity(),
         memory_total_bytes=memory.read_memory_total_bytes(),
         memory_limit_bytes=memory.read_memory_limit_bytes(),
         versions={**framework.versions, "numpy": version("numpy"), **read_compiler_version(cell)},

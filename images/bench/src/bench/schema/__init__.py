@@ -19,7 +19,7 @@ from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE,
 from bench.schema.environment import Environment, Gpu
 from bench.schema.failure import Failure, FailureKind, Status
 from bench.schema.gpu_use import ForeignProcess, GpuUse, GpuWindow
-from bench.schema.machine import Machine
+from bench.schema.machine import Machine, MachineIdentity
 from bench.schema.measurement import (
     CpuUse,
     HostPeak,
@@ -93,6 +93,7 @@ __all__ = [
     "InvalidDocumentError",
     "LeftOutCell",
     "Machine",
+    "MachineIdentity",
     "Memory",
     "MissingRepeat",
     "Mode",

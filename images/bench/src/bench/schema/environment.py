@@ -1,7 +1,7 @@
 """Environment: where a repeat ran. Results whose environments differ are not aggregated."""
 
 from bench.schema.document import Amount, Bytes, Count, Document, Integer, Number, PositiveAmount
-from bench.schema.machine import Machine
+from bench.schema.machine import Machine, MachineIdentity
 
 
 class Gpu(Document):
@@ -48,6 +48,8 @@ class Environment(Document):
     cpu_governor: str | None
     machine: Machine | None = None
     """Firmware, cores, NUMA nodes and instruction sets; None: not recorded."""
+    identity: MachineIdentity | None = None
+    """What tells the machine from others of its name; None: not recorded."""
     memory_total_bytes: Bytes
     """The memory of the machine."""
     memory_limit_bytes: Bytes | None = None

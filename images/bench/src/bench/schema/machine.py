@@ -1,6 +1,6 @@
-"""Machine: what of a machine, beside the name of its CPU, explains how fast it is."""
+"""Machine and MachineIdentity: what explains how fast a machine is, and what tells it from all others."""
 
-from bench.schema.document import Count, Document
+from bench.schema.document import Count, Document, Time
 
 
 class Machine(Document):
@@ -27,3 +27,18 @@ class Machine(Document):
     """Logical cores that share a physical core of this machine: 2 with hyperthreads, 1 without."""
     instruction_sets: tuple[str, ...] = ()
     """Extensions that matrix products use, by the kernel's names, such as `avx2`, `avx512_bf16`, `asimd` and `sve`."""
+
+
+class MachineIdentity(Document):
+    """What tells a machine from others of its host name. It explains no time and is in no `environment_id`."""
+
+    boot_id: str | None = None
+    """The kernel's id of this boot, in most containers the host's: /proc/sys/kernel/random/boot_id. None: not
+    readable."""
+    booted_at: Time | None = None
+    """When the boot began, by the machine's clock: `btime` of /proc/stat. A virtual machine that was restored from a
+    snapshot kept the boot's id, and this has moved by the time that it did not run."""
+    lasting_ids: tuple[str, ...] = ()
+    """What outlives a reboot, each as the first 16 hex digits of a keyed hash, sorted: the id of a cloud's instance,
+    the UUID by firmware or hypervisor, and the addresses of network cards that their makers gave. Empty: none is
+    readable, as in most containers."""
