@@ -93,9 +93,9 @@ class Observer:
 
 
 @contextmanager
-def start_plane(folder: Path, assets: Path, *, has_stock_limits: bool = False) -> Iterator[ControlPlane]:
-    """Have a control plane in `folder`, which KUBECONFIG leads to."""
-    plane = ControlPlane(folder=folder / "plane", assets=assets, has_stock_limits=has_stock_limits)
+def start_plane(folder: Path, assets: Path, **options: Any) -> Iterator[ControlPlane]:
+    """Have a control plane in `folder`, which KUBECONFIG leads to. `options`: those of ControlPlane."""
+    plane = ControlPlane(folder=folder / "plane", assets=assets, **options)
     plane.start()
     os.environ["KUBECONFIG"] = str(plane.kubeconfig)
     try:

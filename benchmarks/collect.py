@@ -109,7 +109,7 @@ def collect(step: str, url: str) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 write_collection(collection, Path(folder))
             seconds = time.perf_counter() - begin
-    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, num_seen]))
+    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, num_seen]))
 
 
 def run_step(step: str, server: S3Server, num_results: int) -> tuple[float, float]:
@@ -138,8 +138,12 @@ def copy_with_rclone(server: S3Server, target: Path) -> float:
 @contextmanager
 def serve(folder: Path, num_results: int) -> Iterator[S3Server]:
     """Yield a server with the results; its first listing, which reads every file for its ETag, is done."""
-    server = S3Server(root=folder / "s3")
-    write_store(server.root / server.bucket, num_results)
+    server = S3Server(root=folder / f"s3-{num_results}")
+    bucket = server.root / server.bucket
+    if not bucket.exists():
+        write_store(bucket, num_results)
+    for late in bucket.glob("runs/*/results/*/*-late*.json"):  # of an earlier call
+        late.unlink()
     server.start()
     try:
         run_step("list", server, num_results)
@@ -148,9 +152,9 @@ def serve(folder: Path, num_results: int) -> Iterator[S3Server]:
         server.stop()
 
 
-def measure(num_results: int, num_turns: int) -> None:
+def measure(num_results: int, num_turns: int, folder: Path | None) -> None:
     """Measure one number of results and print its figures."""
-    with tempfile.TemporaryDirectory() as name, serve(Path(name), num_results) as server:
+    with tempfile.TemporaryDirectory() as name, serve(folder or Path(name), num_results) as server:
         # Through the server, which would go on listing what is changed behind it.
         os.environ.update(server.environment)
         store, num_stored = Store.open(f"s3://{server.bucket}"), num_results
@@ -178,6 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="Where the results are kept for further calls, 1 GB of 100,000.")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -185,7 +190,7 @@ def main() -> None:
         collect(arguments.step, arguments.url)
         return
     for num_results in arguments.results:
-        measure(num_results, arguments.turns)
+        measure(num_results, arguments.turns, arguments.folder)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,9 @@ NUM_SEEDS = 1000
 MIB = 2**20
 COUNTED = ("jobs.batch", "pods", "events")
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager")
+ETCD_QUOTA_BYTES = 8 * 2**30
+"""As EKS provisions (https://aws.amazon.com/blogs/containers/managing-etcd-database-size-on-amazon-eks-clusters/), so
+that etcd's size is measured and not cut off at its default of 2 GiB."""
 
 
 def main() -> None:
@@ -59,15 +62,25 @@ def main() -> None:
     parser.add_argument("--kill-at", type=int, help="Kill the runner once, when so many cells are recorded.")
     parser.add_argument("--recorded", type=int, default=0, help="Cells that have a record before the run begins.")
     parser.add_argument("--stock-limits", action="store_true", help="Leave the limits of the controllers as they come.")
+    parser.add_argument(
+        "--compaction-seconds",
+        type=int,
+        help="How often etcd's history is compacted, and how old what stays of it is; the API server's default: 300.",
+    )
     arguments = parser.parse_args()
     assets = find_assets()
     if assets is None:
         sys.exit("no control plane: see tests/control_plane.py for where its binaries are expected")
+    options = {
+        "has_stock_limits": arguments.stock_limits,
+        "compaction_seconds": arguments.compaction_seconds,
+        "etcd_quota_bytes": ETCD_QUOTA_BYTES,
+    }
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         store = Store.open(f"file://{folder}/store")
         with (
-            start_plane(folder, assets, has_stock_limits=arguments.stock_limits) as plane,
+            start_plane(folder, assets, **options) as plane,
             play_kubelets(plane, store, NUM_NODES),
         ):
             make_namespace(Connection(context=plane.context), NAMESPACE)

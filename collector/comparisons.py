@@ -52,6 +52,8 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
+PAIRS_AT_ONCE = 512
+"""Pairs that are rows of Python objects at once: ten thousand of them, with all of their columns, take 50 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +168,14 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     if comparison.same_hardware:
         pairs = _prefer(pairs, pairs["hardware_id_subject"] == pairs["hardware_id_reference"])
     pairs = _prefer(pairs, pairs["run_id_subject"] == pairs["run_id_reference"])
-    compared = [_compare(pair, comparison, include_invalid) for pair in list_rows(pairs)]
-    return make_frame(adjust_verdicts(compared), comparison.columns)
+    own = {name: dtype for name, dtype in comparison.columns.items() if name not in pairs}
+    compared = [
+        {name: value for name, value in _compare(pair, comparison, include_invalid).items() if name not in pair}
+        for first in range(0, len(pairs), PAIRS_AT_ONCE)
+        for pair in list_rows(pairs.iloc[first : first + PAIRS_AT_ONCE])
+    ]
+    carried = {name: pairs[name].array for name in comparison.columns if name not in own}
+    return make_frame(adjust_verdicts(compared), own).assign(**carried)[list(comparison.columns)]
 
 
 def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:

@@ -1,5 +1,6 @@
 """Write a run's results and tables of numbers as Parquet and CSV files."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -7,12 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collector.comparisons import compare_all
+from collector.csv_files import write_csv
 from collector.files import replace_file
 from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
 from collector.results.steps import StepTimes
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 from collector.sharing.tabulate import tabulate_sharing
+
+ROWS_AT_ONCE = 8192
 
 
 def write_collection(
@@ -25,29 +29,38 @@ def write_collection(
     `summarize_cells`. Files of the same names are replaced, each only by a whole one; UserError where that cannot be
     done.
     """
-    summary = summarize_cells(collection, moderated=moderated)
-    tables = {
-        "results": collection.results,
-        "cells": summary,
-        **compare_all(summary, include_invalid=include_invalid),
-        "machines": tabulate_machines(collection.results),
-        "sharing": tabulate_sharing(collection, include_invalid=include_invalid),
-        "tenants": collection.tenants,
-        "invalid": list_invalid(collection),
-        "failures": list_failures(collection),
-        "skipped": list_skipped(collection),
-    }
+    tables = _tabulate(collection, include_invalid=include_invalid, moderated=moderated)
+    written = [_write_csv(table, directory / f"{name}.csv") for name, table in tables]
     return [
         _write_parquet(collection.results, directory / "results.parquet"),
         _write_samples(collection.steps, directory / "samples.parquet"),
         _write_parquet(collection.tenants, directory / "tenants.parquet"),
-        *(_write_csv(table, directory / f"{name}.csv") for name, table in tables.items()),
+        *written,
     ]
 
 
+def _tabulate(collection: Collection, *, include_invalid: bool, moderated: bool) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the tables by name; the large ones are gone when the next is made."""
+    yield "results", collection.results
+    summary = summarize_cells(collection, moderated=moderated)
+    yield "cells", summary
+    yield from compare_all(summary, include_invalid=include_invalid).items()
+    del summary
+    yield "machines", tabulate_machines(collection.results)
+    yield "sharing", tabulate_sharing(collection, include_invalid=include_invalid)
+    yield "tenants", collection.tenants
+    yield "invalid", list_invalid(collection)
+    yield "failures", list_failures(collection)
+    yield "skipped", list_skipped(collection)
+
+
 def _write_parquet(frame: pd.DataFrame, path: Path) -> Path:
-    with replace_file(path) as file:
-        frame.to_parquet(file, index=False)
+    """Write a frame piece by piece: a large one does not fit into memory a second time."""
+    schema = pa.Table.from_pandas(frame.iloc[:0], preserve_index=False).schema
+    with replace_file(path) as file, pq.ParquetWriter(file, schema) as writer:
+        for first in range(0, len(frame), ROWS_AT_ONCE):
+            piece = frame.iloc[first : first + ROWS_AT_ONCE]
+            writer.write_table(pa.Table.from_pandas(piece, schema=schema, preserve_index=False))
     return path
 
 
@@ -63,5 +76,5 @@ def _write_samples(steps: StepTimes, path: Path) -> Path:
 
 def _write_csv(frame: pd.DataFrame, path: Path) -> Path:
     with replace_file(path) as file:
-        frame.to_csv(file, index=False, lineterminator="\n", mode="wb", encoding="utf-8")
+        write_csv(frame, file)
     return path

@@ -1,12 +1,17 @@
 """Tabulate the machines of a run: what they are, and by how much each differs from the others in the same work."""
 
-import json
 from collections.abc import Sequence
 
 import pandas as pd
 
-from collector.machine_effects import estimate_machine_effects
-from collector.results.calibrations import CALIBRATIONS, add_products, compare_calibrations, describe_deviations
+from collector.results.calibrations import (
+    CALIBRATIONS,
+    READ_COLUMNS,
+    add_products,
+    compare_calibrations,
+    compare_machines,
+    describe_deviations,
+)
 from collector.results.frames import Columns, Row, make_frame
 from collector.results.summary import select_sound
 from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
@@ -39,6 +44,11 @@ the machines that measured the same product; `copy_bytes_per_second` and `copy_f
 those of the machines that measured the same cells, above 1 where it is slower. The verdict allows for the number of
 machines (Holm)."""
 SAME = "no difference shown"
+OWN_COLUMNS = (
+    *("cell_id", "environment_id", "center_step_seconds", "instance_type", "zone", "cpu_model", "gpu_name"),
+    *("gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
+)
+"""The columns of the results that are read here beside those of the calibrations."""
 
 
 def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
@@ -46,8 +56,8 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
 
     `results`: rows of RESULT_COLUMNS.
     """
-    sound = add_products(select_sound(results))
-    times = _compare(sound, "center_step_seconds", ["cell_id", "environment_id"])
+    sound = add_products(select_sound(results, list(dict.fromkeys((*READ_COLUMNS, *OWN_COLUMNS)))))
+    times = compare_machines(sound, "center_step_seconds", ["cell_id", "environment_id"])
     factors = {name: compare_calibrations(sound, name) for name in CALIBRATIONS}
     deviations = describe_deviations(sound)
     rows = [
@@ -58,13 +68,6 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
         for machine, group in sound.groupby("machine", sort=True)
     ]
     return make_frame(_judge(rows), MACHINE_TABLE_COLUMNS)
-
-
-def _compare(sound: pd.DataFrame, column: str, kind: Sequence[str]) -> dict[str, Estimate]:
-    """Return the factor of each machine on `column`, among repeats that are alike in the columns `kind`."""
-    rows = sound[sound[column].notna()]
-    kinds = [json.dumps(values) for values in rows[list(kind)].astype("str").to_numpy().tolist()]
-    return estimate_machine_effects(rows[column].to_list(), kinds, rows["machine"].to_list())
 
 
 def _describe_machine(machine: str, repeats: pd.DataFrame) -> Row:

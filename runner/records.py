@@ -40,8 +40,10 @@ class Records:
 
     store: Store
     run_id: str
-    _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
     _seconds: dict[str, float] = field(default_factory=dict, repr=False)
+    """By key, of the records that were read; a run may have 100,000."""
+    _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
+    """By key, of those that are not ok."""
 
     @classmethod
     def of(cls, store: Store, run: Run) -> "Records":
@@ -52,37 +54,43 @@ class Records:
         """List the store, read what is new there, many records at a time, and return what the store has now."""
         keys = self._list_keys()
         for key, result in self._read_removed().items():  # whether or not it is deleted already
-            keys[key] = _require_parts(key)
-            self._conditions[key] = "ok" if result.status == "ok" else "not-ok"
-            self._seconds[key] = result.attempt_seconds
+            keys[key] = _find_repeat(key)
+            self._note(key, "ok" if result.status == "ok" else "not-ok", result.attempt_seconds)
         # A damaged record is read again: it may have been replaced since.
-        new = [key for key in keys if self._conditions.get(key, "damaged") == "damaged"]
+        new = [key for key in keys if key not in self._seconds or self._conditions.get(key) == "damaged"]
         for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
-            self._conditions[key], self._seconds[key] = "damaged", 0.0
+            self._note(key, "damaged", 0.0)
         for key, data in self.store.get_listed(new):
             if isinstance(data, bytes):
-                self._conditions[key], self._seconds[key] = _classify(data, keys[key])
+                self._note(key, *_classify(data, _require_parts(key)))
         by_condition: dict[Condition, set[RepeatKey]] = {"ok": set(), "not-ok": set(), "damaged": set()}
         seconds: defaultdict[RepeatKey, float] = defaultdict(float)
-        for key, parts in keys.items():
-            by_condition[self._conditions[key]].add((parts.cell_id, parts.repeat))
-            seconds[parts.cell_id, parts.repeat] += self._seconds[key]
+        for key, repeat in keys.items():
+            by_condition[self._conditions.get(key, "ok")].add(repeat)
+            seconds[repeat] += self._seconds[key]
         return RecordSnapshot(
             ok=frozenset(by_condition["ok"]),
             ended=frozenset(by_condition["ok"] | by_condition["not-ok"]),
-            num_records=Counter((parts.cell_id, parts.repeat) for parts in keys.values()),
-            damaged=tuple(sorted(key for key in keys if self._conditions[key] == "damaged")),
+            num_records=Counter(keys.values()),
+            damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
             seconds=seconds,
         )
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
         keys = self._list_keys().keys() | self._read_removed().keys()
-        return Counter((parts.cell_id, parts.repeat) for parts in map(_require_parts, keys))
+        return Counter(map(_find_repeat, keys))
 
-    def _list_keys(self) -> dict[str, ResultKey]:
+    def _note(self, key: str, condition: Condition, seconds: float) -> None:
+        self._seconds[key] = seconds
+        if condition == "ok":
+            self._conditions.pop(key, None)
+        else:
+            self._conditions[key] = condition
+
+    def _list_keys(self) -> dict[str, RepeatKey]:
         found = ((key, parse_result_key(key)) for key in self.store.list_keys(results_prefix(self.run_id)))
-        return {key: parts for key, parts in found if parts is not None}
+        return {key: (parts.cell_id, parts.repeat) for key, parts in found if parts is not None}
 
     def _read_removed(self) -> dict[str, RemovedResult]:
         return index_removed_results(read_raw_removals(self.store, self.run_id))
@@ -93,6 +101,12 @@ def _require_parts(key: str) -> ResultKey:
     parts = parse_result_key(key)
     assert parts is not None, f"{key} is no key of a result"
     return parts
+
+
+def _find_repeat(key: str) -> RepeatKey:
+    """Return the repeat that the key of a result names."""
+    parts = _require_parts(key)
+    return parts.cell_id, parts.repeat
 
 
 def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:

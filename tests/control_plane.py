@@ -70,6 +70,10 @@ class ControlPlane:
     """How long a node may be silent before it counts as lost. On busy cores heartbeats come late."""
     has_stock_limits: bool = False
     """Controllers and scheduler keep their own limits (20 requests/s, 5 Jobs at once), as in a managed cluster."""
+    etcd_quota_bytes: int | None = None
+    """How large etcd's file may grow before it takes no more writes. None: etcd's default, 2 GiB."""
+    compaction_seconds: int | None = None
+    """How often the API server has etcd forget what is older than this. None: the API server's default, 5 minutes."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -124,6 +128,7 @@ class ControlPlane:
             # Pods leave a node that is gone as soon as that is noticed; five minutes is the default.
             "--default-not-ready-toleration-seconds=1",
             "--default-unreachable-toleration-seconds=1",
+            *([] if self.compaction_seconds is None else [f"--etcd-compaction-interval={self.compaction_seconds}s"]),
             *self._list_audit_flags(),
         )
         self._await_ready()
@@ -160,6 +165,7 @@ class ControlPlane:
             f"--initial-cluster=default={peer}",
             "--unsafe-no-fsync",
             "--log-level=error",
+            *([] if self.etcd_quota_bytes is None else [f"--quota-backend-bytes={self.etcd_quota_bytes}"]),
         ]
 
     def _list_audit_flags(self) -> list[str]:

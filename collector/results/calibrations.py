@@ -1,6 +1,5 @@
 """Hold the machines of one type against each other by their calibration, and name those that differ."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -22,10 +21,24 @@ CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
 """By the column of the factor: the rate, what has to be alike for two rates to be compared, which includes the type of
 the machine, and the words for a machine that differs."""
 
+_PRODUCTS = ("gpu_product_flops_per_second", "cpu_product_flops_per_second")
+READ_COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            "machine",
+            "copy_bytes_per_second",
+            *_PRODUCTS,
+            *(name for _, kind, _ in CALIBRATIONS.values() for name in kind),
+        )
+    )
+)
+"""The columns of the results that are read here."""
+
 
 def add_products(results: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with `product_flops_per_second`: of the GPU, or else of the CPUs."""
-    products = results["gpu_product_flops_per_second"].fillna(results["cpu_product_flops_per_second"])
+    of_gpu, of_cpu = _PRODUCTS
+    products = results[of_gpu].fillna(results[of_cpu])
     return results.assign(product_flops_per_second=products)
 
 
@@ -35,9 +48,14 @@ def compare_calibrations(sound: pd.DataFrame, name: str) -> dict[str, Estimate]:
     `sound`: repeats as `add_products` returns them; machines of which only one has measured a kind are left out.
     """
     column, kind, _ = CALIBRATIONS[name]
+    return compare_machines(sound, column, kind)
+
+
+def compare_machines(sound: pd.DataFrame, column: str, kind: Sequence[str]) -> dict[str, Estimate]:
+    """Return the factor of each machine on `column`, among repeats that are alike in the columns `kind`."""
     rows = sound[sound[column].notna()]
-    kinds = [json.dumps(values) for values in rows[list(kind)].astype("str").to_numpy().tolist()]
-    return estimate_machine_effects(rows[column].to_list(), kinds, rows["machine"].to_list())
+    kinds = rows.groupby(list(kind), sort=False, dropna=False).ngroup()
+    return estimate_machine_effects(rows[column].to_list(), kinds.to_list(), rows["machine"].to_list())
 
 
 def describe_deviations(sound: pd.DataFrame) -> dict[str, str]:

@@ -29,6 +29,7 @@ from collector.results.notes import merge_notes
 from collector.statistics import average_by_machine, compute_geometric_mean
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 # Of the repeats that count, the largest; of the other numbers, the median.
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
@@ -85,19 +86,18 @@ class Repeats:
         """Return which of the repeats that have a result each of the rows is, counted from 0."""
         return [self._places[row] for row in rows]
 
-    def describe_groups(self, groups: Sequence[Sequence[int]]) -> Iterator[Row]:
-        """Yield the figures of each group of rows that count."""
-        medians: dict[str, Sequence[float | None]] = {
-            name: self._find_medians(self._read_floats(name), groups) for name in MEDIANS
+    def describe_groups(self, groups: Iterable[Sequence[int]]) -> Iterator[Row]:
+        """Yield the figures of each group of rows that count, less those of `summarize_columns`."""
+        return map(self._describe_group, groups)
+
+    def summarize_columns(self, groups: Sequence[Sequence[int]]) -> dict[str, Sequence[Any] | FloatArray]:
+        """Return the medians and maxima of each group of rows that count, by column; NaN or None where unknown."""
+        flat = _flatten(groups)
+        columns: dict[str, Sequence[Any] | FloatArray] = {
+            name: _find_medians(self._read_floats(name), flat) for name in MEDIANS
         }
-        medians["flat_after_seconds"] = self._find_settling(groups)
-        largest = {name: self._find_largest(name, groups) for name in LARGEST}
-        for place, group in enumerate(groups):
-            yield (
-                self._describe_group(group)
-                | {name: values[place] for name, values in medians.items()}
-                | {name: values[place] for name, values in largest.items()}
-            )
+        columns["flat_after_seconds"] = self._find_settling(flat)
+        return columns | {name: self._find_largest(name, groups) for name in LARGEST}
 
     def take_columns(self, cells: Sequence[int], firsts: Sequence[int], computed: Container[str]) -> dict[str, Any]:
         """Return the columns of a summary that single repeats say, one value for each of its rows.
@@ -138,32 +138,20 @@ class Repeats:
         means = average_by_machine(rates, [machines[index] for index in known])
         return compute_geometric_mean(list(means.values()))
 
-    def _find_settling(self, groups: Sequence[Sequence[int]]) -> list[float | None]:
-        """Return the median time until the speed was flat; None where half of the repeats or more were never flat."""
-        flat = self._read_floats("flat_after_seconds")
+    def _find_settling(self, flat: "_Flat") -> FloatArray:
+        """Return the median time until the speed was flat; NaN where half of the repeats or more were never flat."""
+        flat_after = self._read_floats("flat_after_seconds")
         is_sustained = ~np.isnan(self._read_floats("sustained_seconds"))
-        values = np.where(is_sustained & np.isnan(flat), math.inf, flat)
+        values = np.where(is_sustained & np.isnan(flat_after), math.inf, flat_after)
         values[~is_sustained] = math.nan
-        return [median if math.isfinite(median) else None for median in self._find_medians(values, groups)]
-
-    def _find_medians(self, values: FloatArray, groups: Sequence[Sequence[int]]) -> list[float]:
-        """Return the median of each group's known values; NaN without any."""
-        if not groups or np.isnan(values).all():
-            return [math.nan] * len(groups)
-        owners, rows, starts = _flatten(groups)
-        own = values[rows]
-        own = own[np.lexsort((own, owners))]  # missing values are the last of each group
-        counts = np.bincount(owners, weights=~np.isnan(values[rows]), minlength=len(groups)).astype(np.int64)
-        last = np.maximum(counts - 1, 0)
-        middles = (own[starts + last // 2] + own[starts + np.where(counts > 0, counts // 2, 0)]) / 2
-        found: list[float] = middles.tolist()
-        return found
+        medians = _find_medians(values, flat)
+        return np.where(np.isfinite(medians), medians, math.nan)
 
     def _find_largest(self, name: str, groups: Sequence[Sequence[int]]) -> list[Any]:
         """Return the largest of each group's known values; None without any."""
-        values = self.values(name)
-        if all(value is None for value in values):
+        if not self._results[name].notna().any():
             return [None] * len(groups)
+        values = self._list_values(name)
         return [max((values[row] for row in group if values[row] is not None), default=None) for group in groups]
 
     def _select_known(self, name: str, group: Sequence[int]) -> list[Any]:
@@ -175,6 +163,10 @@ class Repeats:
 
     def _list_values(self, name: str) -> list[Any]:
         column = self._results[name]
+        if isinstance(column.dtype, pd.StringDtype):  # equal texts are one object: most rows share theirs with others
+            codes, texts = pd.factorize(column.array)
+            known = [*texts.tolist(), None]
+            return [known[code] for code in codes]
         return [value if known else None for value, known in zip(column.to_list(), column.notna(), strict=True)]
 
     @cached_property
@@ -191,10 +183,31 @@ def choose_counted(repeats: Repeats, ok: Sequence[int]) -> Sequence[int]:
     return sound or ok
 
 
-def _flatten(
-    groups: Sequence[Sequence[int]],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the group of each row, the rows of all groups, and where each group begins among them."""
-    sizes = np.array([len(group) for group in groups])
+@dataclass(frozen=True, kw_only=True)
+class _Flat:
+    """Groups of rows, one after the other."""
+
+    owners: IntArray
+    """The group of each row."""
+    rows: IntArray
+    starts: IntArray
+    """Where each group begins among the rows."""
+
+
+def _flatten(groups: Sequence[Sequence[int]]) -> _Flat:
+    sizes = np.array([len(group) for group in groups], dtype=np.int64)
     rows = np.fromiter((row for group in groups for row in group), dtype=np.int64, count=int(sizes.sum()))
-    return np.repeat(np.arange(len(groups)), sizes), rows, np.cumsum(sizes) - sizes
+    return _Flat(owners=np.repeat(np.arange(len(groups)), sizes), rows=rows, starts=np.cumsum(sizes) - sizes)
+
+
+def _find_medians(values: FloatArray, flat: _Flat) -> FloatArray:
+    """Return the median of each group's known values; NaN without any."""
+    starts = flat.starts
+    if not len(starts) or np.isnan(values).all():
+        return np.full(len(starts), math.nan)
+    own = values[flat.rows]
+    counts = np.bincount(flat.owners, weights=~np.isnan(own), minlength=len(starts)).astype(np.int64)
+    own = own[np.lexsort((own, flat.owners))]  # missing values are the last of each group
+    last = np.maximum(counts - 1, 0)
+    middles: FloatArray = (own[starts + last // 2] + own[starts + np.where(counts > 0, counts // 2, 0)]) / 2
+    return middles

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from collector.moderation import moderate_estimates
-from collector.statistics import Estimate, average_by_machine, estimate_cell
+from collector.statistics import Estimate, estimate_machines
 
 Row = dict[str, Any]
 
@@ -45,9 +45,9 @@ def describe_center(
     values: Sequence[float], machines: Sequence[str], hosts: Sequence[str], instance_types: Sequence[str | None]
 ) -> Row:
     """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
-    means = average_by_machine(values, machines)
+    estimate, means = estimate_machines(values, machines)
     unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
-    row = _describe_estimate(estimate_cell(values, machines), f"Student's t, {unit}")
+    row = _describe_estimate(estimate, f"Student's t, {unit}")
     return row | {
         "num_machines": len(means),
         "machines": "; ".join(sorted(means)),
@@ -101,13 +101,14 @@ def _list_types(types: Sequence[str | None]) -> str | None:
 
 
 def _describe_estimate(estimate: Estimate, method: str) -> Row:
-    low, high = estimate.interval or (None, None)
+    interval = estimate.interval
+    low, high = interval or (None, None)
     return {
         "center_step_seconds": estimate.center,
         "interval_low_seconds": low,
         "interval_high_seconds": high,
         "log_standard_error": estimate.log_standard_error,
         "degrees_of_freedom": estimate.degrees_of_freedom,
-        "interval_method": method if estimate.interval else None,
-        "interval_reason": None if estimate.interval else NO_INTERVAL,
+        "interval_method": method if interval else None,
+        "interval_reason": None if interval else NO_INTERVAL,
     }

@@ -79,6 +79,8 @@ class _Loader:
         self._options = {"writes_all": writes_all, "rebuilds": rebuilds}
 
     def load(self) -> Collection:
+        # Arrow's own pool keeps what is freed: of 100,000 results, 80 MB more at the end of their loading.
+        pa.set_memory_pool(pa.system_memory_pool())
         run, kind = self._run, make_result_kind()
         results = update_table(self._places, self._store, kind, run.run_id, **self._options)
         attempts = select_rows(self._store, run.run_id, results)
@@ -97,7 +99,6 @@ class _Loader:
         related = host_peaks.relate(ordered.counted)
         columns = dict(zip(rows.column_names, rows.columns, strict=True))
         del results, attempts, rows  # each column goes when it is converted: they would be in memory twice
-        pa.default_memory_pool().release_unused()
         return Collection(
             run=run,
             results=tabulate_repeats(run.run_id, run.cells, columns, ordered, related, placements),
@@ -146,7 +147,9 @@ def _find_steps(attempts: SelectedRows, counted: IntArray, tenants: pa.Table) ->
         documents=pa.concat_arrays([name_series(found).combine_chunks() for found in series]),
         tenants=join("tenant"),
         owners=[*range(len(counted)), *places.tolist()],
-        cell_ids=join("cell_id"),
+        cell_ids=pa.concat_tables([found.select(["cell_id"]) for found in series])["cell_id"]
+        .combine_chunks()
+        .dictionary_encode(),
         repeats=join("repeat"),
         num_steps=np.concatenate(list(numbers)),
         part_numbers=np.concatenate([attempts.part_numbers[counted], attempts.part_numbers[counted][places]]),

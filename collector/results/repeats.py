@@ -13,6 +13,9 @@ from collector.results.cells import take_field
 from collector.results.frames import CELL_COLUMNS, MISSING_REASON, RESULT_COLUMNS
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policies
 
+COLUMNS_UNTIL_RELEASE = 16
+"""How many columns are converted until their memory is given back, which takes some milliseconds."""
+SHARED_ROWS = 8192
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
@@ -35,7 +38,9 @@ def tabulate_repeats(
     placed = _place(attempts, chosen, placements)
     for name in set(attempts) - (RESULT_COLUMNS.keys() - columns.keys() - related.keys()):
         del attempts[name]
-    for name, dtype in RESULT_COLUMNS.items():
+    for number, (name, dtype) in enumerate(RESULT_COLUMNS.items()):
+        if number % COLUMNS_UNTIL_RELEASE == 0:
+            pa.default_memory_pool().release_unused()
         if name in columns:
             continue
         if name in related:
@@ -43,18 +48,35 @@ def tabulate_repeats(
         elif name in PLACEMENT_COLUMNS:
             columns[name] = placed[name]
         else:
-            columns[name] = convert_column(attempts.pop(name).take(chosen), dtype)
+            columns[name] = _share_text(convert_column(attempts.pop(name).take(chosen), dtype))
     is_missing = ordered.counted < 0
     if is_missing.any():
         columns["status"] = columns["status"].mask(is_missing, "missing")
         columns["error_message"] = columns["error_message"].mask(is_missing, MISSING_REASON)
-    return pd.DataFrame({name: columns.pop(name) for name in RESULT_COLUMNS}, copy=False)
+    shared = {name: _share_text(columns.pop(name)) for name in RESULT_COLUMNS}
+    return pd.DataFrame(shared, copy=False)
 
 
 def convert_column(column: pa.ChunkedArray, dtype: str) -> "pd.Series[Any]":
     """Return an Arrow column as a Series of this dtype, as `make_frame` makes it of the same values."""
     types_mapper = NULLABLE.get if dtype in ("Int64", "boolean") else None
     return pd.Series(column.to_pandas(types_mapper=types_mapper), dtype=dtype)
+
+
+def _share_text(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return a column; where it is of texts that are all the same, many rows share one piece of memory.
+
+    So are most texts of a run: names of machines, versions, notes, and what is missing. In 100,000 results they take
+    80 MB otherwise.
+    """
+    size = len(column)
+    if size <= SHARED_ROWS or not isinstance(column.dtype, pd.StringDtype) or column.nunique(dropna=False) > 1:
+        return column
+    text = None if pd.isna(column.iloc[0]) else column.iloc[0]
+    piece = pa.array([text] * SHARED_ROWS, pa.large_string())
+    pieces = [piece] * (size // SHARED_ROWS) + [piece.slice(0, size % SHARED_ROWS)]
+    array = pd.arrays.ArrowStringArray(pa.chunked_array(pieces), dtype=column.dtype)  # type: ignore[call-arg] # in 3.0
+    return pd.Series(array)
 
 
 def _tabulate_plan(run_id: str, planned: Sequence[PlannedCell]) -> dict[str, "pd.Series[Any]"]:

@@ -20,10 +20,11 @@ from collector.results.frames import SAMPLE_COLUMNS, make_frame
 
 FloatArray = npt.NDArray[np.float64]
 
-# Step times that are in memory at once, 8 bytes each: 32 MB, less than the table of the results that they belong to.
-MAX_STEPS_AT_ONCE = 4_000_000
+# Step times that are in memory at once, 8 bytes each: 8 MB, less than the table of the results that they belong to.
+MAX_STEPS_AT_ONCE = 1_000_000
 # Rows of SAMPLE_COLUMNS that are in memory at once: with their cell's id they take 100 bytes each.
-MAX_ROWS_AT_ONCE = 250_000
+MAX_ROWS_AT_ONCE = 100_000
+SERIES_IDENTITY = ("key", "object_version", "tenant")
 SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
 
 
@@ -42,7 +43,7 @@ class StepTimes:
     """Of each, which tenant it is of; 0 where there are no others."""
     owners: Sequence[int]
     """Of each, the place of its attempt."""
-    cell_ids: Sequence[str]
+    cell_ids: pa.DictionaryArray
     repeats: Sequence[int]
     num_steps: IntArray
     """Of each, warm-up included; 0 where nothing was timed."""
@@ -96,12 +97,14 @@ class StepTimes:
         numbers = self.part_numbers[list(places)]
         tables, names = [make_schema(STEPS).empty_table().select(columns)], [pa.array([], pa.string())]
         for number in np.unique(numbers):
-            rows = _read_part(self.parts[int(number)])
+            rows = _read_part(self.parts[int(number)], columns)
             found = name_series(rows)
             # An object that was replaced has rows in other parts too.
             is_wanted = pc.is_in(found, value_set=wanted.filter(pa.array(numbers == number)))
             tables.append(rows.select(columns).filter(is_wanted))
             names += found.filter(is_wanted).chunks
+            del rows, found, is_wanted
+            pa.default_memory_pool().release_unused()
         indices = pc.index_in(wanted, value_set=pa.concat_arrays(names))
         return pa.concat_tables(tables), pc.fill_null(indices, -1).to_numpy()
 
@@ -131,7 +134,7 @@ class StepTimes:
         ]
         owners = [place for place, *_ in flat]
         columns: dict[str, pd.Series[Any]] = {
-            "cell_id": pd.Series([self.cell_ids[place] for place in owners], dtype="str").repeat(lengths),
+            "cell_id": pd.Series(self._name_cells(owners), dtype="str").repeat(lengths),
             "repeat": pd.Series([self.repeats[place] for place in owners], dtype="int64").repeat(lengths),
             "tenant": pd.Series([self.tenants[place] for place in owners], dtype="int64").repeat(lengths),
             "kind": pd.Series([kind for _, kind, _ in flat], dtype="str").repeat(lengths),
@@ -140,6 +143,10 @@ class StepTimes:
             "device_seconds": pd.Series(np.concatenate(device), dtype="float64"),
         }
         return pd.DataFrame({name: columns[name].reset_index(drop=True) for name in SAMPLE_COLUMNS})
+
+    def _name_cells(self, places: Sequence[int]) -> list[str]:
+        found: list[str] = self.cell_ids.take(pa.array(places, pa.int64())).to_pylist()
+        return found
 
 
 def _split(sizes: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
@@ -164,9 +171,10 @@ def name_series(rows: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(name_documents(rows), rows["tenant"].cast(pa.string()), "\n")
 
 
-def _read_part(part: Part) -> pa.Table:
+def _read_part(part: Part, columns: Sequence[str]) -> pa.Table:
+    """Return these columns of the step times in a part, and those that name the series."""
     try:
-        return part.read(STEPS)
+        return part.read(STEPS, [*SERIES_IDENTITY, *columns])
     except (DamagedPartError, KeyMissing) as error:
         raise UserError(
             f"the step times cannot be read: {error}; `benchmatrix collect {part.run_id} --rebuild` makes them anew"

@@ -6,12 +6,13 @@ environment: a cell that ran in two environments has two rows, never one.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, islice
 
 import pandas as pd
 
-from collector.results.calibrations import describe_deviations
-from collector.results.cell_repeats import SOUND_VERDICTS, Repeats, choose_counted
+from collector.results.calibrations import READ_COLUMNS, describe_deviations
+from collector.results.cell_repeats import RATES, SOUND_VERDICTS, CellRepeats, Repeats, choose_counted
 from collector.results.cells import find_shared
 from collector.results.collection import Collection
 from collector.results.conditions import CONDITION_COLUMNS
@@ -61,6 +62,12 @@ SUMMARY_COLUMNS: Columns = {
     "machine_deviations": "str",
     "note": "str",
 }
+# What a single repeat says, of its cell, environment and conditions.
+TAKEN_COLUMNS = (
+    *("run_id", "cell_id", *CELL_COLUMNS),
+    *(name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name not in (*RATES, "environment_id")),
+)
+CELLS_AT_ONCE = 1024
 # Of a cell without an ok repeat, these are zero.
 COUNTS = ("num_ok", "num_valid", "num_sound", "num_counted", "num_steady", "num_steps_taken", "num_machines")
 INVALID_COLUMNS: Columns = {
@@ -95,34 +102,45 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     timed steps pooled, memory and temperature the largest. A cell without any ok repeat has one row without figures.
     `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
-    deviations = describe_deviations(select_sound(collection.results))
     repeats = Repeats(collection.results)
     cells = repeats.group_by_cell()
     groups = [choose_counted(repeats, ok) for cell in cells for ok in cell.ok]
-    steps = collection.steps.read_timed([repeats.find_places(counted) for counted in groups])
-    figures = zip(groups, repeats.describe_groups(groups), steps, strict=True)
+    numbers = repeats.summarize_columns(groups)
+    own = {name: dtype for name, dtype in SUMMARY_COLUMNS.items() if name not in {*numbers, *TAKEN_COLUMNS}}
+    described = _describe_cells(collection, repeats, cells, groups)
+    pieces, places = [make_frame([], own)], []
+    # As rows of Python objects, those of 20,000 cells take 40 MB. Moderation needs them all.
+    while batch := list(islice(described, len(groups) + len(cells) if moderated else CELLS_AT_ONCE)):
+        rows = [row for row, _ in batch]
+        places += [place for _, place in batch]
+        pieces.append(make_frame(moderate_rows(rows) if moderated else rows, own))
+    described_cells = [cell.first for cell in cells for _ in cell.ok or (None,)]
+    firsts = [groups[place][0] if place >= 0 else -1 for place in places]
+    taken = repeats.take_columns(described_cells, firsts, {*numbers, *own})
+    for name, values in numbers.items():  # the place of a cell without figures is -1: the last value, which is missing
+        taken[name] = pd.Series([*values, None], dtype=SUMMARY_COLUMNS[name]).take(places).array
+    return pd.concat(pieces, ignore_index=True).assign(**taken)[list(SUMMARY_COLUMNS)]
+
+
+def _describe_cells(
+    collection: Collection, repeats: Repeats, cells: Sequence[CellRepeats], groups: Sequence[Sequence[int]]
+) -> Iterator[tuple[Row, int]]:
+    """Yield what is computed for each row of the summary, and which of the `groups` it is of; -1: of none."""
+    deviations = describe_deviations(select_sound(collection.results, READ_COLUMNS))
     shared = find_shared(collection.results).to_list()
-    rows: list[Row] = []
-    firsts: list[int] = []
+    steps = collection.steps.read_timed([repeats.find_places(counted) for counted in groups])
+    figures = zip(count(), repeats.describe_groups(groups), steps, strict=False)
     for cell in cells:
         counts = {"num_planned": cell.num_planned, "num_environments": len(cell.ok)}
         if not cell.ok:
-            rows.append(counts | dict.fromkeys(COUNTS, 0) | {"note": ""})
-            firsts.append(-1)
+            yield counts | dict.fromkeys(COUNTS, 0) | {"note": ""}, -1
         for ok in cell.ok:
-            counted, described, series = next(figures)
+            place, described, series = next(figures)
             row: Row = counts | _count_verdicts(repeats, ok) | described | _describe_steps(series)
             row["is_shared"] = shared[cell.first]
-            row["environment_id"] = repeats.values("environment_id")[counted[0]]
+            row["environment_id"] = repeats.values("environment_id")[groups[place][0]]
             row["machine_deviations"] = _join_deviations(deviations, row["machines"])
-            rows.append(row | {"note": _note(row)})
-            firsts.append(counted[0])
-    described_cells = [cell.first for cell in cells for _ in cell.ok or (None,)]
-    computed = set().union(*rows) if rows else set()
-    taken = repeats.take_columns(described_cells, firsts, computed)
-    own = {name: dtype for name, dtype in SUMMARY_COLUMNS.items() if name not in taken}
-    frame = make_frame(moderate_rows(rows) if moderated else rows, own)
-    return frame.assign(**taken)[list(SUMMARY_COLUMNS)]
+            yield row | {"note": _note(row)}, place
 
 
 def summarize_collections(collections: Sequence[Collection], *, moderated: bool = False) -> pd.DataFrame:
@@ -149,10 +167,13 @@ def list_skipped(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 
-def select_sound(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the repeats (rows of RESULT_COLUMNS) that ended ok under conditions that were not at fault."""
-    ok = results[results["status"] == "ok"]
-    return ok[ok["verdict"].isin(SOUND_VERDICTS)]
+def select_sound(results: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the repeats (rows of RESULT_COLUMNS) that ended ok under conditions that were not at fault.
+
+    `columns`: those that are returned, all by default. Of a large run, all are too many to have twice in memory.
+    """
+    is_sound = (results["status"] == "ok") & results["verdict"].isin(SOUND_VERDICTS)
+    return results.loc[is_sound, list(results.columns if columns is None else columns)]
 
 
 def _count_verdicts(repeats: Repeats, ok: Sequence[int]) -> Row:

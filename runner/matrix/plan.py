@@ -6,9 +6,8 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run
@@ -23,17 +22,18 @@ SEED_BITS = 32
 """Length of the seed of a run's order: short enough to be copied by hand, long enough that no two runs share it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Repeat:
-    """One planned repeat of a cell."""
+    """One planned repeat of a cell. A run may have 100,000 of them."""
 
     planned: PlannedCell
     number: int
+    key: RepeatKey = field(init=False, compare=False, repr=False)
+    """Identifies it among the repeats of a run."""
 
-    @cached_property
-    def key(self) -> RepeatKey:
-        """Identifies it among the repeats of a run."""
-        return self.planned.cell.cell_id, self.number
+    def __post_init__(self) -> None:
+        """Compute the cell's id, a hash, once."""
+        object.__setattr__(self, "key", (self.planned.cell.cell_id, self.number))
 
 
 def plan_run(

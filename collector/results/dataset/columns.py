@@ -1,7 +1,7 @@
 """The columns of the data set's tables, and the version that the names of their files carry."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import pyarrow as pa
@@ -40,6 +40,8 @@ _FURTHER_COLUMNS: Columns = {
     "host_theoretical_flops_per_second": "float64",
     "fault_verdicts": "str",
 }
+_MISSING: dict[pa.DataType, pa.Array] = {}
+"""By type: the longest array without any value that was asked for."""
 _OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
 
 TABLE_COLUMNS: Mapping[str, Columns] = {
@@ -97,16 +99,38 @@ def compute_version() -> str:
     return f"{TABLES_VERSION}-{hash_text(json.dumps(contract, sort_keys=True, default=dict))}"
 
 
-def align_table(found: pa.Table, table: str) -> pa.Table:
+def align_table(found: pa.Table, table: str, names: Sequence[str] | None = None) -> pa.Table:
     """Return rows of any version of the tool with the present columns: those that they lack are DEFAULTS or missing.
+
+    `names`: the columns that are wanted; all by default.
 
     The only place that knows older tables: a column that was renamed, or whose meaning changed, is converted here.
     """
     schema = make_schema(table)
+    if names is not None:
+        schema = pa.schema([schema.field(name) for name in names])
     columns = [
         found.column(field.name).cast(field.type)
         if field.name in found.column_names
         else pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), found.num_rows)
         for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return share_missing(pa.Table.from_arrays(columns, schema=schema))
+
+
+def share_missing(rows: pa.Table) -> pa.Table:
+    """Return the rows with the same memory behind all columns of a type that have no value.
+
+    Half of the columns of most runs are such: what GPUs say of CPU cells, errors of attempts that had none.
+    """
+    columns = [
+        _make_missing(field.type, rows.num_rows) if column.null_count == rows.num_rows else column
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _make_missing(kind: pa.DataType, number: int) -> pa.Array:
+    if kind not in _MISSING or len(_MISSING[kind]) < number:
+        _MISSING[kind] = pa.nulls(number, kind)
+    return _MISSING[kind].slice(0, number)

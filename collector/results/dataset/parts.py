@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
-from collector.results.dataset.columns import align_table, compute_version
+from collector.results.dataset.columns import align_table, compute_version, share_missing
 
 PART_NAME = re.compile(r"(?P<version>[0-9]+-[0-9a-f]{8})\.(?P<part_id>[0-9a-f]{32})\.parquet")
 ROW_GROUP_ROWS = 8192
@@ -51,11 +51,14 @@ class Part:
         """Return the key of one of the batch's tables."""
         return f"{TABLES_PREFIX}/{table}/{self.run_id}/{self.version}.{self.part_id}.parquet"
 
-    def read(self, table: str) -> pa.Table:
-        """Return one of the batch's tables; DamagedPartError where it cannot be read, KeyMissing where it is gone."""
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return one of the batch's tables, or some of its columns.
+
+        DamagedPartError where it cannot be read, KeyMissing where it is gone.
+        """
         if self.store is None:
-            return self.tables[table]
-        return parse_rows(self.store.get(self.key_of(table)), self.key_of(table), table)
+            return self.tables[table].select(list(columns or self.tables[table].column_names))
+        return parse_rows(self.store.get(self.key_of(table)), self.key_of(table), table, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,11 +111,16 @@ def read_contents(parts: Sequence[Part]) -> Iterator[PartContent | DamagedPartEr
             yield DamagedPartError(f"{key}: its metadata cannot be read: {error}")
 
 
-def parse_rows(data: bytes, key: str, table: str) -> pa.Table:
-    """Return the rows in a Parquet file of a table, with the present columns; DamagedPartError where it holds none."""
+def parse_rows(data: bytes, key: str, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows in a Parquet file of a table, with the present columns, or these of them.
+
+    DamagedPartError where it holds none.
+    """
     try:
+        file = pq.ParquetFile(io.BytesIO(data))
+        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
         # A part is read in milliseconds: several threads gain nothing, and each keeps memory of its own.
-        return align_table(pq.ParquetFile(io.BytesIO(data)).read(use_threads=False), table)
+        return align_table(file.read(columns=names, use_threads=False), table, columns)
     except (pa.ArrowException, OSError) as error:
         raise DamagedPartError(f"{key}: no whole Parquet file: {' '.join(str(error).split())[:200]}") from error
 
@@ -140,7 +148,8 @@ def write_part(
                 with suppress(StoreError):
                     store.delete(part.key_of(written))
             raise
-    return PartContent(part=part, rows=tables[table], other_tables=others, replaces=tuple(said["replaces"]))
+    rows = share_missing(tables[table])
+    return PartContent(part=part, rows=rows, other_tables=others, replaces=tuple(said["replaces"]))
 
 
 def hold_part(table: str, run_id: str, tables: Mapping[str, pa.Table]) -> PartContent:

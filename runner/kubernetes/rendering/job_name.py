@@ -1,8 +1,7 @@
 """The name and the labels of Jobs, which tie the cluster to the store."""
 
 import hashlib
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 # Of a Job whose pods' names add 6 characters; the hash keeps it unique.
 _MAX_SLUG = 40
@@ -29,9 +28,12 @@ OWN_LABELS = frozenset(
 COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class JobKey:
-    """What a Job measures: the `number`-th repeat of a cell, retried for the `retry_round`-th time."""
+    """What a Job measures: the `number`-th repeat of a cell, retried for the `retry_round`-th time.
+
+    A run may have 100,000 of them.
+    """
 
     run_id: str
     cell_id: str
@@ -40,14 +42,15 @@ class JobKey:
     """How many terminal records the repeat had when the Job was created: 0, or more after `--retry-failed`."""
     fingerprint: str = ""
     """What the Jobs of the run have in common, see runner.kubernetes.fingerprint; empty: of no stored run."""
+    job_name: str = field(init=False, compare=False)
+    """A DNS-1123 label of at most 53 characters, equal on every machine: no Job is created twice."""
 
-    @cached_property
-    def job_name(self) -> str:
-        """A DNS-1123 label of at most 53 characters, equal on every machine: no Job is created twice."""
+    def __post_init__(self) -> None:
+        """Compute the name of the Job."""
         text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round), self.fingerprint))
         digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
         slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")
-        return f"{slug or 'cell'}-{digits}"
+        object.__setattr__(self, "job_name", f"{slug or 'cell'}-{digits}")
 
 
 def select_run(run_id: str, fingerprint: str | None = None) -> str:

@@ -10,6 +10,7 @@ from statsmodels.stats.multitest import multipletests
 from collector.statistics import (
     Estimate,
     adjust_p_values,
+    compute_geometric_mean,
     compute_quantiles,
     estimate_cell,
     estimate_center,
@@ -157,3 +158,21 @@ def test_a_percentile_needs_steps_beyond_it(percent: int, enough: int) -> None:
 def test_p95_is_interpolated_over_the_pool() -> None:
     # 0..100 in two repeats: 95 % of the way from 0 to 100
     assert compute_quantiles([np.arange(51.0), np.arange(51.0, 101.0)])[2] == pytest.approx(95.0)
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 20, 99, 100, 101, 250])
+def test_quantiles_are_those_of_numpy_to_the_last_digit(num_steps: int) -> None:
+    rng = np.random.default_rng(num_steps)
+    steps = rng.lognormal(size=num_steps)
+    found = compute_quantiles([steps[: num_steps // 2], steps[num_steps // 2 :]])
+    known = [value for value in found if value is not None]
+    assert known == np.quantile(steps, [0.25, 0.75, 0.95, 0.99][: len(known)]).tolist()
+
+
+@pytest.mark.parametrize("num_repeats", [2, 3, 5, 8, 20])
+def test_spread_and_centre_are_those_of_numpy_to_the_last_digit(num_repeats: int) -> None:
+    values = np.random.default_rng(num_repeats).lognormal(size=num_repeats).tolist()
+    logs = np.log(np.array(values) / values[0])
+    estimate = estimate_center(values)
+    assert estimate.log_standard_error == float(logs.std(ddof=1)) / math.sqrt(num_repeats)
+    assert estimate.center == compute_geometric_mean(values)
