@@ -17,6 +17,18 @@ from runner.commands.options import (
     StoreOption,
 )
 
+RebuildOption = Annotated[
+    bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
+]
+FormatOption = Annotated[
+    Literal["latex", "markdown"] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Also write the report's tables: latex (tables.tex) or markdown (tables.md).",
+    ),
+]
+
 
 def collect(
     run_id: StoredRunArgument = None,
@@ -24,17 +36,8 @@ def collect(
     output: OutputOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
-    ] = False,
-    table_format: Annotated[
-        Literal["latex", "markdown"] | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Also write the report's tables: latex (tables.tex) or markdown (tables.md).",
-        ),
-    ] = None,
+    rebuild: RebuildOption = False,
+    table_format: FormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Merge a run's results into Parquet and CSV tables.

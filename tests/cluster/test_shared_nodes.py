@@ -26,8 +26,8 @@ def find_nodes(setup: Setup) -> dict[tuple[int, int], list[str]]:
     """Return the nodes on which the cells of a block ran, by seed and repeat."""
     seeds = {planned.cell.cell_id: planned.cell.seed for planned in setup.run.cells}
     found = defaultdict(list)
-    for _, data in setup.store.get_many(setup.store.list_keys(placements_prefix(setup.run.run_id))):
-        placement = read_placement(data)
+    for key in setup.store.list_keys(placements_prefix(setup.run.run_id)):
+        placement = read_placement(setup.store.get(key))
         found[seeds[placement.cell_id], placement.repeat].append(placement.node_name)
     return dict(found)
 

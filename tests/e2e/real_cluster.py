@@ -117,7 +117,7 @@ class RealCluster:
         """Return all terminal records of a run."""
         store = self.store
         keys = list(store.list_keys(results_prefix(run_id)))
-        return [Result.model_validate_json(data) for _, data in store.get_many(keys)]
+        return [Result.model_validate_json(data) for _, data in store.get_listed(keys) if isinstance(data, bytes)]
 
     def _start(self, *words: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(

@@ -26,6 +26,7 @@ OPTIONS_OF_OTHERS = {
     "--kube-api-burst": "kube-controller-manager",
     "--kube-api-qps": "kube-controller-manager",
     "--no-install-recommends": "apt-get",
+    "--recorded": "benchmarks/large_run.py",
     "--reset-then-reuse-values": "helm",
     "--stock-limits": "benchmarks/cluster_scale.py",
     "--system-config-from-file": "gcloud",
