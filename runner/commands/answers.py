@@ -1,6 +1,6 @@
 """The command `answers`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -8,6 +8,7 @@ from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     IncludeInvalidOption,
+    JsonOption,
     ModeratedOption,
     PricesOption,
     StoredRunArgument,
@@ -26,7 +27,7 @@ def answers(
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what a run found, in sentences with their intervals, and what it leaves open.
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
-from runner.commands.forecast_options import JsonOption, LevelOption
-from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
+from runner.commands.forecast_options import LevelOption
+from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.probe.search import ProbeReport
 from runner.reporting.stored_runs import open_existing_store
 

@@ -9,7 +9,6 @@ from bench.schema import Document
 from runner.commands.forecast_options import (
     AtLeastOption,
     DateOption,
-    JsonOption,
     LevelOption,
     MaxFactorOption,
     NameOption,
@@ -22,7 +21,7 @@ from runner.commands.forecast_options import (
     ValueOption,
     WhereOption,
 )
-from runner.commands.options import CONSOLE, YearOption
+from runner.commands.options import CONSOLE, JsonOption, YearOption
 from runner.reporting.report_files import choose_year
 
 if TYPE_CHECKING:  # altair takes a second to import: only what draws does it

@@ -51,4 +51,3 @@ MaxFactorOption = Annotated[
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot to this HTML, PNG or SVG file.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document (see `benchmatrix schema`).")]

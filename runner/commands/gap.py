@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from runner.commands.forecast import show_answer, show_document
-from runner.commands.forecast_options import JsonOption, LevelOption, MaxFactorOption, PlotOption
-from runner.commands.options import YearOption
+from runner.commands.forecast_options import LevelOption, MaxFactorOption, PlotOption
+from runner.commands.options import JsonOption, YearOption
 from runner.reporting.report_files import choose_year
 
 BYTES_OF_16_BITS_IN_GB = 2e-9

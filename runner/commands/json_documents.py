@@ -145,6 +145,10 @@ class WatchDocument(Document):
     night: str
     num_nights: int
     num_cells: int
+    num_uncounted: int
+    """Planned cells that are not looked at: nothing of them counts."""
+    num_too_new: int
+    """Cells with too few nights to say anything."""
     changes: tuple[WatchedChange, ...]
     warnings: tuple[str, ...]
 

@@ -16,7 +16,7 @@ from runner.commands.catalog import COMMANDS, CatalogEntry
 EXAMPLES = [words for entry in COMMANDS for _, words in entry.examples]
 # Options that take different things in different commands, and what each command takes.
 DIFFERENT = {
-    "--output": {"FILE", "FOLDER"},  # commands that write several files take a folder
+    "--output": {"FILE", "FOLDER", "FILE|FOLDER"},  # commands that write several files take a folder, `report` both
     "--where": {"KEY=VALUE", "COLUMN[=VALUE]"},  # rows of results, or of anybody's table
     "--table": {"FILE", "FILE|URL"},
 }
