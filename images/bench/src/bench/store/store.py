@@ -76,6 +76,16 @@ class Store:
         with self._translate_errors(key):
             return submit(functools.partial(read_object, self.backend.short_retries, key)).result()
 
+    def holds(self, key: str) -> bool:
+        """Return whether there is an object of this key, without reading it."""
+        check_key(key)
+        try:
+            with self._translate_errors(key):
+                submit(functools.partial(self.backend.short_retries.head, key)).result()
+        except KeyMissing:
+            return False
+        return True
+
     def get_many(self, keys: Iterable[str], *, num_parallel: int = 16) -> Iterator[tuple[str, bytes]]:
         """Yield (key, bytes) of every key, `num_parallel` at a time, in any order; raise KeyMissing as `get` does."""
         for key, data in self.try_many(keys, num_parallel=num_parallel):
