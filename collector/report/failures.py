@@ -26,7 +26,7 @@ def describe_failures(failures: pd.DataFrame) -> list[FailureText]:
     """Return a text for each row of `list_failures`; repeats of a cell that wrote nothing and ended alike share one."""
     repeats: defaultdict[tuple[str, str, str, str, str], list[int]] = defaultdict(list)
     for label, row in zip(add_labels(failures)["label"], list_rows(failures), strict=True):
-        tail = "" if pd.isna(row["stderr_tail"]) else row["stderr_tail"][-MAX_STDERR_CHARACTERS:]
+        tail: str = "" if pd.isna(row["stderr_tail"]) else row["stderr_tail"][-MAX_STDERR_CHARACTERS:]
         repeats[row["cell_id"], label, row["status"], _describe_failure(row), tail].append(row["repeat"])
     return [
         FailureText(
