@@ -85,7 +85,7 @@ def find_tenants_not_compared(analysis: Analysis) -> list[Said]:
         was, them = ("was", "it") if confounded == 1 else ("were", "them")
         said.append(
             f"{confounded:,} of {count_things(len(cells) - untested, 'tested cell')} with tenants {was} not on the "
-            f"machine of one alone: no sentence here rests on {them}, as the difference of the machines is in the ratio."
+            f"machine of one alone: no sentence here rests on {them}, as the difference of machines is in the ratio."
         )
     return [Said(text=" ".join(said), anchor="sharing")] if said else []
 

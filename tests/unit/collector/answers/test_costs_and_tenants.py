@@ -72,7 +72,7 @@ def test_tenants_on_another_card_than_one_alone_are_unknown_though_they_differ(c
     (text,) = select_texts(answers, "tenants-not-compared")
     assert text == (
         "1 of 1 tested cell with tenants was not on the machine of one alone: no sentence here rests on it, as the "
-        "difference of the machines is in the ratio."
+        "difference of machines is in the ratio."
     )
 
 
