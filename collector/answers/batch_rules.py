@@ -75,6 +75,7 @@ def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
                 ratio=estimate,
                 is_different=is_different,
                 scope=describe_scope(pair, "batch_size"),
+                machines=frozenset(pair[f"machines_{side}"] for side in SIDES),
                 num_repeats=_span(pair["num_counted_subject"], pair["num_counted_reference"]),
             ),
         )

@@ -91,5 +91,6 @@ def _read_judged(row: Row, name: str) -> JudgedRatio:
         ),
         is_different=not pd.isna(verdict) and verdict != NO_DIFFERENCE,
         scope=row["scope"],
+        machines=frozenset(row[f"machines_{side}"] for side in SIDES),
         num_repeats=(min(counts), max(counts)),
     )

@@ -39,7 +39,9 @@ class JudgedRatio:
     is_different: bool
     """Whether it differs from 1 after Holm's adjustment over its family."""
     scope: str
-    """On which machines it rests."""
+    """On how many machines it rests."""
+    machines: frozenset[str]
+    """Those of both sides, by name."""
     num_repeats: tuple[int, int]
     """The fewest and the most repeats that count on a side."""
 
@@ -88,14 +90,18 @@ def _state_basis(ratios: Sequence[JudgedRatio], family: Family) -> str:
     joint = "" if family.size == 1 else f"; Holm's adjustment and intervals 95 % together for {family.size:,} ratios"
     lowest, highest = min(one.num_repeats[0] for one in ratios), max(one.num_repeats[1] for one in ratios)
     repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
-    return f"On {join_scopes(one.scope for one in ratios)}, {repeats} repeats{joint}."
+    return f"On {describe_scopes(ratios)}, {repeats} repeats{joint}."
 
 
-def join_scopes(scopes: Iterable[str]) -> str:
-    """Return the machines that ratios rest on, the most frequent first: `one card (5), 2 cards (3)`."""
-    counts = Counter(scopes).most_common()
+def describe_scopes(ratios: Iterable[JudgedRatio]) -> str:
+    """Return the machines that ratios rest on, the most frequent first: `one card (5), 2 cards (3)`.
+
+    Ratios of one card each may be of several cards; the words for one of them say so.
+    """
+    known = list(ratios)
+    counts = Counter(one.scope for one in known).most_common()
     if len(counts) == 1:
-        return counts[0][0]
+        return counts[0][0] + (" each, not the same for all" if len({one.machines for one in known}) > 1 else "")
     others = sum(count for _, count in counts[MAX_SCOPES:])
     named = [f"{scope} ({count:,})" for scope, count in counts[:MAX_SCOPES]]
     return "; ".join([*named, *([f"others ({others:,})"] if others else [])])

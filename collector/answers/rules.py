@@ -185,7 +185,8 @@ UNKNOWNS = (
     Rule(
         id="tenants-not-compared",
         kind="unknown",
-        says="how many cells with tenants were not tested against one alone and why, and how many show no difference",
+        says="how many cells with tenants were not tested against one alone and why, how many show no difference, "
+        "and how many ran on another machine",
         only_if="there is one",
         order="one sentence",
         find=find_tenants_not_compared,

@@ -6,7 +6,7 @@ from collector.analysis import Analysis
 from collector.answers.answer import Said
 from collector.answers.comparison_rules import name_comparison_anchor
 from collector.answers.pairs import Pair, group_pairs, list_usable_pairs
-from collector.answers.ratios import join_scopes, quote_jointly
+from collector.answers.ratios import describe_scopes, quote_jointly
 from collector.comparisons import STRONG_SCALING, WEAK_SCALING, Comparison
 from collector.labels import count_gpus
 from collector.units import PERCENT
@@ -35,7 +35,7 @@ def _say(gpus: str, pairs: Sequence[Pair], comparison: Comparison, size: int) ->
     joint = "" if size == 1 else f" Intervals 95 % together, of {size} ratios."
     return Said(
         text=f"{gpus} {TITLES[comparison.name]} reach, of as many times the throughput of one, {span}.{joint} "
-        f"Measured on {join_scopes(pair.judged.scope for pair in pairs)}.",
+        f"Measured on {describe_scopes(pair.judged for pair in pairs)}.",
         anchor=name_comparison_anchor(comparison),
     )
 

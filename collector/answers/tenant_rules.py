@@ -16,6 +16,7 @@ from collector.statistics import Estimate
 from collector.units import format_significant
 
 ANCHOR = name_anchor("Sharing: all tenants of a device together")
+READ_COLUMNS = ("num_sound", "num_counted", "machines", "num_machines")
 
 
 def find_tenants(analysis: Analysis) -> list[Said]:
@@ -33,6 +34,16 @@ def list_usable_rows(analysis: Analysis) -> list[Row]:
 
     Both have a repeat under sound conditions and an interval, and ran on the same machines or each on several.
     """
+    return [row for row, sides in _list_tested_rows(analysis) if all(map(_is_sound, sides)) and _is_comparable(*sides)]
+
+
+def count_confounded_rows(analysis: Analysis) -> int:
+    """Return how many tested cells with tenants hold the difference of two machines in their ratio."""
+    return sum(not _is_comparable(*sides) for _, sides in _list_tested_rows(analysis))
+
+
+def _list_tested_rows(analysis: Analysis) -> list[tuple[Row, list[Row]]]:
+    """Return the tested cells with tenants, each with its row of the summary and then those of the same work alone."""
     sharing, cells = analysis.sharing, _index_cells(analysis.summary)
     rows = list_rows(sharing[(sharing["role"] == "cell") & sharing["p_value"].notna()])
     keys = zip(sharing["cell_id"], sharing["environment_id"], strict=True)
@@ -43,8 +54,10 @@ def list_usable_rows(analysis: Analysis) -> list[Row]:
     for row in rows:
         key = row["cell_id"], row["environment_id"]
         (own,) = (cell for cell in cells[key[0]] if cell["environment_id"] == key[1])
-        if all(_is_comparable(own, other) for cell_id in alone[key] for other in cells[cell_id]):
-            found.append(row | {"scope": _describe_machines(own)})
+        sides = [own, *(other for cell_id in alone[key] for other in cells[cell_id])]
+        counts = [int(row["num_counted"]), *(int(side["num_counted"]) for side in sides[1:])]
+        basis = {"scope": _describe_machines(own), "machines": own["machines"], "num_repeats": _span(counts)}
+        found.append((row | basis, sides))
     return found
 
 
@@ -78,23 +91,32 @@ def _judge(row: Row) -> JudgedRatio:
         ),
         is_different=row["adjusted_verdict"] != NO_DIFFERENCE,
         scope=row["scope"],
-        num_repeats=(int(row["num_counted"]), int(row["num_counted"])),
+        machines=frozenset([row["machines"]]),
+        num_repeats=row["num_repeats"],
     )
 
 
 def _index_cells(summary: pd.DataFrame) -> dict[str, list[Row]]:
     """Return the rows of each cell of the summary, one for each of its environments."""
     found: dict[str, list[Row]] = {}
-    for row in list_rows(summary[["cell_id", "environment_id", "device", "num_sound", "machines", "num_machines"]]):
+    for row in list_rows(summary[["cell_id", "environment_id", "device", *READ_COLUMNS]]):
         found.setdefault(row["cell_id"], []).append(row)
     return found
 
 
-def _is_comparable(shared: Row, alone: Row) -> bool:
-    """Return whether both are sound, and whether a difference of machines is not in their ratio, or in its interval."""
-    is_sound = shared["num_sound"] > 0 and alone["num_sound"] > 0
-    is_on_same = shared["machines"] == alone["machines"] or min(shared["num_machines"], alone["num_machines"]) > 1
-    return bool(is_sound and is_on_same)
+def _is_sound(row: Row) -> bool:
+    return bool(row["num_sound"] > 0)
+
+
+def _is_comparable(shared: Row, *alone: Row) -> bool:
+    """Return whether a difference of machines is not in the ratio to those alone, or in its interval."""
+    return all(
+        shared["machines"] == one["machines"] or min(shared["num_machines"], one["num_machines"]) > 1 for one in alone
+    )
+
+
+def _span(counts: Sequence[int]) -> tuple[int, int]:
+    return min(counts), max(counts)
 
 
 def _describe_machines(row: Row) -> str:

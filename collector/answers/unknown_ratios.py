@@ -7,6 +7,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.answer import Said
 from collector.answers.pairs import find_confounded, select_usable
+from collector.answers.tenant_rules import count_confounded_rows
 from collector.comparisons import COMPARISONS
 from collector.facts import count_things
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -71,8 +72,7 @@ def find_tenants_not_compared(analysis: Analysis) -> list[Said]:
     cells = analysis.sharing[analysis.sharing["role"] == "cell"]
     untested = int(cells["p_value"].isna().sum())
     num_open = int((cells["adjusted_verdict"] == NO_DIFFERENCE).sum())
-    if not untested and not num_open:
-        return []
+    confounded = count_confounded_rows(analysis)
     said = []
     if untested:
         reasons = cells.loc[cells["p_value"].isna(), "not_compared"].fillna("one repeat counts on a side")
@@ -81,7 +81,13 @@ def find_tenants_not_compared(analysis: Analysis) -> list[Said]:
     if num_open:
         tested = count_things(len(cells) - untested, "tested one")
         said.append(f"In {num_open:,} of {tested}, no difference between all tenants together and one alone is shown.")
-    return [Said(text=" ".join(said), anchor="sharing")]
+    if confounded:
+        was, them = ("was", "it") if confounded == 1 else ("were", "them")
+        said.append(
+            f"{confounded:,} of {count_things(len(cells) - untested, 'tested cell')} with tenants {was} not on the "
+            f"machine of one alone: no sentence here rests on {them}, as the difference of machines is in the ratio."
+        )
+    return [Said(text=" ".join(said), anchor="sharing")] if said else []
 
 
 def _count_reasons(verdicts: "pd.Series[str]") -> str:

@@ -64,19 +64,25 @@ def find_one_machine(analysis: Analysis) -> list[Said]:
     """Return which devices were measured on one card or host only."""
     measured = analysis.measured[analysis.measured["num_sound"] > 0]
     parts = []
-    for device, noun in (("gpu", "card"), ("cpu", "host")):
+    for device, name in (("gpu", "gpu_name"), ("cpu", "cpu_model")):
         rows = measured[measured["device"] == device]
-        kinds = rows["gpu_name" if device == "gpu" else "cpu_model"]
-        single = [
-            f"one {noun} ({kind})"
-            for kind, machines in rows["machines"].groupby(kinds)
-            if len({name for names in machines for name in names.split("; ")}) == 1
+        parts += [
+            f"one {_name_machine(device, num_gpus)} ({kind})"
+            for num_gpus in sorted(int(number) for number in rows["num_gpus"].unique())
+            for kind, machines in rows[rows["num_gpus"] == num_gpus].groupby(name)["machines"]
+            if len({one for names in machines for one in names.split("; ")}) == 1
         ]
-        parts += single
     if not parts:
         return []
     text = f"Measured on {_join(parts)}: by how much another one of the kind differs is not known."
     return [Said(text=text, anchor="environments")]
+
+
+def _name_machine(device: str, num_gpus: int) -> str:
+    """Return what is counted as a machine of cells on so many GPUs: each number of GPUs of one host has its own."""
+    if device == "cpu":
+        return "host"
+    return "card" if num_gpus == 1 else f"set of {num_gpus} cards"
 
 
 def find_one_kind(analysis: Analysis) -> list[Said]:

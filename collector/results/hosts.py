@@ -75,7 +75,8 @@ def name_hosts(places: Collection[Place]) -> dict[Place, str | None]:
     """Return the name of each place's host: its host name, and the boot where the name stands for several hosts.
 
     Places of one host name are on one host if they share the boot, an id that outlives a reboot, or a card. What was
-    recorded without a boot or an id is on the host of its name where only one is known, or on the one with its card.
+    recorded without a boot or an id is on the host of its name where only one is known and no other card is, or on the
+    one with its card.
     """
     by_name: defaultdict[str | None, list[Place]] = defaultdict(list)
     for place in places:
@@ -88,7 +89,7 @@ def _name_hosts_of(hostname: str | None, places: Sequence[Place]) -> Iterable[tu
     boots = _identify_boots({(place.boot_id, place.booted_at) for place in places if place.boot_id})
     marks = {place: _list_marks(place, boots) for place in places}
     hosts = _join_marks([marks[place] for place in places if place.is_recorded])
-    if hostname is None or len(hosts) < 2:
+    if hostname is None or not hosts or (len(hosts) == 1 and not _names_other_cards(places)):
         return [(place, hostname) for place in places]
     named = [(f"{hostname} ({host.describe()})", host) for host in hosts]
 
@@ -97,6 +98,13 @@ def _name_hosts_of(hostname: str | None, places: Sequence[Place]) -> Iterable[tu
         return found[0] if len(found) == 1 else f"{hostname} (boot not recorded)"
 
     return [(place, find_name(place)) for place in places]
+
+
+def _names_other_cards(places: Iterable[Place]) -> bool:
+    """Return whether a place without an identity has cards of which none was seen where an identity was recorded."""
+    cards = [(place.is_recorded, frozenset(_split(place.gpu_uuid))) for place in places]
+    known = frozenset(card for is_recorded, own in cards if is_recorded for card in own)
+    return bool(known) and any(own and not own & known for is_recorded, own in cards if not is_recorded)
 
 
 def _identify_boots(found: Collection[Boot]) -> dict[Boot, Boot]:

@@ -4,6 +4,7 @@ import pytest
 
 from answered_runs import (
     GPU_PYTORCH,
+    GPU_TENSORFLOW,
     TENSORFLOW,
     answer,
     make_framework_pair,
@@ -168,3 +169,22 @@ def test_scaling_is_said_with_its_interval(collect: Collect) -> None:
         "2 GPUs at the same batch per GPU reach, of as many times the throughput of one, 80.0 % (78.2 to 81.8) for "
         "conv6 train, GPU, batch 64 per GPU, 32 px, PyTorch eager. Measured on one machine."
     )
+
+
+def test_ratios_of_one_card_each_are_not_said_to_be_of_one_card(collect: Collect) -> None:
+    results = [
+        result
+        for uuid, phase in (("GPU-1", "train"), ("GPU-2", "infer"))
+        for framework, mode, seconds in (("pytorch", "eager", 0.1), ("tensorflow", "graph", 0.2))
+        for result in make_spread(
+            make_cell(device="gpu", framework=framework, mode=mode, phase=phase),
+            seconds,
+            (GPU_PYTORCH if framework == "pytorch" else GPU_TENSORFLOW).model_copy(
+                update={"gpus": (make_gpu(uuid=uuid),)}
+            ),
+        )
+    ]
+    answers = answer(collect, results)
+    (text,) = select_texts(answers, "frameworks-over-all")
+    assert "On one card each, not the same for all, 3 repeats; " in text
+    assert all("On one card, 3 repeats; " in text for text in select_texts(answers, "frameworks-by-work"))

@@ -60,6 +60,22 @@ def test_tenants_together_are_held_against_one_alone(collect: Collect) -> None:
     )
 
 
+def test_repeats_of_tenants_and_of_one_alone_are_both_named(collect: Collect) -> None:
+    results = [*make_spread(make_gpu_cell(), 0.1)[:2], *share(0.16)]
+    (text,) = select_texts(answer(collect, results), "tenants")
+    assert "On one card, 2 to 3 repeats. " in text
+
+
+def test_tenants_on_another_card_than_one_alone_are_unknown_though_they_differ(collect: Collect) -> None:
+    other = make_environment(hostname="b", gpus=(make_gpu(),))
+    answers = answer(collect, [*make_spread(make_gpu_cell(), 0.1, other), *share(0.16)])
+    (text,) = select_texts(answers, "tenants-not-compared")
+    assert text == (
+        "1 of 1 tested cell with tenants was not on the machine of one alone: no sentence here rests on it, as the "
+        "difference of machines is in the ratio."
+    )
+
+
 @pytest.mark.parametrize(
     "results",
     [

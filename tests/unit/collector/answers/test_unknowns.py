@@ -11,7 +11,7 @@ from collector.answers.run_answers import MAX_FINDINGS, answer_run, share_places
 from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.sections import SECTIONS, list_tables
 from collector.report.table_html import name_table
-from factories import START, make_cell, make_environment, make_failed_result, make_validity
+from factories import START, make_cell, make_environment, make_failed_result, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
 
 
@@ -48,6 +48,31 @@ def test_a_ratio_of_two_machines_is_said_to_be_confounded(collect: Collect) -> N
     results = [*make_spread(make_cell(), 0.1), *make_spread(make_cell(framework="tensorflow"), 0.2, other)]
     (text,) = select_texts(answer(collect, results), "confounded")
     assert text.startswith("1 ratio (Frameworks) of sides on different machines, one of them a single one: ")
+
+
+def test_cards_of_one_host_are_one_set_of_cards_for_each_number_of_gpus(collect: Collect) -> None:
+    gpus = (make_gpu(uuid="GPU-1"), make_gpu(uuid="GPU-2"))
+    results = [
+        result
+        for number in (1, 2)
+        for result in make_spread(make_cell(device="gpu", num_gpus=number), 0.1, make_environment(gpus=gpus[:number]))
+    ]
+    (text,) = select_texts(answer(collect, results), "one-machine")
+    assert text == (
+        "Measured on one card (Tesla T4) and one set of 2 cards (Tesla T4): by how much another one of the kind "
+        "differs is not known."
+    )
+
+
+def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
+    environments = [make_environment(gpus=(make_gpu(uuid=uuid),)) for uuid in ("GPU-1", "GPU-2")]
+    cells = [make_cell(device="gpu", phase=phase) for phase in ("train", "infer")]
+    results = [
+        result
+        for cell, environment in zip(cells, environments, strict=True)
+        for result in make_spread(cell, 0.1, environment)
+    ]
+    assert select_texts(answer(collect, results), "one-machine") == []
 
 
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:

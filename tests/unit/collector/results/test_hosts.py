@@ -37,6 +37,11 @@ def place(boot: str | None, *, ids: str | None = None, card: str | None = None, 
         # Without a boot the name is all that is known, unless the name stands for several hosts.
         ([place(None), place(None, card="GPU-1")], 1),
         ([place(None), place("a")], 1),
+        ([place(None, card="GPU-1"), place("a")], 1),
+        # A card that the one known host is not known to have is no evidence of that host, nor is the name then.
+        ([place(None, card="GPU-2"), place("a", card="GPU-1")], 2),
+        ([place(None), place(None, card="GPU-2"), place("a", card="GPU-1")], 2),
+        ([place(None), place(None, card="GPU-1"), place("a", card="GPU-1")], 1),
         ([place(None), place("a"), place("b")], 3),
         ([place(None, card="GPU-1"), place("a", card="GPU-1"), place("b")], 2),
         # An id is enough where the boot cannot be read.
