@@ -20,6 +20,8 @@ from collector.results.frames import Row
 from collector.tables.comparisons import HEADINGS
 
 PHASE_NAMES = {"train": "training", "infer": "inference"}
+MIN_WORKS = 3
+"""Kinds of work that are worth a sentence over all of them: of two each has a sentence of its own."""
 TURNED_MODES = ("unfused", "fused-norm")
 """Modes with one switch of the framework turned to see what it is worth; nobody trains in them."""
 
@@ -30,7 +32,7 @@ def find_frameworks_over_all(analysis: Analysis) -> list[Said]:
     groups = [
         (sides, found)
         for sides, found in _sort_by_modes(group_pairs(pairs, _name_sides))
-        if len({_name_work(pair.row) for pair in found}) > 1
+        if len({_name_work(pair.row) for pair in found}) >= MIN_WORKS
     ]
     return [_say(f"{sides}, over all work measured", found, analysis, FRAMEWORKS) for sides, found in groups]
 

@@ -40,7 +40,7 @@ FINDINGS = (
         id="frameworks-over-all",
         kind="finding",
         says="in how many comparisons one framework and mode is slower or faster than PyTorch, over all work",
-        only_if=f"there are two kinds of work (model, phase, device) or more, and {DIFFERENCE}",
+        only_if=f"there are three kinds of work (model, phase, device) or more, and {DIFFERENCE}",
         order=MOST_PAIRS,
         find=find_frameworks_over_all,
     ),

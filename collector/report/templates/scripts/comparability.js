@@ -97,8 +97,11 @@ class Cells {
     if (free.length > 1) notes.push(`the cells differ in ${free.map((field) => field.title).join(", ")}: the ratio is of all of them together`);
     if (titles.length) notes.push(`measured for another time: they differ in ${titles.join(", ")}`);
     if (differing.some((field) => field.name === "tenants")) notes.push("of a cell with tenants, the steps are those of its first one");
-    if (!differing.some((field) => field.name === "device") && !isSame("machines")) notes.push("on different machines: their difference is in the ratio and not in the interval");
-    else if (this.get("num_machines", one) === 1) notes.push("on one machine: on another one the ratio can differ");
+    const isOneEach = this.get("num_machines", one) === 1 && this.get("num_machines", other) === 1;
+    const isAcross = !differing.some((field) => field.name === "device") && !isSame("machines");
+    if (isAcross && isOneEach) notes.push("on different machines: their difference is in the ratio and not in the interval");
+    else if (isAcross) notes.push("on different machines: their difference is in the ratio");
+    else if (isOneEach) notes.push(isSame("machines") ? "on one machine: on another one the ratio can differ" : "one device a side: on others the ratio can differ");
     return notes;
   }
 
