@@ -1,6 +1,7 @@
 """Describe the repeats that did not end ok, with the end of what they wrote."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ MAX_STDERR_CHARACTERS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class FailureText:
-    """One repeat that did not end ok, in words."""
+    """One repeat that did not end ok, in words, or several of a cell that no result was found of."""
 
     cell_id: str
     title: str
@@ -22,17 +23,34 @@ class FailureText:
 
 
 def describe_failures(failures: pd.DataFrame) -> list[FailureText]:
-    """Return a text for each row of `list_failures`."""
-    return [
-        FailureText(
-            cell_id=row["cell_id"],
-            title=f"{label}, repeat {row['repeat']}",
-            status=row["status"],
-            reason=_describe_failure(row),
-            stderr_tail="" if pd.isna(row["stderr_tail"]) else row["stderr_tail"][-MAX_STDERR_CHARACTERS:],
-        )
-        for label, row in zip(add_labels(failures)["label"], list_rows(failures), strict=True)
+    """Return a text for each row of `list_failures`; successive missing repeats of a cell share one."""
+    rows = [
+        row | {"label": label} for label, row in zip(add_labels(failures)["label"], list_rows(failures), strict=True)
     ]
+    texts = []
+    for _, group in groupby(rows, key=_identify_text):
+        first, *others = group
+        texts.append(
+            FailureText(
+                cell_id=first["cell_id"],
+                title=f"{first['label']}, {_name_repeats([row['repeat'] for row in (first, *others)])}",
+                status=first["status"],
+                reason=_describe_failure(first),
+                stderr_tail="" if pd.isna(first["stderr_tail"]) else first["stderr_tail"][-MAX_STDERR_CHARACTERS:],
+            )
+        )
+    return texts
+
+
+def _identify_text(row: Row) -> tuple[str, str, int | None]:
+    """Return what is equal for rows that share a text; an attempt has an error and a log of its own."""
+    return row["cell_id"], _describe_failure(row), None if row["status"] == "missing" else row["repeat"]
+
+
+def _name_repeats(repeats: list[int]) -> str:
+    if len(repeats) == 1:
+        return f"repeat {repeats[0]}"
+    return f"repeats {', '.join(map(str, repeats[:-1]))} and {repeats[-1]}"
 
 
 def _describe_failure(row: Row) -> str:
