@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import UserError
-from collector.forecast.amounts import format_amount
+from collector.forecast.amounts import format_amount, format_plain
 from collector.forecast.backtest import replay_origins
 from collector.forecast.calibration import Calibration, calibrate
 from collector.forecast.candidates import Candidate, know_until, list_candidates
@@ -225,6 +225,6 @@ def _explain_width(candidate: str, year: int, lower: float, upper: float, max_fa
     if lower <= 0:
         return f"{start} that ends above zero, so it says no more than `less than some amount`"
     if upper / lower > max_factor:
-        wide = f"its bounds are a factor of {upper / lower:,.3g} apart, more than {max_factor:,g}"
+        wide = f"its bounds are a factor of {format_plain(upper / lower)} apart, more than {max_factor:,g}"
         return f"{start} that says anything: {wide}"
     return None

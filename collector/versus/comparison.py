@@ -65,7 +65,8 @@ def compare_sides(
     rows, others = _list_rows(question, collections, related)
     rows_a, rows_b = (_select_side(side, rows) for side in (question.a, question.b))
     _check_disjoint(question, rows_a, rows_b)
-    pairing = pair_cells(rows_a, rows_b, question.a.cell_fields | question.b.cell_fields)
+    free = question.a.cell_fields | question.b.cell_fields
+    pairing = pair_cells(rows_a, rows_b, free)
     if not pairing.pairs:
         raise UserError(_explain_no_pair(question, pairing))
     pairs = _make_pairs(question, pairing)
@@ -85,8 +86,8 @@ def compare_sides(
         noise=tuple(noise),
         cells=tuple(cells),
         together=tuple(together),
-        only_in_a=tuple(_describe_unpaired(pairing.only_in_a, pairing.only_in_b, "B")),
-        only_in_b=tuple(_describe_unpaired(pairing.only_in_b, pairing.only_in_a, "A")),
+        only_in_a=tuple(_describe_unpaired(pairing.only_in_a, pairing.only_in_b, "B", free)),
+        only_in_b=tuple(_describe_unpaired(pairing.only_in_b, pairing.only_in_a, "A", free)),
         ambiguous=tuple(_describe_ambiguous(pairing.ambiguities, rows)),
         warnings=tuple(_list_warnings(collections, rows_a, rows_b)),
         counts=dict(Counter(cell.verdict for cell in cells)),
@@ -159,9 +160,13 @@ def _explain_no_pair(question: Question, pairing: Pairing) -> str:
             f"{sides} have no unique pair of cells: {count_things(len(one.cell_ids), 'cell')} of {one.side} fit the "
             f"same cell of the other side and differ in {differ}; narrow it with --{one.side.lower()} KEY=VALUE"
         )
-    nearest = (describe_nearest(cell, pairing.only_in_b, "B") for cell in pairing.only_in_a)
+    free = question.a.cell_fields | question.b.cell_fields
+    nearest = (describe_nearest(cell, pairing.only_in_b, "B", free) for cell in pairing.only_in_a)
     hint = next(filter(None, nearest), "")
-    return f"{sides} have no cell in common{f'; of the most similar ones, {hint}' if hint else ''}"
+    if not hint:
+        return f"{sides} have no cell in common"
+    advice = "; a field may differ if both sides name it, as in --a mode=eager --b mode=graph" if free else ""
+    return f"{sides} have no cell in common; of the most similar ones, {hint}{advice}"
 
 
 def _make_pairs(question: Question, pairing: Pairing) -> list[CellPair]:
@@ -208,9 +213,12 @@ def _describe_side(side: Selection, rows: Rows) -> Side:
     )
 
 
-def _describe_unpaired(cells: Sequence[Rows], others: Sequence[Rows], other: str) -> Iterable[UnpairedCell]:
+def _describe_unpaired(
+    cells: Sequence[Rows], others: Sequence[Rows], other: str, free: set[str]
+) -> Iterable[UnpairedCell]:
     for label, rows in zip(_label_cells(cells), cells, strict=True):
-        yield UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=describe_nearest(rows, others, other))
+        nearest = describe_nearest(rows, others, other, free)
+        yield UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=nearest)
 
 
 def _describe_ambiguous(ambiguities: Iterable[Ambiguity], rows: Rows) -> Iterable[AmbiguousCells]:

@@ -1,7 +1,7 @@
 """Pair the cells of two sides, and name those that have no partner, or more than one."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +50,9 @@ def pair_cells(rows_a: Rows, rows_b: Rows, free: set[str]) -> Pairing:
     return pairing
 
 
-def describe_nearest(cell: Rows, others: Sequence[Rows], other: str) -> str:
-    """Return in which fields the most similar cell of the `other` side differs; empty if none is similar."""
-    differences = [_list_differing(cell[0], found[0]) for found in others]
+def describe_nearest(cell: Rows, others: Sequence[Rows], other: str, free: Set[str] = frozenset()) -> str:
+    """Return in which fields that are not `free` the most similar cell of the `other` side differs; or nothing."""
+    differences = [_list_differing(cell[0], found[0], free) for found in others]
     nearest = min(differences, key=len, default=[])
     if not nearest or len(nearest) > MAX_NEAR_FIELDS:
         return ""
@@ -99,5 +99,5 @@ def _describe_ambiguity(side: str, cells: Rows) -> Ambiguity:
     )
 
 
-def _list_differing(one: Row, other: Row) -> list[str]:
-    return [name for name in CELL_COLUMNS if one[name] != other[name]]
+def _list_differing(one: Row, other: Row, free: Set[str]) -> list[str]:
+    return [name for name in CELL_COLUMNS if name not in free and one[name] != other[name]]

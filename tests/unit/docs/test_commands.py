@@ -23,6 +23,7 @@ OPTIONS_OF_OTHERS = {
     "--concurrent-job-syncs": "kube-controller-manager",
     "--cpuset-cpus": "docker",
     "--every": "benchmarks/interval_coverage.py",
+    "--kill-at": "benchmarks/large_run.py",
     "--kube-api-burst": "kube-controller-manager",
     "--kube-api-qps": "kube-controller-manager",
     "--no-install-recommends": "apt-get",

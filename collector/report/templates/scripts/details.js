@@ -92,11 +92,17 @@ function makeEnvironments(environments) {
   return environments.map(([name, texts]) => makeElement("details", {}, makeElement("summary", {}, `Environment ${name}`), makeTerms(Object.entries(texts ?? {}))));
 }
 
+// Back to the cell of the heat map that was opened last.
+function closeCell() {
+  changeState({ cell: "" });
+  findElement("heat").querySelector('td[tabindex="0"]')?.focus();
+}
+
 function makeCellButtons(cells, row) {
   const name = cells.nameRow(row);
   const choose = (key) => makeElement("button", { type: "button", onclick: () => changeState({ [key]: name }) }, `Side ${key.toUpperCase()}`);
   const only = makeElement("button", { type: "button", onclick: () => changeState({ q: cells.ids[row], filters: new Map() }) }, "Show only this cell");
-  const close = makeElement("button", { type: "button", onclick: () => { changeState({ cell: "" }); findElement("heat").querySelector('td[tabindex="0"]')?.focus(); } }, "Close");
+  const close = makeElement("button", { type: "button", onclick: closeCell }, "Close");
   return makeElement("div", { class: "bar" }, choose("a"), choose("b"), only, close);
 }
 
@@ -130,6 +136,7 @@ function makeJsonBox(found) {
 }
 
 function startDetails(cells) {
+  findElement("cell").addEventListener("keydown", (event) => { if (event.key === "Escape") closeCell(); });
   onChange(["cell"], () => showCell(cells));
   showCell(cells);
 }

@@ -94,7 +94,8 @@ function drawHeatHead() {
   });
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
   const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `How many times as fast as the baseline (${HEAT.baseline}) each cell is`;
-  findElement("heat-caption").textContent = `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.`;
+  findElement("heat-scroll").hidden = !HEAT.lines.length;
+  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.`;
 }
 
 // Explains the signs that occur.

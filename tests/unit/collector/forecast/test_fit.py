@@ -87,6 +87,7 @@ def test_interval_wider_than_the_stated_factor_is_refused() -> None:
     row = read_row(narrow, "log-linear")
     assert math.isnan(row["value"])
     assert row["refusal"].startswith("log-linear gives no interval for 2025 that says anything: its bounds are a fac")
+    assert f"a factor of {float(f'{factor:.3g}'):,.10g} apart" in row["refusal"]
     kept = fit_forecast(series, year=2025, max_factor=factor * 1.01).asked.set_index("candidate")
     assert read_row(kept, "log-linear")["value"] == pytest.approx(wide["value"])
 

@@ -1,5 +1,6 @@
 """What the report says of a run."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,20 @@ def test_failures_left_out_cells_and_skipped_documents_show_their_reasons(full_r
     assert "no NVIDIA GPU is visible" in words
     assert f"runs/{RUN_ID}/results/notes.txt" in words
     assert "the key is not one of a result" in words
+
+
+def test_missing_repeats_of_a_cell_share_a_line_and_failed_ones_have_one_each(render: Render) -> None:
+    failed = [make_failed_result(repeat=number, message="too long", attempt=f"a{number}") for number in (2, 3)]
+    words = read_words(render(make_result(), *failed, repeats=6))
+    titles = re.findall(r"repeats? [\d, and]+</strong>", words)
+    assert [title.removesuffix("</strong>") for title in titles] == ["repeat 2", "repeat 3", "repeats 4, 5 and 6"]
+    assert words.count("no result was found") == 1
+
+
+def test_a_run_that_is_named_as_its_matrix_has_its_name_once(render: Render) -> None:
+    once = render(make_result(), matrix=RUN_ID).read_text()
+    assert f"<h1>{RUN_ID}</h1>" in once
+    assert f"<title>{RUN_ID}: benchmatrix report</title>" in once
 
 
 def test_every_question_that_the_data_answer_has_a_plot(full_report: Path) -> None:

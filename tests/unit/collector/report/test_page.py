@@ -158,6 +158,20 @@ def test_the_heat_map_is_used_by_keys_alone(opened: Visit) -> None:
     assert one != other
     assert page.evaluate("STATE.cell") == other
     expect(page.locator("#cell table caption")).to_have_text("Repeats")
+    page.keyboard.press("Escape")
+    expect(page.locator("#cell")).to_be_hidden()
+    assert page.evaluate("document.activeElement === document.querySelector('#heat td[tabindex=\"0\"]')")
+
+
+def test_a_search_that_nothing_passes_says_what_to_do_and_comes_back(opened: Visit) -> None:
+    page = opened.page
+    caption = page.locator("#heat-caption").inner_text()
+    page.get_by_label("Search").fill("no such cell")
+    expect(page.locator("#heat-caption")).to_contain_text("No cell passes")
+    expect(page.locator("#heat")).to_be_hidden()
+    page.get_by_label("Search").fill("")
+    expect(page.locator("#heat-caption")).to_have_text(caption)
+    expect(page.locator("#heat td.heat-cell").first).to_be_visible()
 
 
 def list_pairs(analysis: Analysis) -> Iterator[tuple[str, dict[str, Any]]]:

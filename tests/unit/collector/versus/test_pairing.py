@@ -59,3 +59,9 @@ def test_the_nearest_cell_is_named_by_what_differs() -> None:
     assert describe_nearest(list_rows(cell), [list_rows(far), list_rows(near)], "B") == "batch_size is 32 in B"
     assert describe_nearest(list_rows(cell), [list_rows(far)], "B") == ""
     assert describe_nearest(list_rows(cell), [], "B") == ""
+
+
+def test_what_the_sides_are_said_to_differ_in_is_no_difference_of_the_nearest_cell() -> None:
+    cell, other = make_cell(framework="pytorch"), make_cell(framework="tensorflow", mode="graph")
+    described = describe_nearest(list_rows(cell), [list_rows(other)], "B", {"framework"})
+    assert described == "mode is graph in B"
