@@ -57,7 +57,7 @@ def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> Non
     ("words", "message"),
     [
         (("mine.csv",), "error: mine.csv:2: row 1, column precision: found the text 'fp23', expected "),
-        (("none.csv",), "error: none.csv: cannot be read: No such file or directory; "),
+        (("none.csv",), "error: none.csv: there is no such file; "),
         (("nothing",), "error: nothing: is no table; known are "),
         ((), "error: TABLE is missing; "),
         (("study", "--store", "file://nowhere", "--run", "a"), "error: store file://nowhere: there is no directory "),
