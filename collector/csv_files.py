@@ -2,6 +2,8 @@
 
 pandas formats every value by itself. Most columns of a run's tables hold few different values, or none: here each
 value of a column is formatted once for many rows, and columns with one value become a part of the line's template.
+
+One difference: a text that a spreadsheet would calculate (`=HYPERLINK(...)`) has an apostrophe before it.
 """
 
 import re
@@ -15,6 +17,9 @@ import pandas as pd
 ROWS_AT_ONCE = 8192
 NEEDS_QUOTES = re.compile(r'[,"\r\n]')
 """As csv.QUOTE_MINIMAL with commas and newlines, and a carriage return besides, which ends a line for most readers."""
+
+FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d*\.?\d+(?:[eE][-+]?\d+)?|inf)?\Z)")
+"""What a spreadsheet takes for a formula: hosts and error messages can have any text. Numbers are none."""
 
 
 def write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
@@ -53,4 +58,5 @@ def _format_column(column: "pd.Series[Any]") -> str | list[str]:
 
 
 def _quote(texts: Iterable[str]) -> list[str]:
-    return ['"' + text.replace('"', '""') + '"' if NEEDS_QUOTES.search(text) else text for text in texts]
+    harmless = (f"'{text}" if FORMULA.match(text) else text for text in texts)
+    return ['"' + text.replace('"', '""') + '"' if NEEDS_QUOTES.search(text) else text for text in harmless]

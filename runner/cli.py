@@ -1,6 +1,7 @@
 """The command line: its commands and how errors become exit codes."""
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -9,7 +10,9 @@ from bench import __version__
 from bench.errors import TransientError, UserError
 from runner.command_loading import PROGRAM, CatalogGroup
 from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
+from runner.output import OutputClosedError, OutputError, abandon_output, guard_output
 from runner.terminal import clean_variables
+from runner.terminal_text import echo, format_message
 
 app = typer.Typer(
     name=PROGRAM,
@@ -23,7 +26,7 @@ app = typer.Typer(
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        typer.echo(__version__)
+        echo(__version__)
         raise typer.Exit
 
 
@@ -40,14 +43,28 @@ def main() -> None:
     """Run the command line. An error of the user is one message on stderr; one of the tool keeps its traceback."""
     clean_variables()
     try:
+        with guard_output():
+            _call()
+    except OutputError as error:
+        if not isinstance(error, OutputClosedError):
+            with suppress(OSError):
+                echo(format_message(f"error: {error}"), err=True)
+        abandon_output()
+        sys.exit(EXIT_USER_ERROR)
+
+
+def _call() -> None:
+    try:
         app(sys.argv[1:] or ["--help"])
+    except OutputError:
+        raise
     except UserError as error:
-        typer.echo(f"error: {error}", err=True)
+        echo(format_message(f"error: {error}"), err=True)
         sys.exit(EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR)
     except Exception:  # noqa: BLE001  (Python's own exit code would be 1, which says that the run has ended)
         import traceback
 
-        traceback.print_exc()
+        echo(traceback.format_exc(), err=True, nl=False)
         sys.exit(EXIT_INTERNAL_ERROR)
 
 

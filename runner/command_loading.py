@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from runner.commands.catalog import COMMANDS, GROUPS, CatalogEntry
+from runner.terminal_text import echo
 
 PROGRAM = "benchmatrix"
 
@@ -21,9 +22,9 @@ class CatalogCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""
         super().format_help(ctx, formatter)
-        typer.echo(" Examples:")
+        echo(" Examples:")
         for purpose, words in self.entry.examples:
-            typer.echo(f"   # {purpose}\n   {PROGRAM} {words}")
+            echo(f"   # {purpose}\n   {PROGRAM} {words}")
 
 
 class CatalogGroup(TyperGroup):

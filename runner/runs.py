@@ -1,7 +1,6 @@
 """The runs of a store: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -12,6 +11,7 @@ from bench.store import KeyMissing, Store, is_confirmation, run_key
 from bench.stored_runs import find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import Records, RecordSnapshot
+from runner.terminal_text import echo, format_message
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
@@ -75,7 +75,7 @@ def is_stored(store: Store, run_id: str) -> bool:
 
 def warn_on_stderr(text: str) -> None:
     """Print a warning where it is in nobody's way: stdout may get a document."""
-    print(f"warning: {text}", file=sys.stderr)
+    echo(format_message(f"warning: {text}"), err=True)
 
 
 def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) -> Run:

@@ -1,6 +1,19 @@
-"""Texts of progress lines, for runs on this machine and on clusters: colours of a status, durations, messages."""
+"""Texts of progress lines, for runs on this machine and on clusters: colours of a status, durations, messages.
+
+Texts of others pass one of three functions on their way to a terminal: `join_printable`, `replace_unprintable` (which
+consoles do by themselves) or `escape_unprintable`, for documents.
+"""
+
+import re
+import sys
 
 STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
+BIDIRECTIONAL_MARKS = {
+    mark: f"\\u{mark:04x}" for mark in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+"""Characters that have a terminal show what follows in another order, and how they are shown."""
+LONG_WORD = re.compile(r"\S{201,}")
+"""A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
 
 def format_wait(seconds: float) -> str:
@@ -14,3 +27,39 @@ def format_wait(seconds: float) -> str:
 def join_printable(message: str) -> str:
     """Return a message on one line, without characters that would move a terminal's cursor."""
     return "".join(letter if letter.isprintable() else " " for letter in message)
+
+
+def replace_unprintable(text: str) -> str:
+    """Return a text of any number of lines, without characters that steer a terminal, such as ESC and U+202E."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a document with escapes as JSON has them for what is unprintable; one in JSON says the same."""
+    return text if text.isprintable() else "".join(map(_escape, text))
+
+
+def _escape(letter: str) -> str:
+    if letter.isprintable() or letter in "\n\t":
+        return letter
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
+    """Print a document, or lines that need no console, to stdout or stderr."""
+    document = text if isinstance(text, str) else text.decode()
+    print(escape_unprintable(document), end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def format_message(text: str) -> str:
+    """Return an error's message: printable, its words no longer than 200 characters, its further lines indented.
+
+    A name with a line break in it can so not look like a message of its own.
+    """
+    lines = replace_unprintable(text).split("\n")
+    return "\n  ".join(LONG_WORD.sub(_shorten, line) for line in lines)
+
+
+def _shorten(found: re.Match[str]) -> str:
+    return f"{found[0][:99]}…{found[0][-100:]}"

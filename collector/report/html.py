@@ -51,6 +51,12 @@ SCRIPTS = (
     *("sides", "documents", "details", "plots", "tables", "page"),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
+UNSHOWN = dict.fromkeys(
+    [*range(9), 11, 12, *range(14, 32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F)]
+    + [*range(0x2066, 0x206A)],
+    "\ufffd",
+)
+"""Control characters, and marks that change the direction of a text."""
 
 
 def render_report(
@@ -170,9 +176,16 @@ def _bundle() -> str:
 
 def open_templates() -> Environment:
     """Return the templates of all pages: every text that they show is escaped."""
-    environment = Environment(loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(
+        loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined, finalize=_show
+    )
     environment.filters["packed"] = _pack_figures
     return environment
+
+
+def _show(value: object) -> object:
+    """Return a value as a page shows it: texts of others cannot turn around what follows them."""
+    return value.translate(UNSHOWN) if type(value) is str and not value.isprintable() else value
 
 
 def _pack_figures(figures: Sequence[Figure]) -> str:

@@ -29,7 +29,8 @@ def print_table(console: Console, table: Table) -> None:
     Where the console is no terminal nothing is dropped and no line is broken.
     """
     if not console.is_terminal:
-        Console(file=console.file, width=_measure_width(console, table)).print(_render(table))
+        wide = type(console)(file=console.file, width=_measure_width(console, table))  # as careful as the one given
+        wide.print(_render(table))
         return
     dispensable = [column for column in table.columns if column.priority < ESSENTIAL]
     for column in sorted(dispensable, key=lambda column: column.priority):

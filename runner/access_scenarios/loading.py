@@ -1,5 +1,6 @@
 """Find and load scenarios; whatever is wrong becomes one error with file, line and key."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def load_scenario(name: str, *, weeks: int | None = None) -> tuple[Scenario, Nod
     shipped = list_shipped_scenarios()
     if name in shipped:
         return _load(shipped[name], shipped[name].name, weeks)
-    if Path(name).suffix not in (".yaml", ".yml") and not Path(name).is_dir():
+    if Path(name).suffix not in (".yaml", ".yml") and not os.path.isdir(name):
         raise UserError(
             f"{name}: is no scenario; {suggest_word(name, list(shipped))}, or give the path of a .yaml file"
         )

@@ -1,5 +1,6 @@
 """Find and load tables that are audited; whatever is wrong becomes one error with file, line, row and column."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def load_table(name: str) -> AuditTable:
     if name in shipped:
         path = shipped[name]
         return make_study_table() if path is None else _load(path, path.name)
-    if Path(name).suffix not in (".yaml", ".yml", ".csv") and not Path(name).is_dir():
+    if Path(name).suffix not in (".yaml", ".yml", ".csv") and not os.path.isdir(name):
         raise UserError(
             f"{name}: is no table; {suggest_word(name, list(shipped))}, or give the path of a .yaml or .csv file"
         )

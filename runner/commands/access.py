@@ -7,6 +7,7 @@ import typer
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, FileOption, JsonOption, MarkdownOption
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.access.page import Report
@@ -73,7 +74,7 @@ def _show(report: "Report", *, as_json: bool, as_markdown: bool, output: Path | 
         CONSOLE.print(report.answer.headline, soft_wrap=True)
         CONSOLE.print(str(output), soft_wrap=True)
     elif text:
-        typer.echo(text)
+        echo(text)
     else:
         _print_report(report)
 

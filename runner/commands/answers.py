@@ -16,6 +16,7 @@ from runner.commands.options import (
     make_error_console,
 )
 from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.answers.answer import Answer
@@ -50,7 +51,7 @@ def answers(
     found = answer_run(analysis)
     print_skipped(collection, make_error_console())
     if as_json:
-        typer.echo(make_answers_document(collection.run.run_id, found).to_json())
+        echo(make_answers_document(collection.run.run_id, found).to_json())
     else:
         _print(found)
 

@@ -9,6 +9,7 @@ import typer
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, JsonOption, StoreOption
 from runner.reporting.stored_runs import open_existing_store, print_skipped
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.audit.evaluation import AuditedRow
@@ -61,7 +62,7 @@ def _audit(
     if output is not None:
         write_audit_page(table, rows, output)
     if as_json:
-        typer.echo(write_audit_json(table, rows))
+        echo(write_audit_json(table, rows))
         return
     if output is not None:
         CONSOLE.print(str(output), soft_wrap=True)

@@ -12,6 +12,7 @@ from runner.commands.forecast_options import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.probe.search import ProbeReport
 from runner.reporting.stored_runs import open_existing_store
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.batches.memory_lines import MemoryLine
@@ -54,7 +55,7 @@ def batches(
     ]
     if as_json:
         documents = [make_line_document(line, level / 100, found) for line, found in zip(lines, probed, strict=True)]
-        typer.echo(BatchesDocument(run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents)).to_json())
+        echo(BatchesDocument(run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents)).to_json())
     else:
         _print_lines(lines, probed, level / 100)
     for path, report in reports.items():

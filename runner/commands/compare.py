@@ -18,9 +18,10 @@ from runner.commands.options import (
     MarkdownOption,
     StoreOption,
 )
+from runner.output import make_console
 from runner.reporting.compared_runs import RunChoice
 from runner.reporting.comparison import compare_runs
-from runner.terminal_text import join_printable
+from runner.terminal_text import echo, join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.versus.comparison import Question
@@ -118,12 +119,12 @@ def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, outp
     if as_json or as_markdown:
         page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
         if output is None:
-            typer.echo(page, nl=False)
+            echo(page, nl=False)
             return
         replace_text(output, page)
     elif output is not None:
         text = StringIO()
-        _print_document(document, Console(file=text, markup=False, emoji=False, highlight=False))
+        _print_document(document, make_console(text))
         replace_text(output, text.getvalue())
     else:
         _print_document(document, CONSOLE)

@@ -12,6 +12,7 @@ from runner.profiles.builtin import BUILTIN_PROFILES
 MAX_RUN_IDS = 100
 """Shown at once; a shell asks whether to list more than about as many (`completion-query-items` of readline)."""
 DEFAULT_FOLDER = "results"
+MAX_KUBECONFIG_BYTES = 4 * 2**20
 
 
 def complete_matrix(incomplete: str) -> list[str]:
@@ -34,21 +35,28 @@ def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
         found.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
     except OSError:
         return []
-    return [entry.name for entry in islice(found, MAX_RUN_IDS)]
+    return [entry.name for entry in islice(filter(_is_printable, found), MAX_RUN_IDS)]
+
+
+def _is_printable(entry: "os.DirEntry[str]") -> bool:
+    return entry.name.isprintable()  # a line break would make two words of it, and ESC steers the terminal
 
 
 def complete_context(incomplete: str) -> list[str]:
     """Return the contexts of the user's kubeconfig, and the words that stand for one."""
     import yaml
 
+    from bench.foreign_files import ForeignFileError, read_foreign_file
+
     names = ["current", "in-cluster"]
     for path in os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep):
         try:
-            document = yaml.safe_load(Path(path).expanduser().read_text())
+            data = read_foreign_file(Path(os.path.expanduser(path)), max_bytes=MAX_KUBECONFIG_BYTES)
+            document = yaml.safe_load(data.decode())
             names += [str(context["name"]) for context in document["contexts"]]
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+        except (ForeignFileError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
             continue
-    return names
+    return [name for name in names if name.isprintable()]
 
 
 def _list_yaml_files(incomplete: str) -> Iterator[str]:

@@ -24,9 +24,10 @@ from runner.commands.options import (
     make_error_console,
 )
 from runner.durations import read_durations
+from runner.output import make_console
 from runner.reporting.stored_runs import open_existing_store, print_skipped
 from runner.runs import find_newest_run
-from runner.terminal_text import join_printable
+from runner.terminal_text import echo, join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.costs.document import CostDocument
@@ -151,10 +152,10 @@ def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output:
         page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
     else:
         text = StringIO()
-        _print_document(document, Console(file=text, markup=False, emoji=False, highlight=False))
+        _print_document(document, make_console(text))
         page = text.getvalue()
     if output is None:
-        typer.echo(page, nl=False)
+        echo(page, nl=False)
         return
     replace_text(output, page)
     CONSOLE.print(str(output), soft_wrap=True)

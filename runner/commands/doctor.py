@@ -19,6 +19,7 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
 )
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.doctor.findings import Finding
@@ -63,7 +64,7 @@ def doctor(
     if as_json:
         found = tuple(DoctorFinding(**asdict(finding)) for finding in findings)
         place = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
-        typer.echo(DoctorDocument(**place, findings=found).model_dump_json())
+        echo(DoctorDocument(**place, findings=found).model_dump_json())
     else:
         num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
         CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from bench.schema import Document
 from runner.commands.forecast_options import (
     AtLeastOption,
@@ -23,6 +21,7 @@ from runner.commands.forecast_options import (
 )
 from runner.commands.options import CONSOLE, JsonOption, YearOption
 from runner.reporting.report_files import choose_year
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
     from altair import LayerChart
@@ -82,6 +81,6 @@ def show_document(document: Document, chart: "LayerChart | None", plot: Path | N
     """Print the document, and write the chart to `plot`."""
     from collector.report.plots.picture_files import save_plot
 
-    typer.echo(document.to_json())
+    echo(document.to_json())
     if chart is not None and plot is not None:
         save_plot(chart, plot)

@@ -12,6 +12,7 @@ from runner.images.build import build_image, make_profile_values
 from runner.images.docker import is_built, read_size_bytes, require_built
 from runner.images.names import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
 from runner.images.push import push_images
+from runner.terminal_text import echo
 
 OnlyArgument = Annotated[
     list[str] | None,
@@ -34,7 +35,7 @@ def list_names(
 ) -> None:
     """Print the names of the images, with the tags of a build with these options."""
     for image in choose_images(only):
-        typer.echo(name_image(registry, image, make_arguments(base, cpu_index)))
+        echo(name_image(registry, image, make_arguments(base, cpu_index)))
 
 
 def build(
@@ -59,7 +60,7 @@ def build(
         CONSOLE.print(f"{name}: {read_size_bytes(name) / 1e6:,.0f} MB")
     if arguments:
         CONSOLE.print("a run finds these images only by a profile that says, beside `registry`:")
-        typer.echo(yaml.safe_dump(make_profile_values(arguments), sort_keys=False).rstrip())
+        echo(yaml.safe_dump(make_profile_values(arguments), sort_keys=False).rstrip())
 
 
 def push(
@@ -80,10 +81,10 @@ def push(
     pushed = push_images(registry, choose_images(only), make_arguments(base, cpu_index))
     if profile_values := pushed.make_profile_values():
         CONSOLE.print("for your profile, by digest:")
-        typer.echo(yaml.safe_dump(profile_values))
+        echo(yaml.safe_dump(profile_values))
     if chart_values := pushed.make_chart_values():
         CONSOLE.print("for the chart's values, by digest:")
-        typer.echo(yaml.safe_dump(chart_values, sort_keys=False))
+        echo(yaml.safe_dump(chart_values, sort_keys=False))
 
 
 def sbom(

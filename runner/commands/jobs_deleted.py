@@ -6,6 +6,7 @@ import typer
 
 from runner.commands.json_documents import JobsDocument
 from runner.commands.options import CONSOLE
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.cleanup import Counts, JobCleaner
@@ -23,7 +24,7 @@ def print_jobs(cleaner: "JobCleaner", counts: "Counts", *, is_dry_run: bool, as_
             num_left=counts.num_left,
             is_dry_run=is_dry_run,
         )
-        typer.echo(document.model_dump_json())
+        echo(document.model_dump_json())
         return
     CONSOLE.print(
         f"run {cleaner.run_id} in namespace {cleaner.namespace}: {counts.num_deleted} unfinished Jobs would be "

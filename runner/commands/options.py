@@ -9,6 +9,7 @@ from rich.console import Console
 from bench.store import BUCKET_URLS
 from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
 from runner.matrix.builtin import list_builtin_matrices
+from runner.output import make_console
 from runner.profiles.builtin import BUILTIN_PROFILES
 
 LOCAL = "local"
@@ -22,12 +23,12 @@ PROFILE_HELP = (
 NAMESPACE_HELP = "Namespace of the Jobs; default: the profile's."
 QUEUE_HELP = "Kueue's LocalQueue for the Jobs."
 
-CONSOLE = Console(markup=False, emoji=False, highlight=False)
+CONSOLE = make_console()
 
 
 def make_error_console() -> Console:
     """Return a console for stderr, for what is printed while stdout gets JSON documents."""
-    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+    return make_console(to_stderr=True)
 
 
 MatrixArgument = Annotated[

@@ -18,6 +18,7 @@ from runner.local.run import end_like_interrupt, find_interpreters, parse_interp
 from runner.probe.cell import make_cell
 from runner.probe.display import show_search
 from runner.probe.search import Probe, ProbeReport
+from runner.terminal_text import echo
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
@@ -88,7 +89,7 @@ def probe(
     )
     report = _search(search, python or [], make_error_console() if as_json else CONSOLE)
     if as_json:
-        typer.echo(report.to_json())
+        echo(report.to_json())
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
 
 

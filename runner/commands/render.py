@@ -29,6 +29,7 @@ from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.reporting.stored_runs import open_existing_store
 from runner.runs import check_run_id
+from runner.terminal_text import echo
 
 ANY_CLUSTER = "any"
 
@@ -103,21 +104,21 @@ def _refuse_options(**options: object) -> None:
 def _print_cells(loaded: Matrix, *, as_json: bool) -> None:
     if as_json:
         for planned in loaded.cells:
-            typer.echo(planned.model_dump_json())
+            echo(planned.model_dump_json())
         return
     for planned in loaded.cells:
-        typer.echo(f"{planned.cell.cell_id}  repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}")
+        echo(f"{planned.cell.cell_id}  repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}")
     repeats = sum(planned.repeats for planned in loaded.cells)
-    typer.echo(f"{loaded.source}: {len(loaded.cells)} cells, {repeats} repeats", err=True)
+    echo(f"{loaded.source}: {len(loaded.cells)} cells, {repeats} repeats", err=True)
 
 
 def _print_plan(run: Run, folder: Path) -> None:
     from runner.kubernetes.rendering.manifest_files import SETUP_FOLDER
 
-    typer.echo(f"{run.num_repeats} Jobs of run {run.run_id} in {folder}, set-up in {folder / SETUP_FOLDER}")
+    echo(f"{run.num_repeats} Jobs of run {run.run_id} in {folder}, set-up in {folder / SETUP_FOLDER}")
     for reason in sorted({cell.reason for cell in run.left_out}):
-        typer.echo(f"left out: {sum(cell.reason == reason for cell in run.left_out)} cells: {reason}")
-    typer.echo(f"to collect what they measure: benchmatrix run MATRIX --on CONTEXT --run-id {run.run_id}", err=True)
+        echo(f"left out: {sum(cell.reason == reason for cell in run.left_out)} cells: {reason}")
+    echo(f"to collect what they measure: benchmatrix run MATRIX --on CONTEXT --run-id {run.run_id}", err=True)
 
 
 def _choose_profile(on: str | None, profile: str | None, namespace: str | None) -> Profile:

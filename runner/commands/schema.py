@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
+from runner.terminal_text import echo
 
 KINDS = (
     "stored", "access", "answers", "audit", "batches", "cancel", "collect", "compare", "cost", "doctor", "forecast",
@@ -31,4 +32,4 @@ def schema(
 
     if kind not in KINDS:
         raise UserError(f"KIND {kind}: expected one of {', '.join(KINDS)}")
-    typer.echo(json.dumps(list_schemas()[kind](), indent=2))
+    echo(json.dumps(list_schemas()[kind](), indent=2))

@@ -9,6 +9,7 @@ import typer
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
 from runner.profiles.model import Profile
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.rendering.queue_template import QueueTemplate
@@ -85,7 +86,7 @@ def setup(
         return
     installer = Installer(connection=Connection(context=target.context), template=template, queue=made_queue)
     for line in installer.install():
-        typer.echo(line, err=exports)
+        echo(line, err=exports)
     if exports:
         _print_exports(installer)
     elif has_store:
@@ -111,17 +112,17 @@ def _print_manifests(template: "SetupTemplate", queue: "QueueTemplate | None") -
 
     queued = [queue.render(f"{GROUP}/{KNOWN_VERSIONS[0]}")] if queue else []
     for manifests in (*template.render().values(), *queued):
-        typer.echo(dump_yaml(manifests), nl=False)
-        typer.echo("---")
+        echo(dump_yaml(manifests), nl=False)
+        echo("---")
     if template.has_store:
         secret = template.profile.store_secret
-        typer.echo(f"# The Secret {secret} is not shown: its keys are made when it is set up.")
+        echo(f"# The Secret {secret} is not shown: its keys are made when it is set up.")
 
 
 def _print_exports(installer: "Installer") -> None:
     installer.await_store()
     for name, value in installer.read_store_environment().items():
-        typer.echo(f"export {name}={shlex.quote(value)}")
+        echo(f"export {name}={shlex.quote(value)}")
 
 
 def _describe_store(on: str, profile: Profile) -> str:

@@ -16,7 +16,7 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.terminal_text import join_printable
+from runner.terminal_text import echo, join_printable
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
     from bench.schema import Run
@@ -59,7 +59,7 @@ def status(
         namespace = load_profile(profile).namespace
     if as_json:
         lines = None if on is None else _ask_cluster(collection.run, on, namespace, opened, counts["missing"])
-        typer.echo(_make_document(collection, counts, lines).model_dump_json())
+        echo(_make_document(collection, counts, lines).model_dump_json())
         return
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")

@@ -1,10 +1,9 @@
 """The command `version`."""
 
-import typer
-
 from bench import __version__
+from runner.terminal_text import echo
 
 
 def version() -> None:
     """Print the version of the tool."""
-    typer.echo(__version__)
+    echo(__version__)

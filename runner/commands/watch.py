@@ -10,6 +10,7 @@ from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.commands.run_options import WebhookOption
 from runner.reporting.stored_runs import open_existing_store
+from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import
     from rich.console import Console
@@ -51,7 +52,7 @@ def watch(
     report = Watch(store=opened, matrix=matrix).look(is_final=final)
     messages = make_error_console() if as_json else CONSOLE
     if as_json:
-        typer.echo(json.dumps(make_document(report), indent=1))
+        echo(json.dumps(make_document(report), indent=1))
     for line in () if as_json else list_lines(report):
         messages.print(line, soft_wrap=True)
     if confirmation is not None:

@@ -221,4 +221,7 @@ def _find_matrix(name_or_path: str) -> Path:
 
 
 def _show_path(path: Path) -> str:
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, FileNotFoundError):  # elsewhere; or the working directory was deleted
+        return str(path)

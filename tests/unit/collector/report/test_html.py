@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.report.html import TEMPLATES, load_bundle, load_scripts, state_policy
+from collector.report.html import TEMPLATES, load_bundle, load_scripts, open_templates, state_policy
 from report_pages import HOSTILE, Page, list_figure_rows
 
 
@@ -46,6 +46,14 @@ def test_every_script_is_part_of_the_page() -> None:
 
 def test_the_report_is_smaller_than_2_mb(full_report: Path) -> None:
     assert full_report.stat().st_size < 2_000_000
+
+
+def test_a_page_shows_no_control_character_and_no_mark_of_direction() -> None:
+    page = open_templates().from_string("<b>{{ text }}</b>{{ number }}{{ text | safe }}")
+
+    shown = page.render(text="a\x1b[31m\u202eb\n\u202f<", number=1)
+
+    assert shown == "<b>a\ufffd[31m\ufffdb\n\u202f&lt;</b>1a\x1b[31m\u202eb\n\u202f<"  # what is markup is ours
 
 
 def test_hostile_text_stays_text(hostile_report: Path) -> None:

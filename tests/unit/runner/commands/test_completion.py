@@ -56,3 +56,15 @@ def test_contexts_are_those_of_the_kubeconfigs(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(str(tmp_path / name) for name in ("bad", "good", "none")))
 
     assert complete_context("") == ["current", "in-cluster", "lab", "cloud"]
+
+
+def test_foreign_names_and_a_pipe_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fine", "e\x1b[31m", "two\nlines"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    context = SimpleNamespace(params={"store": f"file://{tmp_path}"})
+    assert complete_run_id(context, "") == ["fine"]
+
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "hostile").write_text('contexts: [{name: "a\\e[31mb"}, {name: good}]')
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/pipe:{tmp_path}/hostile:~nosuchuser/x")
+    assert complete_context("") == ["current", "in-cluster", "good"]
