@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,

@@ -58,6 +58,12 @@ def test_a_link_that_leads_nowhere_is_missing(store: Store, place: Path) -> None
         store.get(KEY)
 
 
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\nb", "\u202eabc", "\udce9", "x" * 200])
+def test_folders_with_names_of_no_run_are_passed_over(store: Store, place: Path, name: str) -> None:
+    (place.parents[3] / name).mkdir()
+    assert store.list_run_ids() == ["r1"]
+
+
 def test_the_others_are_read_all_the_same(store: Store, place: Path) -> None:
     os.mkfifo(place)
     store.put("runs/r1/results/c/2-b.json", b"2")

@@ -53,6 +53,14 @@ def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
             yield _describe_entry(key, entry)
 
 
+def list_folders(place: Path) -> list[str]:
+    """Return the names of the folders in a directory, whatever characters they have; none where it is not there."""
+    try:
+        return [entry.name for entry in os.scandir(place) if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
 def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
     try:
         status = entry.stat()

@@ -14,7 +14,7 @@ from obstore.exceptions import BaseError
 
 from bench.store.backend import Backend, open_backend
 from bench.store.keys import NAME, check_key, find_key_problem
-from bench.store.listing import StoredObject, list_directory
+from bench.store.listing import StoredObject, list_directory, list_folders
 from bench.store.object_reading import read_object
 from bench.store.obstore_calls import (
     delete_objects,
@@ -183,8 +183,11 @@ class Store:
     def list_run_ids(self) -> list[str]:
         """Return the names of the folders in `runs/` that can be run ids, sorted, without listing the objects."""
         with self._translate_errors():
-            listing = submit(lambda: self.backend.short_retries.list_with_delimiter("runs")).result()
-        names = (folder.rpartition("/")[2] for folder in listing["common_prefixes"])
+            if self.backend.directory is not None:
+                names = list_folders(self.backend.directory / "runs")
+            else:
+                listing = submit(lambda: self.backend.short_retries.list_with_delimiter("runs")).result()
+                names = [folder.rpartition("/")[2] for folder in listing["common_prefixes"]]
         return sorted(name for name in names if re.fullmatch(NAME, name))
 
     def check_writable(self) -> None:
