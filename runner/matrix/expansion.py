@@ -215,8 +215,8 @@ def _find_matrix(name_or_path: str) -> Path:
         return path
     near = suggest_near_word(name_or_path, builtin)
     raise UserError(
-        f"matrix {quote(name_or_path)}: is neither a built-in matrix nor a file; {near + '; ' if near else ''}"
-        f"give the path of a YAML file, or a built-in name: {', '.join(builtin)}"
+        f"matrix {quote(name_or_path)}: is neither a built-in matrix nor a file; {near + ' Give' if near else 'give'} "
+        f"the path of a YAML file, or a built-in name: {', '.join(builtin)}"
     )
 
 
