@@ -172,7 +172,7 @@ def test_files_of_another_run_are_not_mixed_with_these(workspace: Path, call_mai
         (("--manifests", "out", "--store", STORE), "--manifests: needs to know the cluster; add --profile"),
         (("--manifests", "out", "--profile", "kind"), "--store: the Jobs need to know where their results go"),
         (("--manifests", "out", "--profile", "kind", "--store", "file://x"), "--store file://x: the Jobs need to know"),
-        (("--store", STORE), "--store: is for --manifests DIR"),
+        (("--store", STORE), "--store: is for --manifests FOLDER"),
         (("--manifests", "out", "--profile", "gke", "--store", STORE), "images"),
         (("--manifests", "mine.yaml", "--profile", "kind", "--store", STORE), "--manifests mine.yaml: "),
     ],

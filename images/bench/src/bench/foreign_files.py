@@ -20,9 +20,11 @@ class FileProblem(StrEnum):
 class ForeignFileError(Exception):
     """A file cannot be read. The message is the reason in words, to stand behind the file's name and a colon."""
 
-    def __init__(self, problem: FileProblem, reason: str) -> None:
+    def __init__(self, problem: FileProblem, reason: str, number: int | None = None) -> None:
         super().__init__(reason)
         self.problem = problem
+        self.number = number
+        """The system's number of the error, where it gave one."""
 
 
 def read_foreign_file(path: Path, *, max_bytes: int) -> bytes:
@@ -65,7 +67,7 @@ def _explain(error: OSError | ValueError) -> ForeignFileError:
         return ForeignFileError(FileProblem.DIRECTORY, "is a directory, not a file")
     if error.errno in (errno.ENXIO, errno.ENODEV):  # sockets, and devices without a driver
         return _not_regular()
-    return ForeignFileError(FileProblem.UNREADABLE, f"cannot be read: {error.strerror}")
+    return ForeignFileError(FileProblem.UNREADABLE, f"cannot be read: {error.strerror}", error.errno)
 
 
 def _not_regular() -> ForeignFileError:

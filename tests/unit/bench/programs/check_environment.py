@@ -24,7 +24,9 @@ def main(name: Framework) -> None:
     framework = load_framework(cell, num_threads)
     environment = read_environment(cell, framework, num_threads, image=None, git_revision="abc")
     threads = describe_threads(name)
-    print(json.dumps({"early": loaded_too_early, "threads": threads, "environment": environment.model_dump()}))
+    print(
+        json.dumps({"early": loaded_too_early, "threads": threads, "environment": environment.model_dump(mode="json")})
+    )
 
 
 def describe_threads(name: Framework) -> str:

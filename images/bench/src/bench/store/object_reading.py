@@ -3,6 +3,7 @@
 Whoever writes to a store can put anything in an object's place: a pipe that never ends, a terabyte of nothing.
 """
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,4 +51,6 @@ def _read_file(directory: Path, key: str, limit: int) -> bytes:
     except ForeignFileError as error:
         if error.problem in (FileProblem.MISSING, FileProblem.DIRECTORY):  # a bucket has no object of a folder's name
             raise FileNotFoundError(key) from None
+        if error.number == errno.ENOTDIR:  # a file where the store needs a folder: all below it is out of reach
+            raise NotADirectoryError(errno.ENOTDIR, f"{error} (os error {errno.ENOTDIR})") from None
         raise UnreadableObject(f"'{key}' {error}") from None
