@@ -17,6 +17,7 @@ from control_plane import ADMIN_TOKEN, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes import submission
+from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -24,6 +25,17 @@ StartKubelet = Callable[..., FakeKubelet]
 
 def create(connection: Connection, path: str, **body: Any) -> None:
     connection.request("create", path, body=json.dumps(body).encode())
+
+
+def was_admitted(connection: Connection, path: str, name: str, spec: dict[str, Any]) -> bool:
+    """Create a pod; return False where its priority class is not known yet."""
+    try:
+        create(connection, path, kind="Pod", metadata={"name": name}, spec=spec)
+    except ApiError as error:
+        if "no PriorityClass" not in str(error):
+            raise
+        return False
+    return True
 
 
 # Nodes
@@ -47,7 +59,8 @@ def test_a_cell_that_a_pod_of_higher_priority_displaces_is_measured_again(
         "containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "4"}}}],
         "nodeSelector": {"kubernetes.io/hostname": node},
     }
-    create(connection, f"/api/v1/namespaces/{namespace}/pods", kind="Pod", metadata={"name": name}, spec=urgent)
+    # Admission learns of the class by a watch, on a busy machine a moment later.
+    wait_for(lambda: was_admitted(connection, f"/api/v1/namespaces/{namespace}/pods", name, urgent), f"class {name}")
     wait_for(lambda: connection.get_object(f"/api/v1/namespaces/{namespace}/pods/{name}")["spec"].get("nodeName"), name)
     connection.request("delete", f"/api/v1/namespaces/{namespace}/pods/{name}", query={"gracePeriodSeconds": "0"})
 
