@@ -65,6 +65,11 @@ SLOW_MODULES = {
     "unit/runner/local/test_virtual_environments.py": "installs packages into virtual environments",
     "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
 }
+# What the shell that starts the tests, or CI, says about its terminal: tests set what they are about.
+TERMINAL_VARIABLES = ("CI", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "TERMINAL_WIDTH")
+for variable in TERMINAL_VARIABLES:
+    os.environ.pop(variable, None)
+
 # What takes minutes begins first, so that no worker is left alone with it at the end.
 LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
 

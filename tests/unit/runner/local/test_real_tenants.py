@@ -27,7 +27,16 @@ def test_two_tenants_step_side_by_side(tmp_path: Path, interpreters: dict[Framew
     neighbour = Neighbour(
         model="conv6", phase="train", batch_size=2, precision="fp32", mode="eager", input_size=32, num_classes=10
     )
-    cell = make_cell(phase="infer", batch_size=1, tenants=2, neighbour=neighbour, num_steps=3, max_warmup_seconds=1.0)
+    # On busy cores a step of milliseconds can take a second: a window of five holds whole steps of both all the same.
+    cell = make_cell(
+        phase="infer",
+        batch_size=1,
+        tenants=2,
+        neighbour=neighbour,
+        num_steps=3,
+        min_seconds=5.0,
+        max_warmup_seconds=1.0,
+    )
     executor = LocalExecutor(
         run_id=RUN_ID,
         store=Store.open(f"file://{tmp_path}/store"),
