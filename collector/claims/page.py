@@ -75,15 +75,26 @@ def write_claims_page(
 ) -> tuple[ClaimResult, ...]:
     """Write what `collections`, runs of one machine or of several, say about each claim to `path`, in Markdown.
 
-    GPU over CPU is compared across runs too. The directory of `path` is made if absent. Returns what is written.
+    The directory of `path` is made if absent. Returns what is written.
+    """
+    text, results = make_claims_page(collections, include_invalid=include_invalid, moderated=moderated)
+    replace_text(path, text)
+    return results
+
+
+def make_claims_page(
+    collections: Sequence[Collection], *, include_invalid: bool = False, moderated: bool = False
+) -> tuple[str, tuple[ClaimResult, ...]]:
+    """Return what `collections` say about each claim, as a page in Markdown and as results.
+
+    GPU over CPU is compared across runs too.
     """
     series = make_gpu_series(load_gpu_table())
     forecast = fit_forecast(series, year=series.last_year + 1)
     summary = summarize_collections(collections, moderated=moderated)
     context = _gather_context(summary, forecast, include_invalid)
     results = _evaluate_all(context)
-    replace_text(path, "\n".join(_write_page(collections, context, results)))
-    return results
+    return "\n".join(_write_page(collections, context, results)), results
 
 
 def _write_page(

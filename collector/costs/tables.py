@@ -78,7 +78,8 @@ def _make_cost_table(
     for cell in document.cells:
         offer = cell.offers[0] if cell.offers else None
         rows.append(_describe_cell(cell, offer, document) | describe(cell, offer))
-    return make_table(caption, [CELL, RUN, MACHINE, *columns], _make_frame(rows))
+    columns = [CELL, RUN, MACHINE, *columns]
+    return make_table(caption, columns, _make_frame(rows, columns))
 
 
 def _describe_cell(cell: CellCost, offer: OfferCost | None, document: CostDocument) -> Row:
@@ -111,11 +112,10 @@ def _spread(name: str, figure: Figure | None) -> Row:
     return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
 
 
-def _make_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the rows as a frame; a column of numbers without any value is one of floats."""
+def _make_frame(rows: Sequence[Row], columns: Sequence[Column]) -> pd.DataFrame:
+    """Return the rows as a frame with what `columns` are made of; one of numbers without any value is one of floats."""
     texts = {"label", "run_id", "place", "energy_of"}
-    names = rows[0] if rows else {}
-    columns = {name: [row[name] for row in rows] for name in names}
+    values = {source: [row[source] for row in rows] for column in columns for source in column.sources}
     return pd.DataFrame(
-        {name: pd.Series(values, dtype="str" if name in texts else "float64") for name, values in columns.items()}
+        {name: pd.Series(found, dtype="str" if name in texts else "float64") for name, found in values.items()}
     )

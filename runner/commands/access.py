@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 def access(
     scenario: Annotated[
         str | None,
-        typer.Argument(metavar="[SCENARIO]", help="A YAML file (see docs/access.md), or a scenario of --list."),
+        typer.Argument(metavar="SCENARIO", help="A YAML file (see docs/access.md), or a scenario of --list."),
     ] = None,
     weeks: Annotated[
         int | None, typer.Option("--weeks", metavar="NUMBER", help="Simulate so many weeks instead of the scenario's.")

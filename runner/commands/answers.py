@@ -13,7 +13,6 @@ from runner.commands.options import (
     StoreOption,
     make_error_console,
 )
-from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -36,6 +35,7 @@ def answers(
     from collector.answers.document import make_answers_document
     from collector.answers.run_answers import answer_run
     from runner.price_tables.loading import load_prices
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)

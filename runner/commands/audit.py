@@ -8,7 +8,6 @@ import typer
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, JsonOption, StoreOption
-from runner.reporting.stored_runs import open_existing_store, print_skipped
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -19,7 +18,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 def audit(
     table: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="A YAML or CSV file (see docs/audit.md), or a table of --list."),
+        typer.Argument(metavar="TABLE", help="A YAML or CSV file (see docs/audit.md), or a table of --list."),
     ] = None,
     run_ids: Annotated[
         list[str] | None,
@@ -54,6 +53,7 @@ def _audit(
     from collector.results.load import load_runs
     from collector.results.summary import summarize_collections
     from runner.audit_tables.loading import load_table
+    from runner.reporting.stored_runs import open_existing_store, print_skipped
 
     table = load_table(name)
     collections = load_runs(open_existing_store(store), run_ids) if run_ids else []

@@ -10,13 +10,12 @@ from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
 from runner.commands.forecast_options import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
-from runner.probe.search import ProbeReport
-from runner.reporting.stored_runs import open_existing_store
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.batches.memory_lines import MemoryLine
     from collector.batches.words import ProbedLimit
+    from runner.probe.search import ProbeReport
 
 MAX_PROBE_BYTES = 2**20  # a search of fifty tries has 20 KB
 
@@ -40,6 +39,7 @@ def batches(
     from collector.batches.document import BatchesDocument, make_line_document
     from collector.batches.memory_lines import fit_lines
     from collector.results.load import load_results
+    from runner.reporting.stored_runs import open_existing_store
 
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
@@ -72,8 +72,10 @@ def _print_lines(lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", l
             CONSOLE.print(sentence)
 
 
-def _read_probe(path: Path) -> ProbeReport:
+def _read_probe(path: Path) -> "ProbeReport":
     """Read a search that found a limit. Raise UserError where it is none."""
+    from runner.probe.search import ProbeReport
+
     try:
         report = ProbeReport.model_validate_json(read_foreign_file(path, max_bytes=MAX_PROBE_BYTES))
     except ForeignFileError as error:
@@ -87,11 +89,11 @@ def _read_probe(path: Path) -> ProbeReport:
     return report
 
 
-def _list_available(report: ProbeReport) -> list[int]:
+def _list_available(report: "ProbeReport") -> list[int]:
     return [trial.available_bytes for trial in report.tries if trial.available_bytes is not None]
 
 
-def _summarize(path: Path, report: ProbeReport) -> "ProbedLimit":
+def _summarize(path: Path, report: "ProbeReport") -> "ProbedLimit":
     from collector.batches.words import ProbedLimit
 
     return ProbedLimit(
@@ -102,7 +104,7 @@ def _summarize(path: Path, report: ProbeReport) -> "ProbedLimit":
     )
 
 
-def _is_same(report: ProbeReport, key: Any) -> bool:
+def _is_same(report: "ProbeReport", key: Any) -> bool:
     """Return whether the search tried the cells of a line."""
     cell = report.cell.model_dump()
     compared = [name for name in key if name in cell]

@@ -1,6 +1,5 @@
 """The command `cancel`."""
 
-from runner.commands.cluster_runs import open_job_cleaner
 from runner.commands.jobs_deleted import DryRunOption, print_jobs
 from runner.commands.options import (
     CONSOLE,
@@ -26,6 +25,8 @@ def cancel(
 
     Of a night that is being watched, the run that measures its suspicions again is stopped too.
     """
+    from runner.commands.cluster_runs import open_job_cleaner
+
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     counts = cleaner.preview() if dry_run else cleaner.cancel()
     if as_json or dry_run:

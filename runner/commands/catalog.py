@@ -137,8 +137,11 @@ COMMANDS = (
     CatalogEntry(
         name="claims",
         panel=READ,
-        summary="Write what runs say about each of the study's claims.",
-        examples=(("one page about two runs", "claims GPU_RUN CPU_RUN --output claims.md"),),
+        summary="Say what runs show about each of the study's claims: a page in Markdown.",
+        examples=(
+            ("one page about two runs", "claims GPU_RUN CPU_RUN --output claims.md"),
+            ("for a program", "claims RUN_ID --json"),
+        ),
     ),
     CatalogEntry(
         name="audit",

@@ -6,9 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.cluster_runs import open_job_cleaner
 from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption
-from runner.commands.store_cleaning import CleaningRequest, clean_store
 
 USE = (
     "give RUN_ID and --on to delete the Jobs of a run, or --store with --raw-older-than to remove raw results from a "
@@ -16,7 +14,7 @@ USE = (
 )
 
 
-JobsRunArgument = Annotated[str, typer.Argument(metavar="[RUN_ID]", help="Id of the run whose Jobs are deleted.")]
+JobsRunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run whose Jobs are deleted.")]
 JobsContextOption = Annotated[
     str | None,
     typer.Option(
@@ -74,15 +72,13 @@ def clean(
     )
     if store is None:
         raise UserError(f"clean: {USE}")
-    clean_store(
-        CleaningRequest(
-            url=store,
-            older_than=raw_older_than,
-            include_unfinished=include_unfinished,
-            is_deleted=delete,
-            is_confirmed=yes,
-        )
-    )
+    _clean_store(store, raw_older_than, include_unfinished=include_unfinished, is_deleted=delete, is_confirmed=yes)
+
+
+def _clean_store(url: str, older_than: str | None, **wishes: bool) -> None:
+    from runner.commands.store_cleaning import CleaningRequest, clean_store
+
+    clean_store(CleaningRequest(url=url, older_than=older_than, **wishes))
 
 
 def _check_absent(options: Mapping[str, object], reason: str) -> None:
@@ -101,6 +97,8 @@ def _clean_jobs(
     force: bool,
     is_dry_run: bool,
 ) -> None:
+    from runner.commands.cluster_runs import open_job_cleaner
+
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)

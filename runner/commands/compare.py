@@ -19,8 +19,6 @@ from runner.commands.options import (
     StoreOption,
 )
 from runner.output import make_console
-from runner.reporting.compared_runs import RunChoice
-from runner.reporting.comparison import compare_runs
 from runner.terminal_text import echo, join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -29,11 +27,11 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 RunAArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[RUN_A]", help="The run that B is held against.", autocompletion=complete_run_id),
+    typer.Argument(metavar="RUN_A", help="The run that B is held against.", autocompletion=complete_run_id),
 ]
 RunBArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[RUN_B]", help="Default: the newest run in the store.", autocompletion=complete_run_id),
+    typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.", autocompletion=complete_run_id),
 ]
 SideAOption = Annotated[
     list[str] | None,
@@ -86,6 +84,9 @@ def compare(
 
     Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared.
     """
+    from runner.reporting.compared_runs import RunChoice
+    from runner.reporting.comparison import compare_runs
+
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
     choice = RunChoice(run_a, run_b, tuple(a or ()), tuple(b or ()), tuple(run_ids or ()), store, store_b)

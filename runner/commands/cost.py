@@ -25,8 +25,6 @@ from runner.commands.options import (
 )
 from runner.durations import read_durations
 from runner.output import make_console
-from runner.reporting.stored_runs import open_existing_store, print_skipped
-from runner.runs import find_newest_run
 from runner.terminal_text import echo, join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -59,6 +57,10 @@ MaxCostOption = Annotated[
 ]
 EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
+NOTHING_COUNTS = (
+    "No cell has a repeat that counts, so nothing is costed; --include-invalid takes those measured under faulty "
+    "conditions, too."
+)
 CloudOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")]
 RegionOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")]
 WholeMachinesOption = Annotated[
@@ -130,6 +132,8 @@ def _evaluate(
     from collector.costs.evaluation import evaluate_costs
     from collector.results.load import load_runs
     from runner.price_tables.loading import check_machines, check_place, load_prices
+    from runner.reporting.stored_runs import open_existing_store, print_skipped
+    from runner.runs import find_newest_run
 
     table = load_prices(prices)
     check_machines(table, question.machines, prices)
@@ -166,8 +170,10 @@ def _print_document(document: "CostDocument", console: Console) -> None:
     from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
     from collector.report.terminal import print_table
 
+    if not document.cells:
+        console.print(NOTHING_COUNTS, soft_wrap=True)
     for table in (make_job_table(document), make_sample_table(document)):
-        if table is not None:
+        if table is not None and document.cells:
             console.print(table.caption, soft_wrap=True)
             print_table(console, table)
             console.print()

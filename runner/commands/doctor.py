@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.store import BUCKET_URLS
+from bench.store_urls import BUCKET_URLS
 from runner.commands.exit_codes import EXIT_NOT_OK
-from runner.commands.json_documents import DoctorDocument, DoctorFinding
 from runner.commands.next_steps import say_next
 from runner.commands.options import (
     CONSOLE,
@@ -46,6 +45,7 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
+    from runner.commands.json_documents import DoctorDocument, DoctorFinding
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.doctor.context import DoctorContext
     from runner.kubernetes.doctor.examination import examine

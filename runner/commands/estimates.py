@@ -4,9 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from bench.errors import UserError
 from bench.registry import Device
@@ -15,17 +12,14 @@ from bench.store import Store
 from runner.commands.machines import parse_machines
 from runner.estimates.durations import is_at_place, read_durations
 from runner.estimates.pool_prices import PoolPrice, find_pool_prices
-from runner.estimates.run_estimate import describe_estimates, estimate_pools
+from runner.estimates.run_estimate import PoolEstimate, describe_estimates, estimate_pools
 from runner.matrix.plan import Repeat, order_repeats
 from runner.profiles.model import Profile
 from runner.records import Records
+from runner.run_events import EstimateDocument, RunEvents
 from runner.runs import describe_plan, select_missing
 
 Say = Callable[[str], None]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Say how many node-hours and what price the run will take; measure nothing."),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +56,35 @@ def print_dry_run(
     missing = select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
     describe_plan(run, missing, say)
     print_estimate(missing, read_durations(store, run, partial(is_at_place, run)), prices, say, max_cost)
+
+
+def report_dry_run(
+    run: Run, store: Store, prices: Mapping[Device, PoolPrice], events: RunEvents, *, retry_failed: bool = False
+) -> None:
+    """Print what `print_dry_run` says as an event."""
+    missing = select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
+    durations = read_durations(store, run, partial(is_at_place, run))
+    events.report(
+        "estimated",
+        matrix=run.matrix,
+        store=store.url,
+        num_cells=len(run.cells),
+        num_repeats=run.num_repeats,
+        num_missing=len(missing),
+        estimates=[_make_document(one) for one in estimate_pools(missing, durations, prices)],
+    )
+
+
+def _make_document(one: PoolEstimate) -> EstimateDocument:
+    return EstimateDocument(
+        device=one.device,
+        num_repeats=one.num_repeats,
+        num_known=one.num_known,
+        expected_hours=one.expected_hours,
+        most_hours=one.most_hours,
+        expected_cost=one.expected_cost,
+        currency=None if one.price is None else one.price.currency,
+    )
 
 
 def print_plan_estimate(run: Run, store: Store | None, prices: Mapping[Device, PoolPrice], say: Say) -> None:

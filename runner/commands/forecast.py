@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.schema import Document
 from runner.commands.forecast_options import (
     AtLeastOption,
     DateOption,
@@ -20,11 +19,12 @@ from runner.commands.forecast_options import (
     WhereOption,
 )
 from runner.commands.options import CONSOLE, JsonOption, YearOption
-from runner.reporting.report_files import choose_year
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
     from altair import LayerChart
+
+    from bench.schema import Document
 
 
 def forecast(
@@ -52,6 +52,7 @@ def forecast(
     from collector.forecast.words import describe_forecast
     from collector.report.plots.forecast import plot_forecast
     from collector.report.plots.picture_files import check_plot_path
+    from runner.reporting.report_files import choose_year
 
     if plot:
         check_plot_path(plot)
@@ -77,7 +78,7 @@ def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None)
         CONSOLE.print(str(plot), soft_wrap=True)
 
 
-def show_document(document: Document, chart: "LayerChart | None", plot: Path | None) -> None:
+def show_document(document: "Document", chart: "LayerChart | None", plot: Path | None) -> None:
     """Print the document, and write the chart to `plot`."""
     from collector.report.plots.picture_files import save_plot
 

@@ -1,5 +1,6 @@
 """The command `gap`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -7,7 +8,6 @@ import typer
 from runner.commands.forecast import show_answer, show_document
 from runner.commands.forecast_options import LevelOption, MaxFactorOption, PlotOption
 from runner.commands.options import JsonOption, YearOption
-from runner.reporting.report_files import choose_year
 
 BYTES_OF_16_BITS_IN_GB = 2e-9
 
@@ -70,17 +70,15 @@ def gap(
     from collector.forecast.tables import ValueRequest
     from collector.report.plots.gap import plot_gap
     from collector.report.plots.picture_files import check_plot_path
+    from runner.reporting.report_files import choose_year
 
     if plot:
         check_plot_path(plot)
-    asked = choose_year(year)
     supplied = load_series(supply, ValueRequest(quantity=supply_quantity), "frontier")
     request = ValueRequest(quantity=demand_quantity, where=tuple(demand_where or ()), since=demand_since)
     needed = load_series(demand, request, demand_series)
-    forecasts = [
-        fit_forecast(series, year=asked, level=level / 100, max_factor=max_factor) for series in (supplied, needed)
-    ]
-    measured = measure_gap(*forecasts, factor=demand_factor)
+    fit = partial(fit_forecast, year=choose_year(year), level=level / 100, max_factor=max_factor)
+    measured = measure_gap(fit(supplied), fit(needed), factor=demand_factor)
     chart = plot_gap(measured) if plot else None
     if as_json:
         show_document(make_gap_document(measured), chart, plot)

@@ -4,14 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from runner.commands.next_steps import say
 from runner.commands.options import CONSOLE
-from runner.images.build import build_image, make_profile_values
-from runner.images.docker import is_built, read_size_bytes, require_built
 from runner.images.names import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
-from runner.images.push import push_images
 from runner.terminal_text import echo
 
 OnlyArgument = Annotated[
@@ -46,6 +42,11 @@ def build(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which images would be built; build none.")] = False,
 ) -> None:
     """Build images that are not built yet; a tag is a hash of the content."""
+    import yaml
+
+    from runner.images.build import build_image, make_profile_values
+    from runner.images.docker import is_built, read_size_bytes
+
     arguments = make_arguments(base, cpu_index)
     for image in choose_images(only):
         name = name_image(LOCAL_REGISTRY, image, arguments)
@@ -73,6 +74,10 @@ def push(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which images would be pushed; push none.")] = False,
 ) -> None:
     """Push built images to a registry; print the lines for your profile and for the chart's values, by digest."""
+    import yaml
+
+    from runner.images.push import push_images
+
     if dry_run:
         for image in choose_images(only):
             CONSOLE.print(f"{name_image(registry, image, make_arguments(base, cpu_index))} would be pushed")
@@ -94,6 +99,7 @@ def sbom(
     output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the files.")] = Path("sbom"),
 ) -> None:
     """Write a software bill of materials (CycloneDX) of each built image."""
+    from runner.images.docker import require_built
     from runner.images.sbom import describe_image
 
     output.mkdir(parents=True, exist_ok=True)

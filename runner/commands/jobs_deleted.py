@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.commands.json_documents import JobsDocument
 from runner.commands.options import CONSOLE
 from runner.terminal_text import echo
 
@@ -16,6 +15,8 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say which Jobs wo
 
 def print_jobs(cleaner: "JobCleaner", counts: "Counts", *, is_dry_run: bool, as_json: bool) -> None:
     """Print how many Jobs were deleted and left, or would be, in a line or as one JSON document."""
+    from runner.commands.json_documents import JobsDocument
+
     if as_json:
         document = JobsDocument(
             run_id=cleaner.run_id,

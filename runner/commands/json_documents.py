@@ -56,7 +56,7 @@ class FilesDocument(Document):
 
 
 class JobsDocument(Document):
-    """What `cancel` or `clean` did to the Jobs of one run, or would do (`is_dry_run`)."""
+    """What `cancel` did to the Jobs of one run, or would do (`is_dry_run`)."""
 
     jobs_version: Literal[1] = 1
     run_id: str
@@ -128,6 +128,35 @@ class AccessDocument(Document):
     scenario: dict[str, Any]
 
 
+class FindingDocument(Document):
+    """What arithmetic shows about a claim and no verdict says."""
+
+    name: str
+    reason: str
+
+
+class ClaimDocument(Document):
+    """A claim with what arithmetic and runs say about it."""
+
+    statement: str
+    provenance: str
+    """Who reports it."""
+    verdict: str
+    """One of the verdicts of docs/verdicts.md."""
+    reason: str
+    findings: tuple[FindingDocument, ...]
+    arithmetic: tuple[str, ...]
+    measured: tuple[str, ...]
+
+
+class ClaimsDocument(Document):
+    """What runs show about each of the study's claims."""
+
+    claims_version: Literal[1] = 1
+    run_ids: tuple[str, ...]
+    claims: tuple[ClaimDocument, ...]
+
+
 class WatchedChange(Document):
     """A change over nights, and what became of it."""
 
@@ -153,30 +182,6 @@ class WatchDocument(Document):
     warnings: tuple[str, ...]
 
 
-class RunEvent(BaseModel):
-    """A line of `benchmatrix run --on CONTEXT --json`. A line of progress also counts the ended repeats by status."""
-
-    model_config = ConfigDict(extra="allow")
-
-    event: Literal["progress", "finished", "warning"]
-    message: str | None = None
-    """Of a warning."""
-    cell_id: str | None = None
-    repeat: int | None = None
-    job: str | None = None
-    status: str | None = None
-    error: str | None = None
-    preempted: int | None = None
-    """How many pods of the repeat were preempted."""
-    done: int | None = None
-    running: int | None = None
-    waiting: int | None = None
-    suspended: int | None = None
-    to_submit: int | None = None
-    cost: float | None = None
-    currency: str | None = None
-
-
 def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
     """Return what makes the schema of each kind; a kind is `stored`, or the command that prints it."""
     return {
@@ -186,16 +191,18 @@ def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
         "audit": lambda: _export(AuditDocument),
         "batches": _export_batches,
         "cancel": lambda: _export(JobsDocument),
+        "claims": lambda: _export(ClaimsDocument),
         "collect": lambda: _export(FilesDocument),
         "compare": _export_compare,
         "cost": _export_cost,
         "doctor": lambda: _export(DoctorDocument),
         "forecast": _export_forecast,
         "gap": _export_gap,
+        "plot": lambda: _export(FilesDocument),
         "probe": _export_probe,
         "render": _export_render,
         "report": lambda: _export(FilesDocument),
-        "run": lambda: _export(RunEvent),
+        "run": _export_run,
         "status": lambda: _export(StatusDocument),
         "watch": lambda: _export(WatchDocument),
     }
@@ -257,3 +264,9 @@ def _export_render() -> dict[str, Any]:
     from bench.schema import PlannedCell
 
     return _export(PlannedCell)
+
+
+def _export_run() -> dict[str, Any]:
+    from runner.run_events import RunEvent
+
+    return _export(RunEvent)

@@ -15,6 +15,7 @@ from bench.schema import Run
 from bench.store import Store
 from runner.commands.resume_command import format_resume_command
 from runner.local.run import LocalRun
+from runner.run_events import RunEvents
 from runner.runs import read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
@@ -133,12 +134,13 @@ class LocalConfirmation:
 
     local: LocalRun
     console: Console
+    events: RunEvents | None = None
 
     def measure(self, matrix: str, run_id: str) -> None:
         """Measure the matrix as the run `run_id`, or what that run still lacks."""
         local = replace(self.local, matrix=matrix, run_id=run_id, start_new=False, retry_failed=False)
         run = local.choose_run()
-        local.measure(run, self.console, resume_command=format_resume_command(run))
+        local.measure(run, self.console, resume_command=format_resume_command(run), events=self.events)
 
     def announce(self, report: "NightReport") -> None:
         """Do nothing: the terminal shows it."""

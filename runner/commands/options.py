@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench.store import BUCKET_URLS
+from bench.store_urls import BUCKET_URLS
 from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
 from runner.matrix.builtin import list_builtin_matrices
 from runner.output import make_console
@@ -42,7 +42,7 @@ MatrixArgument = Annotated[
 StoredRunArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN_ID]", help="Id of a run; default: the newest one in the store.", autocompletion=complete_run_id
+        metavar="RUN_ID", help="Id of a run; default: the newest one in the store.", autocompletion=complete_run_id
     ),
 ]
 RunArgument = Annotated[
@@ -51,7 +51,7 @@ RunArgument = Annotated[
 StoredRunsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[RUN_ID]...", help="Ids of runs; default: the newest one in the store.", autocompletion=complete_run_id
+        metavar="RUN_ID", help="Ids of runs; default: the newest one in the store.", autocompletion=complete_run_id
     ),
 ]
 

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bench.errors import UserError
+from runner.commands.files_written import print_files
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     GpuTableOption,
     IncludeInvalidOption,
+    JsonOption,
     ModeratedOption,
     PricesOption,
     StoredRunArgument,
     StoreOption,
     YearOption,
 )
-from runner.reporting.report_files import fit_forecast
-from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
@@ -58,6 +58,7 @@ def plot(
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi."""
     from collector.report.paper_figures import check_figure_path, number_paths, save_figure
@@ -71,8 +72,13 @@ def plot(
         run = analysis.collection.run.run_id
         raise UserError(f"plot {name}: run {run} has nothing to draw; it needs {PLOTS[name].needs}")
     chosen = _choose_panel(figures, panel)
-    for figure, path in zip(chosen, number_paths(output, len(chosen)), strict=True):
+    paths = number_paths(output, len(chosen))
+    for figure, path in zip(chosen, paths, strict=True):
         save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=title)
+    if as_json:
+        print_files(analysis.collection.run.run_id, paths)
+        return
+    for figure, path in zip(chosen, paths, strict=True):
         CONSOLE.print(f"{path}: {figure.title}" if figure.title else str(path), soft_wrap=True)
     for group in groups:
         for text in (group.question, group.caption, group.omitted):
@@ -101,6 +107,8 @@ def _analyze(
 ) -> "Analysis":
     from collector.analysis import analyze_run
     from runner.price_tables.loading import load_prices
+    from runner.reporting.report_files import fit_forecast
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)

@@ -1,24 +1,21 @@
 """The command `probe`."""
 
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
 
-from bench.capabilities import GpuKind
 from bench.errors import UserError
-from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell, Mode
+from bench.registry import FRAMEWORKS, MODELS, Mode
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.options import CONSOLE, JsonOption, PythonOption, make_error_console
 from runner.durations import read_durations
-from runner.local.hardware import explain_unsupported, find_gpu
-from runner.local.host_lock import hold_host_lock
-from runner.local.run import end_like_interrupt, find_interpreters, parse_interpreters
-from runner.probe.cell import make_cell
-from runner.probe.display import show_search
-from runner.probe.search import Probe, ProbeReport
 from runner.terminal_text import echo
+
+if TYPE_CHECKING:  # help and completion need no more than the options
+    from bench.capabilities import GpuKind
+    from bench.schema import Cell
+    from runner.probe.search import Probe, ProbeReport
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
@@ -68,6 +65,9 @@ def probe(
     as_json: JsonOption = False,
 ) -> None:
     """Find the largest batch of MODEL that fits into memory, trying each in a fresh process."""
+    from runner.local.hardware import find_gpu
+    from runner.probe.cell import make_cell
+
     gpu = find_gpu()
     cell = make_cell(
         model,
@@ -80,28 +80,35 @@ def probe(
         num_classes=num_classes,
         num_gpus=num_gpus,
     )
-    _check_search(cell, gpu, max_batch_size)
-    search = Probe(
-        cell=cell,
-        gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
-        max_batch_size=max_batch_size,
-        time_limit_seconds=deadline,
-    )
+    search = _plan_search(cell, gpu, max_batch_size, deadline)
     report = _search(search, python or [], make_error_console() if as_json else CONSOLE)
     if as_json:
         echo(report.to_json())
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
 
 
-def _check_search(cell: Cell, gpu: GpuKind | None, max_batch_size: int) -> None:
+def _plan_search(cell: "Cell", gpu: "GpuKind | None", max_batch_size: int, deadline: float) -> "Probe":
     """Raise UserError if nothing can be searched within these bounds, or this machine cannot run the cell."""
+    from runner.local.hardware import explain_unsupported
+    from runner.probe.search import Probe
+
     if max_batch_size < cell.num_gpus:
         raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {cell.num_gpus}; give more")
     if reason := explain_unsupported(cell, gpu):
         raise UserError(f"this cannot be probed here: {reason}")
+    return Probe(
+        cell=cell,
+        gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
+        max_batch_size=max_batch_size,
+        time_limit_seconds=deadline,
+    )
 
 
-def _search(search: Probe, python: list[str], console: Console) -> ProbeReport:
+def _search(search: "Probe", python: list[str], console: Console) -> "ProbeReport":
+    from runner.local.host_lock import hold_host_lock
+    from runner.local.run import end_like_interrupt, find_interpreters, parse_interpreters
+    from runner.probe.display import show_search
+
     given = parse_interpreters(python, tuple(FRAMEWORKS))
     try:
         with end_like_interrupt(), hold_host_lock("probe") as lock:

@@ -3,15 +3,12 @@
 import re
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench import capabilities
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, Run
-from bench.store import BUCKET_URLS
-from runner.commands.estimates import Pricing, print_plan_estimate
+from bench.store_urls import BUCKET_URLS
 from runner.commands.machines import MachinesOption
 from runner.commands.next_steps import say_next
 from runner.commands.options import (
@@ -22,14 +19,13 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
 )
-from runner.kubernetes.syntax import check_option, check_queue
-from runner.matrix.expansion import Matrix, load_matrix
-from runner.matrix.plan import plan_run
-from runner.profiles.loading import find_profile
-from runner.profiles.model import Profile
-from runner.reporting.stored_runs import open_existing_store
-from runner.runs import check_run_id
 from runner.terminal_text import echo
+
+if TYPE_CHECKING:  # help and completion need no more than the options
+    from bench.schema import Run
+    from runner.commands.estimates import Pricing
+    from runner.matrix.expansion import Matrix
+    from runner.profiles.model import Profile
 
 ANY_CLUSTER = "any"
 
@@ -71,7 +67,12 @@ def render(
     earlier: EarlierOption = None,
 ) -> None:
     """Print the cells of MATRIX, or write their manifests, and what they will take; measure nothing."""
-    loaded, pricing = load_matrix(matrix), Pricing.of(machine, prices)
+    from runner.commands.estimates import Pricing
+    from runner.kubernetes.syntax import check_option, check_queue
+    from runner.matrix.expansion import load_matrix
+    from runner.matrix.plan import plan_run
+
+    loaded, pricing = load_matrix(matrix, is_data_here=manifests is None), Pricing.of(machine, prices)
     if manifests is None:
         _refuse_options(on=on, profile=profile, namespace=namespace, store=store, queue=queue, run_id=run_id)
         _print_cells(loaded, as_json=as_json)
@@ -90,9 +91,12 @@ def render(
     _print_estimate(run, earlier, pricing, chosen)
 
 
-def _print_estimate(run: Run, earlier: str | None, pricing: Pricing, profile: Profile | None) -> None:
+def _print_estimate(run: "Run", earlier: str | None, pricing: "Pricing", profile: "Profile | None") -> None:
+    from runner.commands.estimates import print_plan_estimate
+    from runner.reporting.stored_runs import open_existing_store
+
     store = None if earlier is None else open_existing_store(earlier, "--earlier")
-    print_plan_estimate(run, store, pricing.find(profile), partial(typer.echo, err=True))
+    print_plan_estimate(run, store, pricing.find(profile), partial(echo, err=True))
 
 
 def _refuse_options(**options: object) -> None:
@@ -101,7 +105,7 @@ def _refuse_options(**options: object) -> None:
             raise UserError(f"--{name.replace('_', '-')}: is for --manifests FOLDER; add that, or leave this out")
 
 
-def _print_cells(loaded: Matrix, *, as_json: bool) -> None:
+def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
     if as_json:
         for planned in loaded.cells:
             echo(planned.model_dump_json())
@@ -112,7 +116,7 @@ def _print_cells(loaded: Matrix, *, as_json: bool) -> None:
     echo(f"{loaded.source}: {len(loaded.cells)} cells, {repeats} repeats", err=True)
 
 
-def _print_plan(run: Run, folder: Path) -> None:
+def _print_plan(run: "Run", folder: Path) -> None:
     from runner.kubernetes.rendering.manifest_files import SETUP_FOLDER
 
     echo(f"{run.num_repeats} Jobs of run {run.run_id} in {folder}, set-up in {folder / SETUP_FOLDER}")
@@ -121,8 +125,10 @@ def _print_plan(run: Run, folder: Path) -> None:
     echo(f"to collect what they measure: benchmatrix run MATRIX --on CONTEXT --run-id {run.run_id}", err=True)
 
 
-def _choose_profile(on: str | None, profile: str | None, namespace: str | None) -> Profile:
+def _choose_profile(on: str | None, profile: str | None, namespace: str | None) -> "Profile":
     """Return the profile; read a kubeconfig only if the profile depends on the context."""
+    from runner.profiles.loading import find_profile
+
     if profile is not None:
         found = find_profile(profile, "")
     elif on is not None:
@@ -143,7 +149,12 @@ def _check_store(url: str | None) -> str:
     return url
 
 
-def _plan(matrix: Matrix, profile: Profile, context: str, queue: str | None, run_id: str | None) -> Run:
+def _plan(matrix: "Matrix", profile: "Profile", context: str, queue: str | None, run_id: str | None) -> "Run":
+    from bench import capabilities
+    from bench.schema import Cell, Cluster
+    from runner.matrix.plan import plan_run
+    from runner.runs import check_run_id
+
     name = matrix.name if run_id is None else run_id
     check_run_id(name)
 

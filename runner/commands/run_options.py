@@ -124,13 +124,9 @@ OwnerOption = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
-JsonOption = Annotated[
+DryRunOption = Annotated[
     bool,
-    typer.Option(
-        "--json",
-        help="Print one JSON document per line to stdout, and messages to stderr; `benchmatrix schema` describes it.",
-        rich_help_panel=CLUSTER_PANEL,
-    ),
+    typer.Option("--dry-run", help="Say how many node-hours and what price the run will take; measure nothing."),
 ]
 ReportOption = Annotated[bool, typer.Option(help="Collect and report at the end.")]
 PublishOption = Annotated[

@@ -9,8 +9,8 @@ from bench.errors import UserError
 from runner.terminal_text import echo
 
 KINDS = (
-    "stored", "access", "answers", "audit", "batches", "cancel", "collect", "compare", "cost", "doctor", "forecast",
-    "gap", "probe", "render", "report", "run", "status", "watch",
+    "stored", "access", "answers", "audit", "batches", "cancel", "claims", "collect", "compare", "cost", "doctor",
+    "forecast", "gap", "plot", "probe", "render", "report", "run", "status", "watch",
 )  # fmt: skip
 
 
@@ -18,7 +18,7 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="[KIND]",
+            metavar="KIND",
             help=f"One of {', '.join(KINDS)}: the documents in the store, or what that command prints with --json.",
             autocompletion=lambda: list(KINDS),
         ),

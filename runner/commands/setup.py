@@ -8,13 +8,13 @@ import typer
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
-from runner.profiles.model import Profile
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.rendering.queue_template import QueueTemplate
     from runner.kubernetes.rendering.setup_template import SetupTemplate
     from runner.kubernetes.setup import Installer
+    from runner.profiles.model import Profile
 
 KIND = "kind"
 
@@ -94,7 +94,7 @@ def setup(
 
 
 def _make_queue(
-    profile: Profile, queue: str | None, quotas: Sequence[str], cohort: str | None
+    profile: "Profile", queue: str | None, quotas: Sequence[str], cohort: str | None
 ) -> "QueueTemplate | None":
     """Return the queue to make; None: none is asked for."""
     from runner.kubernetes.rendering.queue_template import QueueTemplate
@@ -125,7 +125,7 @@ def _print_exports(installer: "Installer") -> None:
         echo(f"export {name}={shlex.quote(value)}")
 
 
-def _describe_store(on: str, profile: Profile) -> str:
+def _describe_store(on: str, profile: "Profile") -> str:
     from runner.kubernetes.rendering.setup_template import STORE_BUCKET
 
     command = shlex.join(["benchmatrix", "setup", "--on", on, "--profile", profile.name, "--exports"])

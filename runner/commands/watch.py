@@ -9,7 +9,6 @@ import typer
 from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.commands.run_options import WebhookOption
-from runner.reporting.stored_runs import open_existing_store
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import
@@ -46,6 +45,7 @@ def watch(
     from runner.nights.display import format_metrics, list_lines, make_document
     from runner.nights.watch import Watch
     from runner.nights.webhooks import parse_webhooks, send_alarms
+    from runner.reporting.stored_runs import open_existing_store
 
     webhooks = parse_webhooks(webhook or [])
     opened = open_existing_store(store)

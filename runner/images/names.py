@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.errors import UserError
-from bench.registry import FRAMEWORKS
-from bench.schema import Device, Framework
+from bench.registry import FRAMEWORKS, Device, Framework
 from runner.sources import locate_sources
 
 Flavour = Literal["cpu", "cuda"]
@@ -29,9 +28,9 @@ CONTROL_DOCKERFILE = "images/benchmatrix/Dockerfile"
 # What every image contains, and what decides which files reach the build.
 _SHARED = ("images/bench/src", "images/bench/pyproject.toml", "images/bench/requirements-build.txt", ".dockerignore")
 _TOOL = (
-    "requirements.lock", "pyproject.toml", "README.md", "benchmatrix", "runner", "collector", "manifests",
-    "charts/benchmatrix", "images/benchmatrix", "images/framework.Dockerfile", "images/install_requirements.sh",
-    "images/jax", "images/pytorch", "images/tensorflow",
+    "requirements.lock", "pyproject.toml", "hatch_build.py", "README.md", "benchmatrix", "runner", "collector",
+    "manifests", "charts/benchmatrix", "images/benchmatrix", "images/framework.Dockerfile",
+    "images/install_requirements.sh", "images/jax", "images/pytorch", "images/tensorflow",
 )  # fmt: skip
 
 

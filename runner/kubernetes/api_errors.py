@@ -2,6 +2,9 @@
 
 import json
 import re
+import socket
+import ssl
+from collections.abc import Iterator
 from http import HTTPStatus
 
 import kubernetes.client
@@ -11,6 +14,7 @@ from bench.errors import TransientError, UserError
 from runner.kubernetes.login import describe_error
 
 UNREACHABLE = "Unreachable"
+WRONG_SERVER = "WrongServer"
 ANONYMOUS = 'User "system:anonymous"'
 """The user name that Kubernetes reports for requests without valid credentials."""
 NOT_READY = "not yet ready to handle request"
@@ -77,10 +81,42 @@ def read_watch_error(status: dict[str, object]) -> ApiError:
     return ApiError(code, reason, message)
 
 
-def make_unreachable(error: Exception) -> BusyError:
-    """Return the error for a server that does not answer, without the addresses that urllib3's message has."""
+def make_unreachable(error: Exception, *, is_known: bool = True) -> ApiError:
+    """Return the error for a server that does not answer, without the addresses that urllib3's message has.
+
+    `is_known`: it has answered before. Of one that never did, a name that there is not, a certificate that is not
+    accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them.
+    """
+    if not is_known and (fault := _find_fault_of_kubeconfig(error)):
+        hint = "look at the server and its certificates in your kubeconfig"
+        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}; {hint}")
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, f"the API server does not answer: {message}", None)
+
+
+def _find_fault_of_kubeconfig(error: Exception) -> str:
+    """Return in words why no server can be reached by this kubeconfig; empty where it may be the server's fault."""
+    for cause in _list_causes(error):
+        if isinstance(cause, socket.gaierror) and cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+            return "there is no host of the API server's name"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the certificate of the API server is not accepted: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError) and cause.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
+            return "what answers at the API server's address does not speak TLS (https)"
+    return ""
+
+
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and those that it was raised for; urllib3 keeps some of them in its arguments."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield found
+        linked = (found.__cause__, found.__context__, *found.args)
+        waiting += [one for one in linked if isinstance(one, BaseException)]
 
 
 def to_user_error(error: ApiError, context: str) -> UserError:
@@ -88,6 +124,8 @@ def to_user_error(error: ApiError, context: str) -> UserError:
     if isinstance(error, BusyError):
         hint = "the Jobs go on; give the same command again when it is back"
         return TransientError(f"--on {context}: {error.message}; {hint}")
+    if error.reason == WRONG_SERVER:
+        return UserError(f"--on {context}: {error.message}")
     return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
 
 

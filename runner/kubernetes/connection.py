@@ -197,7 +197,7 @@ class Connection:
             )
             refusal = read_refusal(verb, response) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise make_unreachable(error) from error
+            raise make_unreachable(error, is_known=self.is_known) from error
         if refusal is not None:
             refusal.client, refusal.was_allowed = client, request in self._allowed
             raise refusal

@@ -1,9 +1,7 @@
 """The progress of a run on a cluster: a live line, plain lines or JSON lines."""
 
-import json
 import time
 from collections import Counter
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -11,11 +9,9 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.run_events import PROGRESS_SECONDS, RunEvents
 from runner.terminal import can_redraw
 from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
-
-PLAIN_SECONDS = 30.0
-"""Between two lines of progress where there is no terminal."""
 
 
 class ClusterProgress:
@@ -23,13 +19,12 @@ class ClusterProgress:
 
     def __init__(self, console: Console, *, as_json: bool) -> None:
         self._console = console
-        self._as_json = as_json
-        self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
-        if as_json:
-            self._live = None
+        self._events = RunEvents(console) if as_json else None
+        redraws = can_redraw(console) and not as_json
+        self._live = Live(console=console, auto_refresh=False, transient=True) if redraws else None
         self.num_by_status: Counter[str] = Counter()
         self._started = time.monotonic()
-        self._next_line = self._started + PLAIN_SECONDS
+        self._next_line = self._started + PROGRESS_SECONDS
 
     def __enter__(self) -> "ClusterProgress":
         if self._live:
@@ -45,22 +40,19 @@ class ClusterProgress:
         if self._live:
             self._live.update(Text(self.describe(jobs), overflow="ellipsis", no_wrap=True), refresh=True)
         elif time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + PLAIN_SECONDS
-            if self._as_json:
+            self._next_line = time.monotonic() + PROGRESS_SECONDS
+            if self._events:
                 cost = {} if jobs.cost is None else {"cost": jobs.cost.amount, "currency": jobs.cost.currency}
-                self._print_json("progress", **count_states(jobs), **self.num_by_status, **cost)
+                left = {"seconds_left": self._estimate_seconds_left(jobs)}
+                self._events.report("progress", **count_states(jobs), **self.num_by_status, **left, **cost)
             else:
                 self._console.print(self.describe(jobs), soft_wrap=True)
 
     def finish(self, tracked: TrackedJob, result: Result) -> None:
         """Count the repeat and print its line."""
         self.num_by_status[result.status] += 1
-        if self._as_json:
-            error = result.error.message if result.error else None
-            identity = {"cell_id": result.cell_id, "repeat": result.repeat, "job": tracked.name}
-            self._print_json(
-                "finished", **identity, status=result.status, error=error, preempted=len(tracked.disrupted_pod_uids)
-            )
+        if self._events:
+            self._events.finish(result, job=tracked.name, num_preempted=len(tracked.disrupted_pod_uids))
             return
         line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), tracked.repeat.planned.cell.slug)
         line.append(f"  repeat {result.repeat}/{tracked.repeat.planned.repeats}")
@@ -74,8 +66,8 @@ class ClusterProgress:
 
     def warn(self, message: str) -> None:
         """Print what keeps cells from running."""
-        if self._as_json:
-            self._print_json("warning", message=message)
+        if self._events:
+            self._events.report("warning", message=message)
         else:
             self._console.print(f"warning: {join_printable(message)}", style="yellow", soft_wrap=True)
 
@@ -85,16 +77,18 @@ class ClusterProgress:
         parts = [f"{counts[name]} {label}" for name, label in _LABELS.items() if counts[name]]
         if failed := sum(number for status, number in self.num_by_status.items() if status != "ok"):
             parts.append(f"{failed} of the done failed")
-        done, elapsed = jobs.count("done"), time.monotonic() - self._started
-        if done:
-            rate = done / elapsed
-            parts.append(f"{rate * 60:.3g}/min, about {format_wait((len(jobs) - done) / rate)} left")
+        left = self._estimate_seconds_left(jobs)
+        if left is not None:
+            rate = jobs.count("done") / (time.monotonic() - self._started)
+            parts.append(f"{rate * 60:.3g}/min, about {format_wait(left)} left")
         if jobs.cost is not None:
             parts.append(f"about {jobs.cost} so far")
         return ", ".join(parts)
 
-    def _print_json(self, event: str, **values: Any) -> None:
-        self._console.print(json.dumps({"event": event} | values), soft_wrap=True)
+    def _estimate_seconds_left(self, jobs: TrackedJobs) -> float | None:
+        """Return how long the rest takes at the rate so far; None before the first repeat is done."""
+        done, elapsed = jobs.count("done"), time.monotonic() - self._started
+        return (len(jobs) - done) * elapsed / done if done else None
 
 
 _LABELS = {"done": "done", "running": "running", "waiting": "waiting", "suspended": "queued", "to_submit": "to submit"}

@@ -10,7 +10,8 @@ from rich.console import Console
 from bench.capabilities import explain_unsupported
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
-from bench.store import BUCKET_URLS, Store, run_key
+from bench.store import Store, run_key
+from bench.store_urls import BUCKET_URLS
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection

@@ -1,7 +1,7 @@
 """Show the progress of a run and of installations: one live line in a terminal, plain lines in a pipe."""
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from statistics import fmean
@@ -17,14 +17,26 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.matrix.plan import Repeat
+from runner.run_events import PROGRESS_SECONDS, RunEvents
 from runner.terminal import can_redraw
 from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Counts and times the repeats of one run and shows them. Changes once a second; has no thread."""
+    """Counts and times the repeats of one run and shows them. Changes once a second; has no thread.
 
-    def __init__(self, console: Console, repeats: Sequence[Repeat], *, num_ok: int, num_failed: int) -> None:
+    `events`: where they are shown as JSON lines instead.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        repeats: Sequence[Repeat],
+        *,
+        num_ok: int,
+        num_failed: int,
+        events: RunEvents | None = None,
+    ) -> None:
         self._console = console
         self._left = list(repeats)
         self._num_ok = num_ok
@@ -32,7 +44,11 @@ class Progress(AbstractContextManager["Progress"]):
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._now: Repeat | None = None
         self._started = time.monotonic()
-        self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
+        self._events = events
+        self._by_status: Counter[str] = Counter()
+        self._next_event = self._started
+        redraws = can_redraw(console) and events is None
+        self._live = Live(console=console, auto_refresh=False, transient=True) if redraws else None
 
     def __enter__(self) -> Self:
         if self._live:
@@ -52,9 +68,12 @@ class Progress(AbstractContextManager["Progress"]):
         self.tick()
 
     def tick(self) -> None:
-        """Update the live line."""
+        """Update the live line, or print an event now and then."""
         if self._live:
             self._live.update(self._render(), refresh=True)
+        elif self._events and time.monotonic() >= self._next_event:
+            self._next_event = time.monotonic() + PROGRESS_SECONDS
+            self._report_progress(self._events)
 
     def finish_repeat(self, repeat: Repeat, result: Result) -> None:
         """Count the repeat, print its line and update the estimate of the time left."""
@@ -62,11 +81,15 @@ class Progress(AbstractContextManager["Progress"]):
         self._seconds[repeat.planned.cell.cell_id].append(seconds)
         self._left.remove(repeat)
         self._now = None
+        self._by_status[result.status] += 1
         if result.status == "ok":
             self._num_ok += 1
         else:
             self._num_failed += 1
-        self._console.print(self._describe_result(repeat, result, seconds), highlight=False, soft_wrap=True)
+        if self._events:
+            self._events.finish(result)
+        else:
+            self._console.print(self._describe_result(repeat, result, seconds), highlight=False, soft_wrap=True)
         self.tick()
 
     def estimate_seconds_left(self) -> float | None:
@@ -83,6 +106,19 @@ class Progress(AbstractContextManager["Progress"]):
             return left
         expected = by_cell.get(self._now.planned.cell.cell_id, overall)
         return left - min(expected, time.monotonic() - self._started)
+
+    def _report_progress(self, events: RunEvents) -> None:
+        running = int(self._now is not None)
+        events.report(
+            "progress",
+            done=self._by_status.total(),
+            running=running,
+            waiting=0,
+            suspended=0,
+            to_submit=len(self._left) - running,
+            seconds_left=self.estimate_seconds_left(),
+            **self._by_status,
+        )
 
     def _describe_result(self, repeat: Repeat, result: Result, seconds: float) -> Text:
         line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), repeat.planned.cell.slug)

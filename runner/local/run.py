@@ -21,10 +21,11 @@ from runner.local.host_lock import hold_host_lock
 from runner.local.planning import plan_local_run
 from runner.local.process import handle_signals
 from runner.local.progress import InstallProgress, Progress
-from runner.local.virtual_environments import prepare_virtual_environments
+from runner.local.virtual_environments import describe_missing, list_missing, prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
 from runner.records import Records, RecordSnapshot
+from runner.run_events import RunEvents
 from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
@@ -68,8 +69,11 @@ class LocalRun:
         self.store.check_writable()
         return plan
 
-    def measure(self, run: Run, console: Console, *, resume_command: str) -> None:
-        """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine."""
+    def measure(self, run: Run, console: Console, *, resume_command: str, events: RunEvents | None = None) -> None:
+        """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine.
+
+        `events`: where the repeats are shown as JSON lines, and not on the console.
+        """
         records = Records.of(self.store, run)
         if not self._select_missing(run, records.read_snapshot()):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
@@ -86,7 +90,7 @@ class LocalRun:
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
             num_failed = 0 if self.retry_failed else count_failed(run, snapshot)
             num_ok = run.num_repeats - len(repeats) - num_failed
-            with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed) as progress:
+            with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed, events=events) as progress:
                 ended = LocalExecutor(
                     run_id=run.run_id, store=self.store, interpreters=interpreters, lock=lock, observer=progress
                 ).measure_repeats(repeats, caps)
@@ -94,6 +98,12 @@ class LocalRun:
                 console.print(
                     f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
                 )
+
+    def describe_installation(self, run: Run) -> str | None:
+        """Return what the run installs before it measures, and how much that is; None: nothing."""
+        frameworks = {planned.cell.framework for planned in run.cells} - self.interpreters.keys()
+        missing = list_missing(sorted(frameworks), _find_flavour())
+        return f"to be installed first: {describe_missing(missing)}" if missing else None
 
     def _store_plan(self, run: Run, console: Console) -> None:
         if read_run(self.store, run.run_id):
@@ -113,10 +123,13 @@ def find_interpreters(
     wanted = sorted(frameworks - given.keys())
     if not wanted:
         return given
-    flavour: Flavour = "cpu" if find_gpu() is None else "cuda"
     with InstallProgress(console) as progress:
-        made = prepare_virtual_environments(wanted, flavour, progress.report, keep_open=[lock])
+        made = prepare_virtual_environments(wanted, _find_flavour(), progress.report, keep_open=[lock])
     return {**made, **given}
+
+
+def _find_flavour() -> Flavour:
+    return "cpu" if find_gpu() is None else "cuda"
 
 
 def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> dict[Framework, Path]:

@@ -19,7 +19,7 @@ from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
-from runner.local.installation_sizes import describe_installation
+from runner.local.installation_sizes import describe_installation, describe_installations
 from runner.local.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
 from runner.sources import find_cache_folder, find_source, locate_sources
 
@@ -68,20 +68,40 @@ def prepare_virtual_environments(
     `report` gets each line that an installation prints; the processes that install inherit the file descriptors
     `keep_open`. Raise UserError if an installation fails.
     """
-    folder = locate_sources() / ".environments" if has_checkout() else find_cache_folder() / "environments"
+    frameworks = list(frameworks)
+    missing = list_missing(frameworks, flavour)
+    if len(missing) > 1:
+        report(describe_missing(missing))
     interpreters = {}
     for framework in frameworks:
-        environment = VirtualEnvironment(
-            directory=folder / f"{framework}-{flavour}",
-            requirements=find_source(locate_requirements(framework, flavour)),
-            project=find_source("images/bench") if has_checkout() else None,
-        )
+        environment = _locate_environment(framework, flavour)
         if not environment.is_up_to_date():
             with _lock_directory(environment.directory, report) as lock:
                 if not environment.is_up_to_date():
                     _install(environment, report, [lock, *keep_open])
         interpreters[framework] = environment.python
     return interpreters
+
+
+def list_missing(frameworks: Iterable[Framework], flavour: Flavour) -> list[VirtualEnvironment]:
+    """Return the environments that a run of the frameworks installs first."""
+    environments = [_locate_environment(framework, flavour) for framework in frameworks]
+    return [environment for environment in environments if not environment.is_up_to_date()]
+
+
+def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
+    """Return what the installation of the environments, one or more, downloads and takes on the disk."""
+    requirements = {environment.directory.name: environment.requirements for environment in environments}
+    return describe_installations(requirements, environments[0].directory.parent)
+
+
+def _locate_environment(framework: Framework, flavour: Flavour) -> VirtualEnvironment:
+    folder = locate_sources() / ".environments" if has_checkout() else find_cache_folder() / "environments"
+    return VirtualEnvironment(
+        directory=folder / f"{framework}-{flavour}",
+        requirements=find_source(locate_requirements(framework, flavour)),
+        project=find_source("images/bench") if has_checkout() else None,
+    )
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What `benchmatrix run` does when everything is measured: print the table, write and publish the report."""
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,24 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunEnd:
+    """How a run ended."""
+
+    num_by_status: dict[str, int]
+    """Planned repeats by the status of their record; `missing` have none."""
+    report: Path | None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether every repeat ended well."""
+        return not self.num_by_status.keys() - {"ok"}
+
+
 def finish_run(
     store: Store, run: Run, console: Console, *, output: Path | None, with_report: bool, is_published: bool
-) -> bool:
-    """Collect and report a run and print its table; return whether every repeat ended well.
+) -> RunEnd:
+    """Collect and report a run, print its table and return how it ended.
 
     `output`: folder for the report; None for the default. `is_published`: put the report into the store as well.
     """
@@ -31,16 +46,18 @@ def finish_run(
     print_skipped(collection, console)
     history = load_history(store, collection)
     _print_answers(collection, history, console)
+    path = None
     if with_report:
         path = _write_files(collection, choose_output(output, run), history)
         console.print(f"report: {path}", soft_wrap=True)
         if is_published:
             _publish(store, collection, path, console)
-    bad = collection.results[collection.results["status"] != "ok"]
-    if len(bad):
-        counts = ", ".join(f"{number} {state}" for state, number in Counter(bad["status"]).most_common())
-        console.print(f"{len(bad)} of {len(collection.results)} repeats did not end well: {counts}", style="red")
-    return not len(bad)
+    num_by_status = Counter(map(str, collection.results["status"]))
+    bad = Counter({status: number for status, number in num_by_status.items() if status != "ok"})
+    if bad:
+        counts = ", ".join(f"{number} {state}" for state, number in bad.most_common())
+        console.print(f"{bad.total()} of {len(collection.results)} repeats did not end well: {counts}", style="red")
+    return RunEnd(num_by_status=dict(num_by_status), report=path)
 
 
 def _print_answers(collection: "Collection", history: "ChangeHistory", console: Console) -> None:

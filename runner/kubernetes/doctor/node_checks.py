@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from runner.images.names import LOCAL_REGISTRY
 from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
 from runner.kubernetes.doctor.context import CellKind, DoctorContext
-from runner.kubernetes.doctor.findings import Finding
+from runner.kubernetes.doctor.findings import Finding, FindingState
 from runner.kubernetes.doctor.node_fit import NodeStatus, fit_pod
 
 
@@ -46,9 +46,12 @@ def describe_image_finding(kind: CellKind, image: str, nodes: Sequence[NodeStatu
     message = f"{image} is on none of the nodes that could run it, as far as they report"
     if is_named:
         return Finding(check=check, state="ok", message=f"{message}: they pull it")
-    if image.startswith(f"{LOCAL_REGISTRY}/"):
+    state: FindingState = "warning"
+    if image.startswith(f"{LOCAL_REGISTRY}/"):  # of no registry: nothing pulls it
         hint = "bring it to them (`kind load docker-image`)"
+        if nodes and all(node.names_all_images for node in nodes):
+            state, message = "failed", f"{image} is on none of the nodes that could run it: cells would wait for it"
     else:
         hint = f"see that the registry has it: docker manifest inspect {image}"
     hint += "; if it was built with --base or --cpu-index, write image_base or image_cpu_index in the profile"
-    return Finding(check=check, state="warning", message=message, hint=hint)
+    return Finding(check=check, state=state, message=message, hint=hint)

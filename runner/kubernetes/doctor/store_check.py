@@ -4,7 +4,8 @@ import os
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
-from bench.store import BUCKET_URLS, Store, StoreError
+from bench.store import Store, StoreError
+from bench.store_urls import BUCKET_URLS
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from factories import make_cell, make_environment, make_gpu, make_gpu_use
+from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_validity
 from two_runs import EVEN, put_run
 from workspace import Workspace
 
@@ -40,6 +40,18 @@ def test_the_newest_run_is_costed_by_the_shipped_prices(call_main: CallMain, sto
     code, out, _ = call_main("cost", "gpu")
     assert (code, "EKS us-east-1 g4dn.xlarge (T4)" in out, ", spot" in out) == (0, True, False)
     assert "EKS us-east-1 g4dn.xlarge (T4), spot" in call_main("cost", "gpu", "--spot")[1]
+
+
+def test_a_run_of_which_nothing_counts_is_no_table_and_says_so(call_main: CallMain, workspace: Workspace) -> None:
+    folder = workspace.folder / "results"
+    folder.mkdir()
+    put_run(folder, "noisy", {make_cell(): EVEN}, validity=make_validity("contaminated"))
+
+    code, out, err = call_main("cost")
+
+    assert (code, err) == (0, "")
+    assert out.startswith("No cell has a repeat that counts, so nothing is costed; --include-invalid takes")
+    assert "Cost, energy and CO2" in call_main("cost", "--include-invalid")[1]
 
 
 def test_two_runs_answer_whether_a_cpu_is_cheaper(call_main: CallMain, store: Path) -> None:

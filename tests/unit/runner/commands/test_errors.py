@@ -63,7 +63,7 @@ def test_a_misspelt_command_is_explained_too(words: list[str], call_main: CallMa
 
 
 def test_an_error_of_the_tool_keeps_its_traceback(workspace: Workspace) -> None:
-    program = "import runner.cli as c, runner.commands.render as r; r.load_matrix = lambda name: 1 / 0; c.main()"
+    program = "import runner.cli as c, runner.matrix.expansion as e; e.load_matrix = lambda *_, **__: 1 / 0; c.main()"
 
     done = workspace.call(sys.executable, "-c", program, "render", "smoke")
 

@@ -13,6 +13,7 @@ from factories import make_run
 from fake_interpreters import make_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.commands.resume_command import format_resume_command
+from runner.run_events import RunEvent
 from s3_server import S3Server
 from workspace import MATRIX, PROGRAM, Workspace, name_repeats, open_terminal, read_results
 
@@ -166,3 +167,38 @@ def test_a_run_ends_at_its_cap_and_goes_on_with_a_later_one(call_main: CallMain,
     assert call_main(*words, "--max-cost", "1")[0] == 2
     code, _, err = call_main(*words, "--max-cost", "1", "--machine", "cpu=m6i.xlarge")
     assert (code, err, len(workspace.read_results())) == (0, "", 4)
+
+
+def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, workspace: Workspace) -> None:
+    workspace.make_python(before='case "$BENCH_CELL" in *\'"batch_size":2,\'*) exit 3;; esac')
+
+    code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--json")
+
+    events = [RunEvent.model_validate_json(line) for line in out.splitlines()]
+    assert code == 1
+    assert events[0].model_dump(exclude_unset=True) == {
+        "event": "begun", "run_id": "mine", "matrix": "quick", "store": "file://results", "num_cells": 2,
+        "num_repeats": 4,
+    }  # fmt: skip
+    first = next(event for event in events if event.event == "progress")
+    assert (first.done, first.running, first.to_submit, first.seconds_left) == (0, 1, 3, None)
+    finished = [event for event in events if event.event == "finished"]
+    assert sorted((event.status, event.step_seconds) for event in finished if event.status == "ok") == [("ok", 0.1)] * 2
+    assert [event.error is None for event in finished if event.status == "failed"] == [False] * 2
+    assert events[-1].model_dump(exclude_unset=True) == {
+        "event": "ended", "run_id": "mine", "is_ok": False, "reason": None, "report": "reports/mine/report.html",
+        "ok": 2, "failed": 2,
+    }  # fmt: skip
+    assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure" in err
+
+
+def test_a_dry_run_is_an_event_too(call_main: CallMain) -> None:
+    words = ("run", "quick.yaml", "--dry-run", "--json", "--machine", "cpu=m6i.xlarge", "--python", "./python")
+    code, out, err = call_main(*words)
+
+    (event,) = [RunEvent.model_validate_json(line) for line in out.splitlines()]
+    assert (code, err, event.event, event.num_missing) == (0, "", "estimated", 4)
+    (pool,) = event.estimates or ()
+    assert (pool.device, pool.num_repeats, pool.num_known, pool.currency) == ("cpu", 4, 0, "USD")
+    assert pool.most_hours == pytest.approx(4 * 60 / 3600)
+    assert pool.expected_cost == pytest.approx(4 * 60 / 3600 * 0.192)

@@ -113,13 +113,16 @@ def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
     kind = CellKind(cell=make_cell(), body=b"{}")
     image = "benchmatrix/pytorch:cpu-0123"
 
-    def find(*names: str, is_named: bool = False) -> tuple[str, bool]:
-        status = {"images": [{"names": list(names), "sizeBytes": 1}]}
+    def find(*names: str, is_named: bool = False, count: int = 1, image: str = image) -> tuple[str, bool]:
+        status = {"images": [{"names": list(names), "sizeBytes": 1}] * count}
         nodes = [read_node_status({"metadata": {"name": "n"}, "status": status}, {})]
         found = describe_image_finding(kind, image, nodes, is_named=is_named)
         return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
 
     assert find("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
     assert find(image) == ("ok", True)
-    assert find("benchmatrix/pytorch:cpu-4567") == ("warning", True)
+    assert find("benchmatrix/pytorch:cpu-4567") == ("failed", True)
+    assert find("benchmatrix/pytorch:cpu-4567", count=50) == ("warning", True)  # more than the kubelet tells
+    assert find(count=0) == ("warning", True)
+    assert find("benchmatrix/pytorch:cpu-4567", image="registry.example/pytorch:cpu-0123") == ("warning", True)
     assert find("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)

@@ -2,6 +2,8 @@
 
 import io
 import json
+import socket
+import ssl
 import threading
 from http import HTTPStatus
 
@@ -19,6 +21,18 @@ from runner.kubernetes.request_retries import (
     WARN_SECONDS,
     Retries,
 )
+
+
+def make_ssl_error(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, f"[SSL: {reason}]")
+    error.reason = reason
+    return error
+
+
+def make_certificate_error(message: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, message)
+    error.verify_message = message
+    return error
 
 
 class Clock(threading.Event):
@@ -209,3 +223,25 @@ def test_a_server_that_stays_away_is_another_exit_code_than_a_refusal(error: Api
 
     assert type(found) is kind
     assert str(found).startswith(f"--on lab: {error.message}; ")
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "there is no host of the API server's name"),
+        (make_ssl_error("WRONG_VERSION_NUMBER"), "does not speak TLS"),
+        (make_certificate_error("self-signed certificate"), "is not accepted: self-signed certificate"),
+    ],
+)
+def test_a_fault_of_the_kubeconfig_is_told_at_once(cause: Exception, words: str, clock: Clock) -> None:
+    wrapped = urllib3.exceptions.SSLError(cause)  # urllib3 keeps the cause as an argument
+
+    error = make_unreachable(wrapped, is_known=False)
+    message = to_user_error(error, "lab")
+    wait_until_raised(error, clock, is_known=False)
+
+    assert words in str(message)
+    assert not isinstance(message, TransientError)
+    assert clock.waits == []
+    assert isinstance(make_unreachable(wrapped), BusyError)  # it has answered before: it may again
+    assert isinstance(make_unreachable(OSError("refused"), is_known=False), BusyError)

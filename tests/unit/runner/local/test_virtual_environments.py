@@ -13,7 +13,7 @@ import pytest
 from bench.errors import UserError
 from fake_interpreters import is_running, make_interpreter
 from runner import checkout, sources
-from runner.local.virtual_environments import prepare_virtual_environments
+from runner.local.virtual_environments import list_missing, prepare_virtual_environments
 from tiny_checkout import PROJECT, make_checkout, write_requirements
 
 HANG_GUARD_SECONDS = 60.0
@@ -59,7 +59,9 @@ def start_installation(root: Path, python: Path) -> "subprocess.Popen[str]":
 def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
     root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert [environment.directory.name for environment in list_missing(["pytorch"], "cpu")] == ["pytorch-cpu"]
     python, lines = prepare()
+    assert list_missing(["pytorch"], "cpu") == []
     assert python == root / ".environments" / "pytorch-cpu" / "bin" / "python"
     assert lines[0] == "pytorch-cpu: new environment"
     assert subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout == "1.0 0.1.0\n"

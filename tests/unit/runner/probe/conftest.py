@@ -16,7 +16,7 @@ CallProbe = Callable[..., tuple[int, str, str]]
 def call_probe(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallProbe:
     """Calls `probe conv6 --python ./python` in this process; 11 samples fit. Returns exit code, stdout and stderr."""
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, num_samples_that_fit=11)
-    monkeypatch.setattr("runner.commands.probe.find_gpu", lambda: None)
+    monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: None)
 
     def call(*words: str, model: str = "conv6") -> tuple[int, str, str]:
         monkeypatch.chdir(workspace.folder)

@@ -42,7 +42,7 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
     call_probe: CallProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)
-    monkeypatch.setattr("runner.commands.probe.find_gpu", lambda: gpus)
+    monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: gpus)
 
     code, out, _ = call_probe("--num-gpus", "4", "--precision", "tf32", "--json")
 

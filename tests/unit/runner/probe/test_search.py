@@ -127,7 +127,7 @@ def test_a_host_without_memory_ends_the_search_on_a_gpu_with_its_message(
     call_probe: CallProbe, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = GpuKind(name="NVIDIA H100 80GB HBM3", compute_capability=(9, 0), num_gpus=1)
-    monkeypatch.setattr("runner.commands.probe.find_gpu", lambda: gpu)
+    monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: gpu)
     fails = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) echo std::bad_alloc >&2; exit 134;; esac'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=fails)
 

@@ -1,6 +1,6 @@
 """The store of runs and results: one interface to directories (file://) and buckets (s3://, gs://, az://)."""
 
-from bench.store.backend import BUCKET_URLS, find_directory
+from bench.store.backend import find_directory
 from bench.store.keys import (
     LATEST_REPORT_KEY,
     LATEST_RUN_KEY,
@@ -38,7 +38,6 @@ from bench.store.store import Store
 from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
 
 __all__ = [
-    "BUCKET_URLS",
     "LATEST_REPORT_KEY",
     "LATEST_RUN_KEY",
     "TABLES_PREFIX",

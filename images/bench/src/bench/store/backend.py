@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
 
 SCHEMES = ("file", "s3", "gs", "az")
-BUCKET_URLS = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
-"""What help and messages name: all that a cluster's cells can write to."""
 MAX_SHOWN = 200
 """Of a URL that is too long to be shown whole."""
 DEFAULT_REGION = "us-east-1"

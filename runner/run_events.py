@@ -1,0 +1,123 @@
+"""Print what happens in a run as JSON lines, with the same events on this machine and on clusters."""
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+from rich.console import Console
+
+from bench.schema import Result, Run
+
+PROGRESS_SECONDS = 30.0
+"""Between two lines of progress where no line is drawn again: 120 an hour, and nobody takes the run for stuck."""
+
+
+class EstimateDocument(BaseModel):
+    """What the missing repeats of one device will take."""
+
+    device: str
+    num_repeats: int
+    num_known: int
+    """Repeats of cells of which earlier results say how long they take; the others count with their time limit."""
+    expected_hours: float
+    """Node-hours."""
+    most_hours: float
+    """Node-hours if every repeat took its time limit."""
+    expected_cost: float | None
+    """Null: the nodes have no price."""
+    currency: str | None
+
+
+class RunEvent(BaseModel):
+    """A line of `benchmatrix run --json`. Lines of `progress` and `ended` also count repeats by status, as in `ok: 3`.
+
+    Each kind of event has the fields that its name stands at; a field that it has not is left out.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    event: Literal["estimated", "begun", "progress", "finished", "warning", "ended"]
+    run_id: str | None = None
+    """begun, ended."""
+    matrix: str | None = None
+    """begun, estimated: the name of the matrix."""
+    store: str | None = None
+    """begun, estimated: its URL."""
+    num_cells: int | None = None
+    """begun, estimated: planned cells."""
+    num_repeats: int | None = None
+    """begun, estimated: planned repeats, those that the store has already among them."""
+    num_missing: int | None = None
+    """estimated: repeats that are left to measure."""
+    estimates: tuple[EstimateDocument, ...] | None = None
+    """estimated: with --dry-run, which measures nothing, the only event."""
+    done: int | None = None
+    """progress: repeats that this command has measured."""
+    running: int | None = None
+    """progress: repeats that are being measured."""
+    waiting: int | None = None
+    """progress: Jobs that wait for a node or an image; 0 on this machine."""
+    suspended: int | None = None
+    """progress: Jobs that wait in a queue of Kueue; 0 on this machine."""
+    to_submit: int | None = None
+    """progress: repeats that have not begun: no Job, or their turn has not come."""
+    seconds_left: float | None = None
+    """progress: about how long the rest will take; null: not known yet."""
+    cost: float | None = None
+    """progress: what the run has cost about, where prices are known."""
+    currency: str | None = None
+    cell_id: str | None = None
+    """finished."""
+    repeat: int | None = None
+    """finished: the number of the repeat, from 1."""
+    job: str | None = None
+    """finished: the name of the Job; null on this machine."""
+    status: str | None = None
+    """finished: how the repeat ended; `ok` is well."""
+    step_seconds: float | None = None
+    """finished: the centre of its step times; null: it has none."""
+    verdict: str | None = None
+    """finished: valid, suspect and so on; null: there is none."""
+    error: str | None = None
+    """finished: why it did not end well."""
+    preempted: int | None = None
+    """finished: how many pods of the repeat were preempted; 0 on this machine."""
+    message: str | None = None
+    """warning: what keeps cells from running."""
+    is_ok: bool | None = None
+    """ended: whether every planned repeat of the run has ended well."""
+    reason: str | None = None
+    """ended: why before everything was measured: `interrupted` or `cancelled`; null: for none of these reasons."""
+    report: str | None = None
+    """ended: the path of the report; null: none was written."""
+
+
+class RunEvents:
+    """Prints the events of a run to a console, each as a JSON document on a line of its own."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begin(self, run: Run, store_url: str) -> None:
+        """Print which run is measured."""
+        sizes = {"num_cells": len(run.cells), "num_repeats": run.num_repeats}
+        self.report("begun", run_id=run.run_id, matrix=run.matrix, store=store_url, **sizes)
+
+    def finish(self, result: Result, *, job: str | None = None, num_preempted: int = 0) -> None:
+        """Print how a repeat ended."""
+        self.report(
+            "finished",
+            cell_id=result.cell_id,
+            repeat=result.repeat,
+            job=job,
+            status=result.status,
+            step_seconds=result.samples.center_step_seconds if result.samples else None,
+            verdict=result.validity.verdict if result.validity else None,
+            error=result.error.message if result.error else None,
+            preempted=num_preempted,
+        )
+
+    def report(self, event: str, **values: Any) -> None:
+        """Print an event; `values` are fields of RunEvent, and numbers of repeats by status."""
+        document = RunEvent.model_validate({"event": event, **values})
+        self._console.print(json.dumps(document.model_dump(exclude_unset=True)), soft_wrap=True)
