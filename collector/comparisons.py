@@ -182,14 +182,25 @@ def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
     """Return in a sentence how many pairs of the comparisons were left out and why; empty where none was."""
     frames = list(pairs)
     reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
+    return count_reasons(reasons, sum(map(len, frames)), "left out")
+
+
+def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
+    """Return in a sentence how many of the pairs are in this state, for what reasons; empty where none is.
+
+    `reasons`: one for each of the pairs in this state.
+    """
     if reasons.empty:
         return ""
     counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
-    return f"{len(reasons)} of {sum(map(len, frames))} pairs are left out: {counts}."
+    return f"{len(reasons)} of {num_pairs} pairs are {state}: {counts}."
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
-    """Return the pairs that are `wanted`, and of the others those whose cells have no wanted pair."""
+    """Return the pairs without those for which the same two cells have a better one.
+
+    `wanted`: which pairs are the better ones. Two cells with none of them keep all their pairs.
+    """
     cells = pd.MultiIndex.from_frame(pairs[["cell_id_subject", "cell_id_reference"]])
     return pairs[wanted | ~cells.isin(cells[wanted])]
 

@@ -150,7 +150,10 @@ class TensorFlowWorkload:
             spin_up(run_burst)
 
     def run_step(self) -> None:
-        """Start one step. The data are arguments: a graph could fold what it captures into constants."""
+        """Start one step; it may go on after this returns, until `synchronize` has.
+
+        The data are arguments of the step: a graph could fold into constants what it captures.
+        """
         self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
         if self.feed is not None:
             self.inputs = self._place(next(self.feed))
