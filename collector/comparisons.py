@@ -12,6 +12,7 @@ from typing import Literal
 import pandas as pd
 
 from bench import registry
+from collector.facts import count_reasons
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, list_machine_notes
 from collector.ratio_verdicts import adjust_verdicts, describe_direction, describe_efficiency, describe_ratio
@@ -183,17 +184,6 @@ def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
     frames = list(pairs)
     reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
     return count_reasons(reasons, sum(map(len, frames)), "left out")
-
-
-def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
-    """Return in a sentence how many of the pairs are in this state, for what reasons; empty where none is.
-
-    `reasons`: one for each of the pairs in this state.
-    """
-    if reasons.empty:
-        return ""
-    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
-    return f"{len(reasons)} of {num_pairs} pairs are {state}: {counts}."
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.comparisons import count_reasons
-from collector.facts import count_things
+from collector.facts import count_reasons, count_things
 
 NOT_COMPARED = "not compared: "
 """How the verdict of a pair begins that has no ratio."""

@@ -150,10 +150,7 @@ class TensorFlowWorkload:
             spin_up(run_burst)
 
     def run_step(self) -> None:
-        """Start one step; it may go on after this returns, until `synchronize` has.
-
-        The data are arguments of the step: a graph could fold into constants what it captures.
-        """
+        """Start one step. Its data are arguments of its graph, which could fold what it captures into constants."""
         self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
         if self.feed is not None:
             self.inputs = self._place(next(self.feed))
