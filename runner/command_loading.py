@@ -19,6 +19,12 @@ class CatalogCommand(TyperCommand):
 
     entry: CatalogEntry
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return `--help`, which takes no value."""
+        option = super().get_help_option(ctx)
+        _take_no_value([] if option is None else [option])
+        return option
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""
         super().format_help(ctx, formatter)

@@ -12,6 +12,7 @@ from bench.errors import UserError
 from bench.store import Store
 from factories import RUN_ID, make_run, put_documents
 from runner.cli import app
+from runner.commands.json_documents import FilesDocument
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,9 @@ def test_a_plot_is_written_to_the_file_and_its_caption_printed(store: str, tmp_p
     output = CliRunner().invoke(app, arguments, catch_exceptions=False).output
     assert (tmp_path / "x.svg").read_text().startswith("<svg")
     assert "Which framework is faster?" in output
+
+    printed = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout
+    assert FilesDocument.model_validate_json(printed).files == (str(tmp_path / "x.svg"),)
 
 
 def test_a_report_is_the_file_that_is_named(store: str, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_every_command_has_an_example_which_its_help_shows(capsys: pytest.Captur
         command.get_help(command.make_context(entry.name, [], resilient_parsing=True))
         shown = capsys.readouterr().out.splitlines()
         assert entry.examples
+        assert not any("<bool>" in line for line in shown)  # a flag takes no value
         assert [f"   benchmatrix {words}" for _, words in entry.examples] == [
             line for line in shown if line.startswith("   benchmatrix ")
         ]

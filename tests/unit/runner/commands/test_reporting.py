@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from collector.claims.study import load_study
 from fake_interpreters import read_log
+from runner.commands.json_documents import ClaimsDocument
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -60,6 +61,12 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     assert "mine" in page
     assert "yours" in page
     assert "not tested here" in page  # a batch of 1 and of 2 is none of the study's
+
+    code, out, err = call_main("claims", "mine", "yours", "--json")
+    document = ClaimsDocument.model_validate_json(out)
+    assert (code, err, document.run_ids) == (0, "", ("mine", "yours"))
+    assert [claim.statement for claim in document.claims] == [claim.statement for claim in load_study().claims]
+    assert "not tested here" in {claim.verdict for claim in document.claims}
 
 
 def test_the_forecast_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
