@@ -120,4 +120,5 @@ class RunEvents:
     def report(self, event: str, **values: Any) -> None:
         """Print an event; `values` are fields of RunEvent, and numbers of repeats by status."""
         document = RunEvent.model_validate({"event": event, **values})
-        self._console.print(json.dumps(document.model_dump(exclude_unset=True)), soft_wrap=True)
+        line = json.dumps(document.model_dump(exclude_unset=True))
+        self._console.print(line, soft_wrap=True, markup=False, highlight=False)

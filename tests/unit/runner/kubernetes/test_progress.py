@@ -1,0 +1,49 @@
+"""runner.kubernetes.progress as JSON lines: the events are those of runs on this machine."""
+
+import io
+import json
+from typing import Any
+
+from rich.console import Console
+
+from factories import make_cell, make_failed_result, make_result
+from runner.kubernetes.progress import ClusterProgress
+from runner.kubernetes.tracked_jobs import TrackedJobs
+from runner.run_events import RunEvent, RunEvents
+from tracked_cells import track
+
+CELL = make_cell()
+
+
+def read_events(file: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.getvalue().splitlines()]
+
+
+def test_every_line_is_an_event_of_the_schema() -> None:
+    file, tracked = io.StringIO(), track("cpu", 1)
+    with ClusterProgress(Console(file=file, width=40), as_json=True) as progress:
+        progress.tick(TrackedJobs([tracked]))  # too early for a line of progress
+        tracked.disrupted_pod_uids = frozenset({"gone"})
+        progress.finish(tracked, make_result(CELL, step_seconds=(0.05,)))
+        progress.finish(tracked, make_failed_result(CELL, message="ended by SIGSEGV [core\ndumped]"))
+        progress.warn("no node \x1b[31mfits")
+
+    first, second, third = (RunEvent.model_validate(event) for event in read_events(file))
+    assert (first.event, first.job, first.status, first.step_seconds) == ("finished", tracked.name, "ok", 0.05)
+    assert (first.preempted, first.error) == (1, None)
+    assert (second.status, second.step_seconds) == ("failed", None)
+    assert second.error == "ended by SIGSEGV [core\ndumped]"
+    assert (third.event, third.message) == ("warning", "no node \x1b[31mfits")
+
+
+def test_a_repeat_that_ended_has_the_same_fields_wherever_it_was_measured() -> None:
+    here, there = io.StringIO(), io.StringIO()
+    result = make_result(CELL)
+
+    RunEvents(Console(file=here)).finish(result)
+    with ClusterProgress(Console(file=there), as_json=True) as progress:
+        progress.finish(track("cpu", 1), result)
+
+    (on_machine,), (on_cluster,) = read_events(here), read_events(there)
+    assert on_machine.keys() == on_cluster.keys()
+    assert on_machine == on_cluster | {"job": None}
