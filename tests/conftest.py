@@ -34,8 +34,7 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
-    "faults/test_full_disk.py": "starts commands on a disk that is full at each of their writes",
-    "faults/test_kills.py": "kills processes at random moments and starts them again",
+    "faults/test_processes.py": "kills processes, or gives them too little disk, and starts them again",
     "faults/test_store_answers.py": "writes and collects runs through a faulty S3 server",
     "unit/bench/store/test_objects.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",

@@ -216,7 +216,10 @@ class Store:
             submit(lambda: write_and_delete_object(self.backend.short_retries, key)).result()
 
     def _read(self, key: str) -> bytes:
-        return read_object(self.backend.short_retries, self.backend.directory, key, self.backend.tags)
+        try:
+            return read_object(self.backend.short_retries, self.backend.directory, key, self.backend.tags)
+        except StoreUnreachable as error:
+            raise StoreUnreachable(f"store {self.url}: {error}") from None
 
     @contextmanager
     def _translate_errors(self, key: str | None = None) -> Iterator[None]:

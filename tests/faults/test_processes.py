@@ -1,14 +1,15 @@
-"""Runners, collectors and measuring processes that are killed: a few moments each; `make faults` has a hundred."""
+"""Processes that are killed, or have no disk: a few moments each; `make faults` has a hundred."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from full_disk import fill_disk, mount_small_disk
 from kill_faults import kill_collectors, kill_entry_points, kill_runners
 from warm_processes import WarmProcesses
 
-NUM_KILLS = 3
+NUM_KILLS, NUM_FULL_DISKS = 3, 4
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +33,11 @@ def test_a_collector_that_is_killed_leaves_whole_tables(tmp_path: Path, tool: Wa
 def test_an_entry_point_that_is_killed_leaves_a_whole_record_or_none(tmp_path: Path, tool: WarmProcesses) -> None:
     outcome = kill_entry_points(tmp_path, tool, num_kills=NUM_KILLS, seed=1)
     assert ([], NUM_KILLS) == (outcome.problems, outcome.num_faults)
+
+
+def test_a_command_without_disk_says_so_and_goes_on_when_there_is_some(tmp_path: Path, tool: WarmProcesses) -> None:
+    with mount_small_disk(tmp_path / "disk") as disk:
+        if disk is None:
+            pytest.skip("a tmpfs cannot be mounted here")
+        outcome = fill_disk(tmp_path, tool, disk, num_faults=NUM_FULL_DISKS, seed=1)
+    assert ([], NUM_FULL_DISKS) == (outcome.problems, outcome.num_faults)
