@@ -28,7 +28,7 @@ class SiteError(Exception):
 
 def list_pages(root: Path) -> list[Path]:
     """Return the Markdown files that are pages of the site."""
-    beside_docs = [root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    beside_docs = [root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
     return [*beside_docs, root / "charts" / "benchmatrix" / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 

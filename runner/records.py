@@ -5,7 +5,7 @@ One that `benchmatrix clean` removed counts as what it was.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -60,9 +60,9 @@ class Records:
         new = [key for key in keys if key not in self._seconds or self._conditions.get(key) == "damaged"]
         for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
             self._note(key, "damaged", 0.0)
-        for key, data in self.store.get_listed(new):
-            if isinstance(data, bytes):
-                self._note(key, *_classify(data, _require_parts(key)))
+        self._read(new)
+        # Once more, before a repeat is measured again: the answer may have been another object's.
+        self._read([key for key in new if self._conditions.get(key) == "damaged"])
         by_condition: dict[Condition, set[RepeatKey]] = {"ok": set(), "not-ok": set(), "damaged": set()}
         seconds: defaultdict[RepeatKey, float] = defaultdict(float)
         for key, repeat in keys.items():
@@ -75,6 +75,11 @@ class Records:
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
             seconds=seconds,
         )
+
+    def _read(self, keys: Sequence[str]) -> None:
+        for key, data in self.store.get_listed(keys):
+            if isinstance(data, bytes):
+                self._note(key, *_classify(data, _require_parts(key)))
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""

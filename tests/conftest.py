@@ -34,9 +34,12 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
+    "faults/test_processes.py": "kills processes, or gives them too little disk, and starts them again",
+    "faults/test_store_answers.py": "writes and collects runs through a faulty S3 server",
     "unit/bench/store/test_objects.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",
+    "unit/bench/store/test_wrong_answers.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_settings.py": "opens stores whose servers are away, in processes of their own",
     "unit/bench/test_attempt.py": "starts a process per failure that it provokes",
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",

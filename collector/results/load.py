@@ -176,6 +176,8 @@ def _read_environments(results: RunTable, attempts: SelectedRows, counted: IntAr
         if set(first.values()) - set(texts) and ENVIRONMENTS in content.other_tables:
             rows = content.part.read(ENVIRONMENTS)
             texts |= zip(rows["environment_document"].to_pylist(), rows["document"].to_pylist(), strict=True)
+    if gone := set(first.values()) - set(texts):
+        raise DamagedPartError(f"the tables of the run lack the environments {', '.join(sorted(gone))}")
     return {name: Environment.model_validate_json(texts[document]) for name, document in first.items()}
 
 

@@ -1,5 +1,9 @@
-"""Write an image's software bill of materials: CycloneDX JSON of the Python and Debian packages that it contains."""
+"""Write software bills of materials, CycloneDX JSON: of an image's Python and Debian packages, of the tool's own.
 
+`python -m runner.images.sbom` prints that of the tool: the packages in the environment that it is installed in.
+"""
+
+import importlib.metadata
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,6 +14,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from runner.images.docker import read_image_id, run_docker
+from runner.terminal_text import echo
 
 # Run in the image itself: what is installed counts, not what a lock says should be.
 LIST_PYTHON = (
@@ -20,6 +25,7 @@ LIST_PYTHON = (
 )
 LIST_DEBIAN = ("dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture}\\n")
 DISTRIBUTION = "debian-12"
+TOOL = "benchmatrix"
 
 
 def describe_image(name: str) -> str:
@@ -37,13 +43,26 @@ def format_bom(image: str, digest: str, python_packages: str, debian_packages: s
     `digest`: the image's id. `python_packages`, `debian_packages`: what LIST_PYTHON and LIST_DEBIAN print in the image.
     """
     name, _, tag = image.rpartition(":")
-    bom = Bom(components=[*_read_python(python_packages), *_read_debian(debian_packages)])
-    root = bom.metadata.component = Component(
+    root = Component(
         name=name,
         version=tag,
         type=ComponentType.CONTAINER,
         purl=PackageURL("oci", name=name.rpartition("/")[2], version=digest, qualifiers={"tag": tag}),
     )
+    return _format(root, [*_read_python(python_packages), *_read_debian(debian_packages)])
+
+
+def describe_tool() -> str:
+    """Return the bill of materials of the installed tool as JSON: every distribution of this environment."""
+    found = {(one.metadata["Name"], one.version) for one in importlib.metadata.distributions()}
+    root = next(_read_python(json.dumps([(TOOL, importlib.metadata.version(TOOL))])))
+    root.type = ComponentType.APPLICATION
+    return _format(root, list(_read_python(json.dumps(sorted(one for one in found if one[0] != TOOL)))))
+
+
+def _format(root: Component, components: Sequence[Component]) -> str:
+    bom = Bom(components=components)
+    bom.metadata.component = root
     bom.register_dependency(root, bom.components)
     document: dict[str, Any] = json.loads(JsonV1Dot6(bom).output_as_string())
     return json.dumps(document, indent=1)
@@ -62,3 +81,7 @@ def _read_debian(text: str) -> Iterator[Component]:
         qualifiers = {"arch": architecture, "distro": DISTRIBUTION}
         purl = PackageURL("deb", "debian", name, version, qualifiers=qualifiers)
         yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))
+
+
+if __name__ == "__main__":
+    echo(describe_tool())

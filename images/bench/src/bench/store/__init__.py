@@ -1,6 +1,7 @@
 """The store of runs and results: one interface to directories (file://) and buckets (s3://, gs://, az://)."""
 
 from bench.store.backend import find_directory
+from bench.store.entity_tags import find_digest, is_digest_of
 from bench.store.keys import (
     LATEST_REPORT_KEY,
     LATEST_RUN_KEY,
@@ -42,20 +43,23 @@ __all__ = [
     "LATEST_REPORT_KEY",
     "LATEST_RUN_KEY",
     "MAX_DOCUMENT_BYTES",
-    "TABLES_PREFIX",
-    "KeyMissing",
     "ResultKey",
     "Store",
     "StoreError",
     "StoreUnreachable",
     "StoredObject",
+    "TABLES_PREFIX",
     "UnreadableObject",
     "cancelled_key",
     "cancelled_prefix",
     "changes_prefix",
+    "confirmation_run_id",
     "decision_key",
+    "find_digest",
     "find_directory",
     "interrupted_key",
+    "is_confirmation",
+    "is_digest_of",
     "meeting_key",
     "meeting_prefix",
     "node_fault_key",
@@ -73,8 +77,6 @@ __all__ = [
     "result_key",
     "results_prefix",
     "run_key",
-    "confirmation_run_id",
-    "is_confirmation",
     "suspicion_key",
     "tenants_prefix",
 ]

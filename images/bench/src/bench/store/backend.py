@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import obstore.store
 from obstore.exceptions import BaseError
 
+from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
 from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password, hide_user
 from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
@@ -53,6 +54,7 @@ class Backend:
     directory: Path | None = None
     """The directory of a `file://` store, which is listed without the store library: that one fails at a link to a
     folder above it, and does not name what is no file."""
+    tags: EntityTags = field(default_factory=EntityTags)
 
 
 def open_backend(url: str) -> Backend:

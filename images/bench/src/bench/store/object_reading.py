@@ -1,15 +1,19 @@
 """Reads the bytes of one object, and no more of it than an object of its kind can have.
 
-Whoever writes to a store can put anything in an object's place: a pipe that never ends, a terabyte of nothing.
+Whoever writes to a store can put anything in an object's place: a pipe that never ends, a terabyte of nothing. And what
+is between it and here can cut an answer or mix it up with another one.
 """
 
 import errno
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
+from bench.store.entity_tags import EntityTags
 from bench.store.keys import TABLES_PREFIX
-from bench.store.store_errors import UnreadableObject
+from bench.store.obstore_calls import repeat_cut
+from bench.store.store_errors import StoreUnreachable, UnreadableObject
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -21,6 +25,9 @@ MAX_DOCUMENT_BYTES = 16 * 2**20
 MAX_PLAN_BYTES = 128 * 2**20
 # The rows of 8,192 results and of their steps (collector.results.dataset.compaction) have a few dozen MB.
 MAX_TABLE_BYTES = 256 * 2**20
+# Of one object, where the answers do not fit what they say of themselves: one wrong answer is an accident, five in a
+# row are a server that nothing can be read from.
+MAX_READS = 5
 
 
 def find_limit(key: str) -> int:
@@ -30,19 +37,38 @@ def find_limit(key: str) -> int:
     return MAX_PLAN_BYTES if key.endswith("/run.json") else MAX_DOCUMENT_BYTES
 
 
-def read_object(store: "ObjectStore", directory: Path | None, key: str) -> bytes:
+def read_object(store: "ObjectStore", directory: Path | None, key: str, tags: EntityTags) -> bytes:
     """Return an object's bytes. Raise FileNotFoundError where there is none, UnreadableObject, or obstore's errors.
 
     `directory`: that of a `file://` store, whose files are read without the store library, which would wait at a pipe.
+    `tags`: what is known of the server's ETags. An answer that does not fit its ETag is asked for again: it is taken
+    when a second one is the same. StoreUnreachable where no two of MAX_READS are.
     """
     limit = find_limit(key)
     if directory is not None:
         return _read_file(directory, key, limit)
+    seen: list[bytes] = []
+    for _ in range(MAX_READS):
+        data, tag = repeat_cut(functools.partial(_read_answer, store, key, limit))
+        if data is not None and tags.fit(tag, data):
+            return data
+        if data is not None and data in seen:
+            tags.note_misfit()
+            return data
+        seen += [] if data is None else [data]
+    raise StoreUnreachable(f"the server's answers for '{key}' differ from each other and from their ETag; try again")
+
+
+def _read_answer(store: "ObjectStore", key: str, limit: int) -> tuple[bytes | None, str | None]:
+    """Return what the server answers for an object, None where it is not as long as it says, and its ETag."""
     answer = store.get(key)
     num_bytes = answer.meta["size"]  # what the server says: it is asked before memory is taken for it
     if num_bytes > limit:
         raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {limit:,}")
-    return bytes(answer.bytes())
+    data = bytes(answer.bytes())
+    # object_store resumes an answer that was cut, and a server that ignores its range sends all of it once more:
+    # https://github.com/apache/arrow-rs-object-store/pull/609
+    return (data if len(data) == num_bytes else None), answer.meta["e_tag"]
 
 
 def _read_file(directory: Path, key: str, limit: int) -> bytes:

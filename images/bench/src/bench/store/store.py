@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,8 +17,10 @@ from bench.store.keys import NAME, check_key, find_key_problem
 from bench.store.listing import StoredObject, list_directory, list_folders
 from bench.store.object_reading import read_object
 from bench.store.obstore_calls import (
+    MAX_CUT_ANSWERS,
     delete_objects,
     read_objects,
+    repeat_cut,
     submit,
     write_and_date_object,
     write_and_delete_object,
@@ -32,6 +34,7 @@ from bench.store.store_errors import (
     explain_error,
     explain_panic,
     get_headline,
+    is_cut,
     is_panic,
     is_transient,
 )
@@ -134,16 +137,30 @@ class Store:
             if self.backend.directory is not None:
                 yield from list_directory(self.backend.directory, folder)
                 return
-            stream = self.backend.short_retries.list(folder or None, chunk_size=LIST_CHUNK)
-        yield from self._list_pages(stream)
+        yield from self._list_pages(
+            lambda after: self.backend.short_retries.list(folder or None, offset=after, chunk_size=LIST_CHUNK)
+        )
 
-    def _list_pages(self, stream: "Iterator[Sequence[ObjectMeta]]") -> Iterator[StoredObject]:
-        """Yield what a server lists; raise StoreError where its listing does not come to an end."""
-        num_listed, first_keys = 0, set[str]()
+    def _list_pages(
+        self, list_after: "Callable[[str | None], Iterator[Sequence[ObjectMeta]]]"
+    ) -> Iterator[StoredObject]:
+        """Yield what a server lists; raise StoreError where its listing does not come to an end.
+
+        `list_after` lists what comes behind a key: a listing whose page was cut goes on behind the last whole one.
+        """
+        num_listed, first_keys, num_cut, last_key = 0, set[str](), 0, None
+        pages = list_after(None)
         while True:
             with self._translate_errors():
                 try:
-                    chunk = submit(lambda: next(stream, None)).result(LIST_PATIENCE_SECONDS)
+                    chunk = submit(functools.partial(next, pages, None)).result(LIST_PATIENCE_SECONDS)
+                    num_cut = 0
+                except BaseError as error:
+                    num_cut += 1
+                    if num_cut >= MAX_CUT_ANSWERS or not is_cut(str(error)):
+                        raise
+                    pages = list_after(last_key)  # after an error these pages just end
+                    continue
                 except TimeoutError:
                     waited = f"no page of its listing came within {LIST_PATIENCE_SECONDS} s"
                     raise StoreUnreachable(f"store {self.url}: {waited}; try again") from None
@@ -153,6 +170,7 @@ class Store:
             if chunk[0]["path"] in first_keys or num_listed > MAX_LISTED_OBJECTS:
                 raise StoreError(f"store {self.url}: its listing does not end; is the server one that lists by pages?")
             first_keys.add(chunk[0]["path"])
+            last_key = max(found["path"] for found in chunk)
             yield from map(_describe_object, chunk)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
@@ -186,7 +204,8 @@ class Store:
             if self.backend.directory is not None:
                 names = list_folders(self.backend.directory / "runs")
             else:
-                listing = submit(lambda: self.backend.short_retries.list_with_delimiter("runs")).result()
+                ask = functools.partial(self.backend.short_retries.list_with_delimiter, "runs")
+                listing = submit(lambda: repeat_cut(ask)).result()
                 names = [folder.rpartition("/")[2] for folder in listing["common_prefixes"]]
         return sorted(name for name in names if re.fullmatch(NAME, name))
 
@@ -197,7 +216,10 @@ class Store:
             submit(lambda: write_and_delete_object(self.backend.short_retries, key)).result()
 
     def _read(self, key: str) -> bytes:
-        return read_object(self.backend.short_retries, self.backend.directory, key)
+        try:
+            return read_object(self.backend.short_retries, self.backend.directory, key, self.backend.tags)
+        except StoreUnreachable as error:
+            raise StoreUnreachable(f"store {self.url}: {error}") from None
 
     @contextmanager
     def _translate_errors(self, key: str | None = None) -> Iterator[None]:

@@ -95,6 +95,11 @@ def is_transient(text: str) -> bool:
     return re.search(r"HTTP error: |status code: 5[0-9][0-9]", text.partition("Debug source:")[0]) is not None
 
 
+def is_cut(text: str) -> bool:
+    """Return whether an obstore error says that an answer began and did not come to its end."""
+    return "HTTP error:" in text and re.search(r"IncompleteBody|IncompleteMessage|UnexpectedEof", text) is not None
+
+
 def is_panic(error: BaseException) -> bool:
     """Return whether the error is a panic of the library's Rust code, which pyo3 derives from BaseException."""
     return type(error).__name__ == "PanicException"
