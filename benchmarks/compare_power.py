@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +42,15 @@ class Machine:
     """By which a run shifts each of them by itself."""
     level_gap: float
     """How far the two levels are apart that one cell in ten jumps between."""
+    loud: float | None = None
+    """By which a run shifts one cell more, if another than `own`."""
 
 
 QUIET = Machine(name="repeats 0.3 %, runs 0.7 %", repeats=0.003, shared=0.005, own=0.005, level_gap=0.02)
 USUAL = Machine(name="repeats 2 %, runs 1.4 %", repeats=0.02, shared=0.01, own=0.01, level_gap=0.10)
 RESTLESS = Machine(name="repeats 2 %, runs 3 %", repeats=0.02, shared=0.021, own=0.021, level_gap=0.10)
+UNEVEN = replace(QUIET, name=f"{QUIET.name}, one cell 3 %", loud=0.0296)
+"""Together with what is shared, runs shift one cell by 3 %, the others by 0.7 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,9 @@ def main() -> None:
     for machine in (QUIET, USUAL, RESTLESS):
         for design in list_designs(machine, (1, 5, 20), (3, 5)):
             print(format_null_line(rng, design), flush=True)
+    for num_identical, num_repeats in product((0, 2, 3, 4, 5), (3, 5)):
+        design = Design(machine=UNEVEN, num_cells=20, num_repeats=num_repeats, num_identical=num_identical)
+        print(format_null_line(rng, design), flush=True)
     rng = np.random.default_rng(SEED)
     print("\n| machine | cells | repeats | runs | one cell 5 % slower: found | all cells 5 % slower: exit code 1 |")
     print("|---|---|---|---|---|---|")
@@ -138,13 +146,13 @@ def simulate(rng: np.random.Generator, design: Design, steps: FloatArray) -> tup
             ratio=estimate_ratio(estimate_side(after, cell), estimate_side(history[-design.num_runs :], cell)),
             noise=noise.between_runs,
             runs_share=0.0 if design.num_runs > 1 else 1.0,
-            own_excess=noise.own_excess.get(str(cell), 0.0),
+            own=noise.own.get(str(cell)),
         )
         for cell in range(design.num_cells)
     ]
     if design.num_cells > 1:
         ratio = estimate_ratio(estimate_mean(after), estimate_mean(history[-design.num_runs :]))
-        tests.append(replace(tests[0], ratio=ratio, noise=noise.shared, own_excess=0.0))
+        tests.append(replace(tests[0], ratio=ratio, noise=noise.shared, own=None))
     return judge(tests), noise
 
 
@@ -166,7 +174,10 @@ def draw_logs(rng: np.random.Generator, design: Design) -> FloatArray:
     """Return the logs of the repeats of a run, of shape (cells, repeats); the first cells have two levels."""
     machine, shape = design.machine, (design.num_cells, design.num_repeats)
     logs = machine.repeats * rng.standard_normal(shape)
-    logs += machine.shared * rng.standard_normal() + machine.own * rng.standard_normal((design.num_cells, 1))
+    own = np.full((design.num_cells, 1), machine.own)
+    if machine.loud is not None:
+        own[-2] = machine.loud
+    logs += machine.shared * rng.standard_normal() + own * rng.standard_normal((design.num_cells, 1))
     num_levels = int(SHARE_WITH_LEVELS * design.num_cells)
     logs[:num_levels] += machine.level_gap * (rng.random((num_levels, design.num_repeats)) < 0.5)
     return np.asarray(logs)

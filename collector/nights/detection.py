@@ -101,7 +101,10 @@ def _look(logs: FloatArray, repeat_variances: FloatArray, starts: IntArray) -> L
     num_series, num_nights = logs.shape
     variances, freedom = estimate_variances(logs)
     typical = np.nan_to_num(_take_typical(repeat_variances))
-    own = np.maximum(variances - typical, 0.0)[:, np.newaxis]
+    # What the repeats do not explain; at the least, the standard error with which the variance is known: where repeats
+    # make up most of it, as in a cell on two levels, the rest is not 0, only not seen. A confirmation has many repeats
+    # and shares the rest with its night.
+    own = np.maximum(variances - typical, variances * np.sqrt(np.minimum(1.0, 2 / freedom)))[:, np.newaxis]
     is_used = ~np.isnan(logs) & (np.arange(num_nights) >= starts[:, np.newaxis])
     weights = np.where(is_used, 1 / np.maximum(own + np.nan_to_num(repeat_variances), 1e-12), 0.0)
     values = np.where(is_used, logs, 0.0)

@@ -71,6 +71,13 @@ class Repeats:
         self.values = cache(self._list_values)
         """The values of a column; None where one is missing."""
 
+    def forget_values(self) -> None:
+        """Give up the `values` that were asked for: those of 100,000 repeats take 30 MB as Python objects.
+
+        The cache of a method refers to its object, which therefore outlives its last user until cycles are collected.
+        """
+        self.values.cache_clear()
+
     def group_by_cell(self) -> list[CellRepeats]:
         """Return the cells in the order of the rows."""
         cells: dict[str, CellRepeats] = {}

@@ -81,11 +81,13 @@ class _Loader:
     def load(self) -> Collection:
         # Arrow's own pool keeps what is freed: of 100,000 results, 80 MB more at the end of their loading.
         pa.set_memory_pool(pa.system_memory_pool())
+        pa.default_memory_pool().release_unused()  # of the JSON of 20,000 cells, 33 MB
         run, kind = self._run, make_result_kind()
         results = update_table(self._places, self._store, kind, run.run_id, **self._options)
         attempts = select_rows(self._store, run.run_id, results)
         quarantined = list_quarantined(results)
         results.objects = {}  # a listing of 100,000 results takes 36 MB
+        pa.default_memory_pool().release_unused()
         ordered, unplanned = order_attempts(attempts.rows, run.cells)
         placements, skipped_placements = self._load_placements()
         node_faults, skipped_faults = self._load_node_faults()

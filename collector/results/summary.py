@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, islice
 
 import pandas as pd
+import pyarrow as pa
 
 from collector.results.calibrations import READ_COLUMNS, describe_deviations
 from collector.results.cell_repeats import RATES, SOUND_VERDICTS, CellRepeats, Repeats, choose_counted
@@ -114,6 +115,11 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
         rows = [row for row, _ in batch]
         places += [place for _, place in batch]
         pieces.append(make_frame(moderate_rows(rows) if moderated else rows, own))
+        del batch, rows
+        pa.default_memory_pool().release_unused()
+    repeats.forget_values()
+    del described
+    pa.default_memory_pool().release_unused()
     described_cells = [cell.first for cell in cells for _ in cell.ok or (None,)]
     firsts = [groups[place][0] if place >= 0 else -1 for place in places]
     taken = repeats.take_columns(described_cells, firsts, {*numbers, *own})

@@ -120,12 +120,12 @@ def _make_test(pair: CellPair, pools: NoisePools, floor: float | None) -> RatioT
     noise = pools.find(pair.pool)
     if pair.problem or noise is None:
         return None
-    own = [noise.own_excess.get(side.cell_id, 0.0) for side in (pair.a, pair.b)]
+    own = [noise.own[side.cell_id] for side in (pair.a, pair.b) if side.cell_id in noise.own]
     return RatioTest(
         ratio=estimate_ratio_of_sides(pair.a, pair.b),
         noise=noise.within_run if pair.is_same_run else noise.between_runs,
         runs_share=share_runs(pair.a, pair.b),
-        own_excess=0.0 if pair.is_same_run else max(own),
+        own=None if pair.is_same_run else max(own, key=lambda one: one.excess, default=None),
         least_floor=floor or 0.0,
     )
 
@@ -163,7 +163,7 @@ def _test_group(pairs: Sequence[CellPair], first: RatioTest, pools: NoisePools) 
         first,
         ratio=estimate_group_ratio([pair.a for pair in pairs], [pair.b for pair in pairs]),
         noise=noise.within_run.divide(len(pairs)) if cancels else noise.shared,
-        own_excess=0.0,
+        own=None,
     )
 
 

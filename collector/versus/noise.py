@@ -28,8 +28,6 @@ DEFAULT_MACHINE_DIFFERENCE = 0.03
 """The standard deviation of the log of one machine's time over another's of the same kind, where no identical runs
 show it: as in docs/report.md, "Machines", for two cards of one model."""
 TWO_SIDED_QUANTILE = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
-MIN_OWN_DIFFERENCES = 3
-"""From so many differences on, a cell's own noise counts if it is above that of all cells: fewer are mostly chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +113,8 @@ class Noise:
     """Of two cells of one run: what a run does to all of its cells cancels in their ratio."""
     shared: Component
     """Of the mean over all cells of two runs."""
-    own_excess: dict[str, float]
-    """By cell_id, for cells with MIN_OWN_DIFFERENCES: their own excess between runs."""
+    own: dict[str, Component]
+    """By cell_id: what that cell's own differences between runs show."""
     run_ids: tuple[str, ...] = ()
     num_cells: int = 0
 
@@ -155,7 +153,7 @@ def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
     )
     num_spreads = len(differences) - num_pairs
     share = sum(1 / len(found) for found in by_runs.values()) / num_pairs
-    shared, shared_freedom = sum(mean**2 for mean in means) / num_pairs, 2 * num_pairs**2 / (3 * num_pairs - 1)
+    shared, shared_freedom = sum(mean**2 for mean in means) / num_pairs, _count_freedom(num_pairs)
     own = spreads / num_spreads if num_spreads else 0.0
     repeats = _average_repeats(differences)
     between = _make_component(
@@ -166,7 +164,7 @@ def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
         between_runs=between,
         within_run=_make_component(own, num_spreads, repeats) if num_spreads else between,
         shared=_make_component(shared, shared_freedom, (share * repeats[0], repeats[1])),
-        own_excess=dict(_list_own_excesses(differences)),
+        own=dict(_list_own(differences)),
         run_ids=tuple(sorted({run for runs in by_runs for run in runs})),
         num_cells=len({one.cell_id for one in differences}),
     )
@@ -185,7 +183,7 @@ def take_noise(floor: float) -> Noise:
 
 def _make_known(source: Source, variance: float) -> Noise:
     component = Component(log_variance=variance, degrees_of_freedom=None)
-    return Noise(source=source, between_runs=component, within_run=component, shared=component, own_excess={})
+    return Noise(source=source, between_runs=component, within_run=component, shared=component, own={})
 
 
 def _make_component(log_variance: float, freedom: float, repeats: tuple[float, float]) -> Component:
@@ -220,13 +218,18 @@ def _average_repeats(differences: Sequence[RunDifference]) -> tuple[float, float
     return sum(variance for variance, _ in parts) / len(parts), _combine(*parts)
 
 
-def _list_own_excesses(differences: Sequence[RunDifference]) -> Iterator[tuple[str, float]]:
+def _list_own(differences: Sequence[RunDifference]) -> Iterator[tuple[str, Component]]:
     by_cell: defaultdict[str, list[RunDifference]] = defaultdict(list)
     for difference in differences:
         by_cell[difference.cell_id].append(difference)
     for cell_id, found in by_cell.items():
-        if len(found) >= MIN_OWN_DIFFERENCES:
-            yield cell_id, sum(one.log_difference**2 - one.repeat_log_variance for one in found) / len(found)
+        squares = sum(one.log_difference**2 for one in found) / len(found)
+        yield cell_id, _make_component(squares, _count_freedom(len(found)), _average_repeats(found))
+
+
+def _count_freedom(num_differences: int) -> float:
+    """Return the degrees of freedom of the mean square of successive differences, which share a run."""
+    return 2 * num_differences**2 / (3 * num_differences - 1)
 
 
 def _combine(*parts: tuple[float, float]) -> float:

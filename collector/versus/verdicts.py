@@ -21,6 +21,10 @@ Decision = Literal["worse", "better", "same", "undecided"]
 MAX_REPEATS = 50
 """More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
 
+STANDS_OUT = 4.0
+"""A cell's own variance over that of all cells from which on it counts as the cell's own, with the few degrees of
+freedom of its own history; below, it may be chance (one difference is as large in one of 20 cells that vary alike)."""
+
 MAX_FLOOR = 0.30
 """Within a wider floor nothing is called the same: a bound of 30 % is what a benchmark suite had to accept to stop
 false alarms (https://github.com/pytorch/benchmark/pull/1681), and no reader takes more for "the same"."""
@@ -36,8 +40,8 @@ class RatioTest:
     runs_share: float
     """How much of the noise between two runs is not in the spread that `ratio` rests on: 1 where each side is one run,
     half where one of them is several, 0 where both are."""
-    own_excess: float = 0.0
-    """The excess of the cell's own noise between runs, where it is known."""
+    own: Component | None = None
+    """The cell's own noise between runs, where it is known."""
     least_floor: float = 0.0
     """The relative difference that the user takes for none: 0.05 is 5 %."""
 
@@ -48,8 +52,24 @@ class RatioTest:
 
     @property
     def excess(self) -> float:
-        """The variance that the runs add to that of the ratio."""
-        return self.runs_share * max(self.noise.excess, self.own_excess)
+        """The variance that the runs add to that of the ratio: the cell's own where it varies more than all cells do.
+
+        Without it, identical runs in which one cell of 20 varies four times as much as the others would be called
+        slower in one of eight cases (docs/decisions/0052-known-levels-and-cells-of-their-own.md).
+        """
+        own = 0.0 if self.own is None else self.own.excess
+        return self.runs_share * max(self.noise.excess, own)
+
+    @property
+    def excess_error(self) -> float:
+        """Half the variance of `excess`: that of the cell's own noise where the cell stands out."""
+        stands_out = (
+            self.own is not None
+            and self.own.excess > self.noise.excess
+            and self.own.log_variance > STANDS_OUT * self.noise.log_variance
+        )
+        noise = self.own if self.own is not None and stands_out else self.noise
+        return self.runs_share**2 * noise.excess_error
 
     @property
     def with_noise(self) -> Estimate:
@@ -127,7 +147,7 @@ def count_repeats(test: RatioTest, num_tests: int) -> int | None:
 
 def _add_noise(center: float, variance: float, freedom: float, test: RatioTest) -> Estimate:
     total = variance + test.excess
-    uncertain = variance**2 / freedom + test.runs_share**2 * test.noise.excess_error
+    uncertain = variance**2 / freedom + test.excess_error
     return Estimate(center=center, log_standard_error=math.sqrt(total), degrees_of_freedom=total**2 / uncertain)
 
 

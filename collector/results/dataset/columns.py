@@ -7,6 +7,7 @@ from functools import cache
 import pyarrow as pa
 
 from bench.schema import Result, hash_text
+from collector.results.dataset.shared_values import share_values
 from collector.results.frames import RESULT_COLUMNS, TENANT_COLUMNS, Columns
 from collector.results.placements import PLACEMENT_COLUMNS
 
@@ -40,8 +41,6 @@ _FURTHER_COLUMNS: Columns = {
     "host_theoretical_flops_per_second": "float64",
     "fault_verdicts": "str",
 }
-_MISSING: dict[pa.DataType, pa.Array] = {}
-"""By type: the longest array without any value that was asked for."""
 _OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
 
 TABLE_COLUMNS: Mapping[str, Columns] = {
@@ -115,22 +114,4 @@ def align_table(found: pa.Table, table: str, names: Sequence[str] | None = None)
         else pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), found.num_rows)
         for field in schema
     ]
-    return share_missing(pa.Table.from_arrays(columns, schema=schema))
-
-
-def share_missing(rows: pa.Table) -> pa.Table:
-    """Return the rows with the same memory behind all columns of a type that have no value.
-
-    Half of the columns of most runs are such: what GPUs say of CPU cells, errors of attempts that had none.
-    """
-    columns = [
-        _make_missing(field.type, rows.num_rows) if column.null_count == rows.num_rows else column
-        for field, column in zip(rows.schema, rows.columns, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=rows.schema)
-
-
-def _make_missing(kind: pa.DataType, number: int) -> pa.Array:
-    if kind not in _MISSING or len(_MISSING[kind]) < number:
-        _MISSING[kind] = pa.nulls(number, kind)
-    return _MISSING[kind].slice(0, number)
+    return share_values(pa.Table.from_arrays(columns, schema=schema))

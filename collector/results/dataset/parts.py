@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
-from collector.results.dataset.columns import align_table, compute_version, share_missing
+from collector.results.dataset.columns import align_table, compute_version
+from collector.results.dataset.shared_values import share_values
+from collector.results.parquet_files import choose_dictionary_columns
 
 PART_NAME = re.compile(r"(?P<version>[0-9]+-[0-9a-f]{8})\.(?P<part_id>[0-9a-f]{32})\.parquet")
 ROW_GROUP_ROWS = 8192
@@ -140,7 +142,8 @@ def write_part(
     for number, name in enumerate(names):
         rows = tables[name].replace_schema_metadata({METADATA_KEY: json.dumps(said).encode()})
         file = io.BytesIO()
-        pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+        dictionaries = choose_dictionary_columns(rows.schema)
+        pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=dictionaries)
         try:
             store.put_with_short_retries(part.key_of(name), file.getvalue())
         except StoreError:
@@ -148,7 +151,7 @@ def write_part(
                 with suppress(StoreError):
                     store.delete(part.key_of(written))
             raise
-    rows = share_missing(tables[table])
+    rows = share_values(tables[table])
     return PartContent(part=part, rows=rows, other_tables=others, replaces=tuple(said["replaces"]))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -33,28 +34,28 @@ def select_rows(store: Store, run_id: str, table: RunTable) -> SelectedRows:
     version that was removed. Of several rows of one document the first counts, in the order of the parts: the present
     version's, then by name. `table` has no rows any more: those of 100,000 results would not fit in twice.
     """
-    found: dict[str, tuple[int, int]] = {}
-    gone: dict[tuple[str, str], tuple[int, int]] = {}
+    found: dict[str, int] = {}
+    gone: dict[tuple[str, str], int] = {}
     contents = sorted(table.contents, key=lambda content: (not content.part.is_current, content.part.part_id))
-    for number, content in enumerate(contents):
+    sizes = [content.rows.num_rows for content in contents]
+    for start, content in zip(accumulate(sizes, initial=0), contents, strict=False):
         keys, versions = (content.rows[name].to_pylist() for name in ("key", "object_version"))
-        for index, (key, version) in enumerate(zip(keys, versions, strict=True)):
+        for index, (key, version) in enumerate(zip(keys, versions, strict=True), start):
             stored = table.objects.get(key)
             if stored is not None and stored.version == version:
-                found.setdefault(stored.key, (number, index))  # the listing's string: `key` is a second one
+                found.setdefault(stored.key, index)  # the listing's string: `key` is a second one
             elif stored is None:
-                gone.setdefault((key, version), (number, index))
+                gone.setdefault((key, version), index)
     if gone:
         removed = find_removed_versions(store, run_id)
-        found |= {key: place for (key, version), place in gone.items() if removed.get(key) == version}
+        found |= {key: index for (key, version), index in gone.items() if removed.get(key) == version}
     parts, schema = [content.part for content in contents], make_schema(table.kind.table)
     rows = pa.concat_tables(
         [schema.empty_table(), *(content.rows.replace_schema_metadata(None) for content in contents)]
     )
-    part_numbers = np.repeat(np.arange(len(contents)), [content.rows.num_rows for content in contents])
+    part_numbers = np.repeat(np.arange(len(contents)), sizes)
     table.contents = [replace(content, rows=schema.empty_table()) for content in table.contents]
     if len(found) < rows.num_rows:
-        starts = np.cumsum([0, *(content.rows.num_rows for content in contents)])
-        indices = np.array(sorted(starts[number] + index for number, index in found.values()), dtype=np.int64)
+        indices = np.array(sorted(found.values()), dtype=np.int64)
         rows, part_numbers = rows.take(pa.array(indices)), part_numbers[indices]
     return SelectedRows(rows=rows, part_numbers=part_numbers, parts=parts)

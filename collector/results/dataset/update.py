@@ -174,6 +174,7 @@ class _Reader:
                 if batch.num_bytes >= BATCH_BYTES and is_written:
                     self.table.contents.append(self.places.write(self.kind.table, self.run_id, batch.take_tables()))
                     batch = Batch(self.kind.table, self.run_id)
+                    pa.default_memory_pool().release_unused()
         except StoreError:
             if batch.num_documents:
                 self.places.write(self.kind.table, self.run_id, batch.take_tables())

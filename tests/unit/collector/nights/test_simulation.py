@@ -26,6 +26,12 @@ def test_sixty_nights_without_a_change_raise_one_alarm_at_most() -> None:
     assert outcome.num_confirmations > 0  # so it is the second look that keeps them away
 
 
+def test_cells_on_two_levels_raise_no_more_alarms_than_others() -> None:
+    (outcome,) = run_programmes(replace(CALM, num_two_levels=200), 1)
+
+    assert outcome.num_false_alarms <= 1
+
+
 def test_a_step_of_five_per_cent_is_found_within_three_nights() -> None:
     outcomes = run_programmes(replace(QUIET, step=STEP), 10)
 

@@ -85,8 +85,16 @@ def test_a_cell_that_varies_more_than_the_others_has_its_own_noise() -> None:
     quiet = [make_estimate(run, 1.0, kind=f"quiet-{cell}") for run in range(4) for cell in range(9)]
     loud = [make_estimate(run, math.exp(0.1 * (run % 2)), kind="loud") for run in range(4)]
     noise = estimate_noise(list_differences([*quiet, *loud]))
-    assert noise.own_excess["loud"] == pytest.approx(0.01)
-    assert noise.own_excess["loud"] > 5 * noise.between_runs.excess
+    assert noise.own["loud"].excess == pytest.approx(0.01)
+    assert noise.own["loud"].excess > 5 * noise.between_runs.excess
+
+
+def test_a_cell_has_a_noise_of_its_own_from_one_difference_on() -> None:
+    pairs = [*make_pair("loud", 0.1), *(one for cell in range(9) for one in make_pair(f"quiet-{cell}", 0.01))]
+    noise = estimate_noise(list_differences(pairs))
+    assert noise.own["loud"].log_variance == pytest.approx(0.1**2)
+    assert noise.own["quiet-3"].log_variance == pytest.approx(0.01**2)
+    assert {own.degrees_of_freedom for own in noise.own.values()} == {1.0}
 
 
 def test_the_default_floor_is_that_of_nights_of_three_percent() -> None:

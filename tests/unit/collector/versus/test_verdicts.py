@@ -1,6 +1,7 @@
 """A verdict needs evidence either way: for a difference beyond the floor, or for none."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,34 @@ def test_noise_that_is_hardly_known_makes_a_difference_hard_to_show() -> None:
     guessed = Component(log_variance=0.01**2, degrees_of_freedom=1)
     decisions = [judge([make_test(1.05, 0.001, noise=noise)])[0].decision for noise in (known, guessed)]
     assert decisions == ["worse", "undecided"]
+
+
+@pytest.mark.parametrize(
+    ("own_deviation", "decision"),
+    [
+        (0.0, "worse"),  # a cell that varies less than the others is not known better than they are
+        (0.005, "worse"),
+        (0.019, "worse"),  # 2.6 standard deviations, which are known as well as those of all cells
+        (0.025, "undecided"),  # stands out: t(1) is 12.7 for 5 %
+    ],
+)
+def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_deviation: float, decision: str) -> None:
+    noise = Component(log_variance=0.01**2, degrees_of_freedom=10)
+    own = Component(log_variance=own_deviation**2, degrees_of_freedom=1)
+    test = replace(make_test(1.05, 0.001, noise=noise), own=own)
+    [verdict, _] = judge([test, make_test(1.0, 0.001)])
+    assert verdict.decision == decision
+
+
+def test_a_cell_that_stands_out_is_known_by_its_own_history_alone() -> None:
+    noise = Component(log_variance=0.01**2, degrees_of_freedom=1000)
+    freedoms = [
+        replace(
+            make_test(1.05, 1e-6, noise=noise), own=Component(log_variance=deviation**2, degrees_of_freedom=1)
+        ).with_noise.degrees_of_freedom
+        for deviation in (0.005, 0.021)
+    ]
+    assert freedoms == pytest.approx([1000, 1], rel=1e-3)
 
 
 def test_many_ratios_are_adjusted_for_their_number() -> None:

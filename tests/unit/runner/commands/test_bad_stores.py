@@ -1,0 +1,104 @@
+"""Commands that read results, on stores that go away, are full, or hold what does not belong there.
+
+Each says it in one message, and loses nothing: where the store is well again, the same command has the same answer.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench.store import Store, StoreError, StoreUnreachable
+from collector.results.dataset.columns import ATTEMPTS
+from collector.results.dataset.parts import list_parts
+from nights import SLOWED, SimulatedNights
+from workspace import Workspace
+
+CallMain = Callable[..., tuple[int, str, str]]
+
+COMMANDS = {
+    "collect": ("collect", "night-0", "--output", "tables"),
+    "compare": ("compare", "night-0", "night-2"),
+    "watch": ("watch",),
+}
+every_command = pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+
+
+@pytest.fixture
+def store(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store with three nights, of which the last has a cell that takes twice as long."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(workspace.folder / "cache"))
+    nights = SimulatedNights(store=Store.open(f"file://{workspace.folder}/results"))
+    for number in range(3):
+        nights.put_night(number, factors={SLOWED.cell_id: 2.0} if number == 2 else {})
+    return nights.store
+
+
+def list_documents(store: Store) -> list[str]:
+    return sorted(key for key in store.list_keys("") if not key.startswith("tables/"))
+
+
+@every_command
+def test_a_store_that_goes_away_is_one_message_and_nothing_is_lost(
+    call_main: CallMain, store: Store, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = list_documents(store)
+    try_many = Store.try_many
+
+    def stop(self: Store, keys: object, **options: int) -> Iterator[object]:
+        for number, (key, data) in enumerate(try_many(self, keys, **options)):  # type: ignore[arg-type]
+            yield key, StoreUnreachable("store s3://bucket: it is gone") if "/results/" in key and number == 4 else data
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "try_many", stop)
+        code, _, err = call_main(*words)
+    assert (code, err.splitlines()[-1]) == (75, "error: store s3://bucket: it is gone")
+    assert "Traceback" not in err
+    assert list_documents(store) == documents
+    code, out, err = call_main(*words)
+    assert code != 75
+    assert "error" not in err
+    assert out
+
+
+@every_command
+def test_a_store_whose_disk_is_full_keeps_what_it_has(
+    call_main: CallMain, store: Store, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = list_documents(store)
+
+    def refuse(self: Store, key: str, data: bytes) -> None:
+        raise StoreError("store file://results: the disk is full")
+
+    with monkeypatch.context() as patch:
+        for name in ("put", "put_with_short_retries"):
+            patch.setattr(Store, name, refuse)
+        code, out, err = call_main(*words)
+    assert "Traceback" not in err
+    if words[0] == "watch":  # what it suspects has to be kept
+        assert (code, out) == (2, "")
+        assert err.splitlines()[-1] == "error: store file://results: the disk is full"
+    elif words[0] == "collect":
+        assert code == 0
+        assert "the disk is full; the tables cannot be written there" in " ".join((out + err).split())
+    else:
+        assert (code, err) == (1, "")  # B is worse; so few results are compared without tables
+    assert list_documents(store) == documents
+
+
+@pytest.mark.parametrize("words", [COMMANDS["compare"], COMMANDS["watch"]], ids=["compare", "watch"])
+def test_tables_written_half_change_no_answer_and_foreign_files_are_counted(
+    call_main: CallMain, store: Store, words: tuple[str, ...]
+) -> None:
+    expected = call_main(*words)
+    for run_id in ("night-0", "night-2"):
+        assert call_main("collect", run_id, "--output", "tables")[0] == 0
+        (part,) = list_parts(store, ATTEMPTS, run_id)
+        data = store.get(part.key_of(ATTEMPTS))
+        store.put(part.key_of(ATTEMPTS), data[: len(data) // 2])
+        for number in range(50):
+            store.put(f"runs/{run_id}/results/photo-{number}.jpg", b"")
+            store.put(f"tables/attempts/{run_id}/photo-{number}.parquet", b"")
+    code, out, _ = call_main(*words)
+    counts = [line for line in out.splitlines() if "50 documents" in line]
+    assert len(counts) == 2
+    assert (code, [line for line in out.splitlines() if line not in counts]) == (expected[0], expected[1].splitlines())
