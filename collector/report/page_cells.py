@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -46,8 +47,14 @@ FIELD_TITLES: Mapping[str, str] = {
     **{name: name.replace("_", " ").removeprefix("num ") for name in PROTOCOL_FIELDS},
 }
 """The fields that the reader can filter by, in their order, with their names for people."""
-COLUMN_FIELDS = ("framework", "mode", "device", "precision", "environment_id")
-"""The fields that are columns of the heat map at first; the others are its rows."""
+PROGRAM_FIELDS = ("framework", "mode", "device", "precision", "environment_id")
+"""The fields that are columns of the heat map at first, as far as cells differ in them; the others are its rows."""
+SHARING_COLUMNS = ("tenants", "sharing", "neighbour")
+"""The fields that are columns besides, where that leaves no more than MAX_COLUMNS of them."""
+OTHER_COLUMNS = ("num_gpus", "batch_size", "input_size", "num_classes", "data_dir", *PROTOCOL_FIELDS, "seed")
+"""The fields of which the first that varies is columns if nothing else is: work last, as its times are not compared."""
+MAX_COLUMNS = 16
+"""Columns that a reader takes in beside each other; the reader can choose more."""
 ALWAYS_NAMED = ("model", "phase", "framework", "mode", "device", "batch_size")
 """Fields that the heat map names even where all cells agree."""
 WORK_FIELDS = ("model", "phase", "input_size", "num_classes", "data_dir")
@@ -108,11 +115,12 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """
     several = cells["num_environments"] > 1
     frame = cells.assign(environment_id=cells["environment_id"].where(several, None))
+    columns = choose_columns(frame)
     return [
         {
             "name": name,
             "title": title,
-            "place": "column" if name in COLUMN_FIELDS else "row",
+            "place": "column" if name in columns else "row",
             "is_work": name in WORK_FIELDS,
             "is_protocol": name in (*PROTOCOL_FIELDS, "seed"),
             **_code_values(frame, name),
@@ -120,6 +128,25 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
         for name, title in FIELD_TITLES.items()
         if name in ALWAYS_NAMED or frame[name].nunique(dropna=False) > 1
     ]
+
+
+def choose_columns(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the fields that are columns of the heat map at first, by what varies in the run.
+
+    A map of one column compares nothing: so programs and devices are columns where there are several, tenants and ways
+    of sharing beside them, and otherwise whatever varies.
+    """
+    varying = [name for name in FIELD_TITLES if frame[name].nunique(dropna=False) > 1]
+    columns = tuple(name for name in varying if name in PROGRAM_FIELDS)
+    shared = (*columns, *(name for name in varying if name in SHARING_COLUMNS))
+    if shared and _count_columns(frame, shared) <= MAX_COLUMNS:
+        columns = shared
+    others = (name for name in OTHER_COLUMNS if name in varying and _count_columns(frame, (name,)) <= MAX_COLUMNS)
+    return columns or tuple(islice(others, 1))
+
+
+def _count_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> int:
+    return len(frame[list(names)].drop_duplicates())
 
 
 def _code_values(frame: pd.DataFrame, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from collector.report.packing import NUM_STEP_DIGITS, Packed, pack_column, round_number
+from collector.report.packing import NUM_STEP_DIGITS, Packed, Pools, pack_column, round_number
 from collector.results.collection import Collection
 from collector.units import MILLISECOND
 
@@ -20,17 +20,17 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 """Of all timed steps of a repeat: what its distribution is drawn from."""
 
 
-def pack_steps(collection: Collection) -> Packed:
+def pack_steps(collection: Collection, pools: Pools) -> Packed:
     """Return the steps of each counted repeat, in milliseconds, in the order of the plan; the first tenant's.
 
-    `warmup` and `timed`: the steps in their order or, where there are more than `points` of them, the median, lowest
-    and highest of neighbours, which are triples (`width` is how many). `quantiles`: QUANTILES of all timed steps.
+    `warmup` and `timed`: the steps in their order or, where these are too many, `points` triples at most, the median,
+    lowest and highest of neighbours (`width` is how many). `quantiles`: QUANTILES of all timed steps.
     """
     series = list(_list_series(collection))
     points = choose_points(len(series))
-    reduced = [_reduce(steps, points) for *_, kinds in series for steps in kinds]
+    reduced = [reduce_steps(steps, points) for *_, kinds in series for steps in kinds]
     columns: dict[str, Packed] = {
-        "cell_id": pack_column([cell_id for cell_id, _, _ in series]),
+        "cell_id": pack_column([cell_id for cell_id, _, _ in series], pools=pools),
         "repeat": pack_column([repeat for _, repeat, _ in series]),
         "warmup": {"values": [values for values, _ in reduced[::2]]},
         "warmup_width": pack_column([width for _, width in reduced[::2]]),
@@ -62,11 +62,12 @@ def _list_series(collection: Collection) -> Iterator[tuple[str, int, tuple[Float
                 yield str(rows["cell_id"].iloc[0]), int(rows["repeat"].iloc[0]), (seconds[~is_timed], seconds[is_timed])
 
 
-def _reduce(steps: FloatArray, points: int) -> tuple[list[float] | list[list[float]], int]:
+def reduce_steps(steps: FloatArray, points: int) -> tuple[list[float] | list[list[float]], int]:
     """Return the steps in milliseconds and 1, or triples of neighbours and how many neighbours make one."""
-    width = -(-len(steps) // points) if len(steps) else 1
-    if width == 1:
+    # A point is three numbers: so many steps take no more room as they are.
+    if len(steps) <= min(3 * points, MAX_POINTS):
         return _round(steps), 1
+    width = -(-len(steps) // points)
     bins: Sequence[FloatArray] = np.array_split(steps, np.arange(width, len(steps), width))
     return [_round(np.array([np.median(own), own.min(), own.max()])) for own in bins], width
 

@@ -34,25 +34,17 @@ def to_spec(chart: AnyChart) -> dict[str, Any]:
     return spec
 
 
-def stack_rows(names: pd.Series, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
-    """Return `layers`, whose rows are numbered from 0 as `row`, with the name of each row above it, not in a margin."""
-    rows = pd.DataFrame({"row": range(len(names)), "name": names.to_numpy()})
-    base = alt.Chart(rows).encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
+def stack_rows(rows: pd.DataFrame, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
+    """Return `layers` over the same rows, with the name of each row above it and not in a margin.
+
+    `rows`: name, panel, row (from 0 in each panel), what the layers show, and the columns that the page filters by. The
+    chart is as high as its largest panel.
+    """
+    base = alt.Chart().encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
     halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)  # keeps the name readable across lines
     named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
-    return alt.LayerChart(layer=named, width="container", height=row_pixels * len(rows))
-
-
-def stack_panel_rows(rows: pd.DataFrame, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
-    """Return the same for the rows of several panels.
-
-    `rows`: name, row (from 0 in each panel), panel, and the columns that the page filters by. The chart is as high as
-    its largest panel.
-    """
-    base = alt.Chart(rows).encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
-    halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)
-    named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
-    return alt.LayerChart(layer=named, width="container", height=row_pixels * int(rows["row"].max() + 1))
+    height = row_pixels * int(rows["row"].max() + 1)
+    return alt.LayerChart(data=rows, layer=named, width="container", height=height)
 
 
 def row_position() -> alt.Y:

@@ -49,9 +49,10 @@ function arrangeCells(cells) {
   return { columns: columns.groups, rows: rows.groups, places, columnOf: columns.of, rowOf: rows.of };
 }
 
-// The column that most cells can be compared with: the first one with the most cells that have figures.
+// The column that most cells can be compared with: the first one with the most cells that have figures. Columns of
+// different work have times that are not compared.
 function chooseBaseline(cells, map) {
-  if (map.columns.length < 2) return STEP_TIME;
+  if (map.columns.length < 2 || listColumnFields(cells).some((field) => field.is_work)) return STEP_TIME;
   const counts = map.columns.map((_, column) => map.places.filter((line) => line[column] >= 0 && cells.get("num_ok", line[column]) > 0).length);
   return map.columns[counts.indexOf(Math.max(...counts))].name;
 }

@@ -13,7 +13,7 @@ const SIGNS = {
   "not-compared": ["≠", "measured, but cannot be compared with the baseline"],
   invalid: ["!", "no repeat was measured under sound conditions"],
   failed: ["✕", "no repeat ended ok"],
-  missing: ["?", "no result"],
+  missing: ["?", "no result: the command of the run, given again, measures what is missing"],
   "left-out": ["∅", "left out: it cannot run here"],
 };
 const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [], focus: null };
@@ -33,8 +33,8 @@ function findKind(cells, row) {
 function describeCell(cells, row) {
   const kind = findKind(cells, row), comparison = HEAT.comparisons[row];
   const time = formatMilliseconds(cells.get("center_step_seconds", row));
-  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: cells.get("ending", row) };
   const sign = SIGNS[kind]?.[1];
+  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: `${cells.get("ending", row)}; ${sign}` };
   if (comparison.kind !== "compared") {
     const words = [sign, comparison.reason, time].filter(Boolean).join("; ");
     return { kind, shade: 0, text: time, words };
