@@ -49,6 +49,12 @@ class JudgedRatio:
     """The fewest and the most repeats that count on a side."""
 
 
+def find_span(counts: Iterable[int]) -> tuple[int, int]:
+    """Return the smallest and the largest of the counts."""
+    known = [int(count) for count in counts]
+    return min(known), max(known)
+
+
 def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
     """Return which of a family's ratios differ from 1 after Holm's adjustment; each has a p-value."""
     p_values = [estimate.p_value for estimate in estimates]
@@ -75,11 +81,10 @@ def say_ratios(
 
 def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
     """Return the machines and the repeats that ratios rest on."""
-    counts = [count for one in ratios for count in one.num_repeats]
     return Basis(
         scope=describe_scopes(ratios),
         machines=frozenset().union(*(one.machines for one in ratios)),
-        num_repeats=(min(counts), max(counts)),
+        num_repeats=find_span(count for one in ratios for count in one.num_repeats),
     )
 
 

@@ -69,7 +69,10 @@ class FigureGroup:
 
 
 def make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
-    """Return the figure of `chart`, which has no panels."""
+    """Return what the page needs to draw the chart, which has no panels.
+
+    `description`: says in words what the plot shows, for who cannot see it. `title`: stands above it.
+    """
     return Figure(title=title, description=description, spec=to_spec(chart))
 
 
