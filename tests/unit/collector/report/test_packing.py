@@ -88,9 +88,10 @@ def test_texts_of_the_cells_are_named_by_their_number_and_rising_numbers_by_thei
 
 def test_steps_stay_as_they_are_where_medians_would_take_as_much_room() -> None:
     # 50,000 repeats leave 3 points for each: 9 steps are as many numbers as 3 points with their ends.
-    assert reduce_steps(np.arange(1.0, 10.0), 3) == ([float(1000 * step) for step in range(1, 10)], 1)
-    values, width = reduce_steps(np.arange(1.0, 11.0), 3)
-    assert (values, width) == ([[2500, 1000, 4000], [6500, 5000, 8000], [9500, 9000, 10000]], 4)
+    short, long, alike = reduce_steps([np.arange(1.0, 10.0), np.arange(1.0, 11.0), np.arange(2.0, 11.0)], 3)
+    assert short == ([1000 * step for step in range(1, 10)], 1)
+    assert alike == ([1000 * step for step in range(2, 11)], 1)
+    assert long == ([[2500, 1000, 4000], [6500, 5000, 8000], [9500, 9000, 10000]], 4)
 
 
 def test_a_short_series_is_whole_and_a_long_one_has_medians_with_ranges(tmp_path: Path) -> None:
