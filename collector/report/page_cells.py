@@ -57,6 +57,8 @@ MAX_COLUMNS = 16
 """Columns that a reader takes in beside each other; the reader can choose more."""
 ALWAYS_NAMED = ("model", "phase", "framework", "mode", "device", "batch_size")
 """Fields that the heat map names even where all cells agree."""
+ABSENT_WORDS = {"environment_id": "one environment", "neighbour": "no neighbour"}
+"""What is said of a cell without a value of these fields."""
 WORK_FIELDS = ("model", "phase", "input_size", "num_classes", "data_dir")
 """Fields that decide what a step is: the times of steps that differ in one of them are times of different work."""
 FIGURE_COLUMNS = (
@@ -111,7 +113,8 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Return ALWAYS_NAMED and the fields in which cells differ: their place in the heat map, and each cell's value.
 
     The values are words (`texts`) in the order in which people want them: numbers by size, others as the plan has them.
-    `is_work`: whether it decides what a step is.
+    `absent`: the words for a cell that has none, which the heat map's columns leave out. `is_work`: whether it decides
+    what a step is.
     """
     several = cells["num_environments"] > 1
     frame = cells.assign(environment_id=cells["environment_id"].where(several, None))
@@ -121,6 +124,7 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
             "name": name,
             "title": title,
             "place": "column" if name in columns else "row",
+            "absent": ABSENT_WORDS.get(name, ""),
             "is_work": name in WORK_FIELDS,
             "is_protocol": name in (*PROTOCOL_FIELDS, "seed"),
             **_code_values(frame, name),
@@ -167,9 +171,7 @@ def _name_value(name: str, value: Any, model: str) -> str:
     if name == "num_gpus":
         return count_gpus(value)
     if pd.isna(value):
-        return {"environment_id": "one environment", "neighbour": "no neighbour"}.get(
-            name, ABSENT_FIELDS.get(name, "–")
-        )
+        return ABSENT_WORDS.get(name, ABSENT_FIELDS.get(name, "–"))
     names: Mapping[str, Mapping[str, str]] = {
         "framework": FRAMEWORK_NAMES,
         "device": DEVICE_NAMES,

@@ -93,12 +93,7 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     legend = alt.Legend(title=None, orient="top", columns=1)
     names = [better, worse, NO_DIFFERENCE, *([NO_INTERVAL] if (finding == NO_INTERVAL).any() else [])]
     found = alt.Scale(domain=names, range=[BLUE, VERMILLION, GREY, PURPLE][: len(names)])
-    x = alt.X(
-        "ratio:Q",
-        title=RATIO_TITLE,
-        scale=alt.Scale(type="log", nice=False, padding=8, domain=alt.DomainUnionWith(unionWith=LEAST_SPAN)),
-        axis=alt.Axis(tickCount=6, format="~r", labelOverlap="greedy"),
-    )
+    x = _ratio_axis("ratio:Q")
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
     base = alt.Chart().transform_filter("isValid(datum.ratio)")
     base = base.encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
@@ -115,9 +110,19 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
 def _draw_intervals(base: alt.Chart, rows: pd.DataFrame) -> list[alt.Chart]:
     if rows["ratio_low"].isna().all():
         return []
-    low = alt.X("ratio_low:Q", title=RATIO_TITLE)
     chart: alt.Chart = base.transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
-    return [chart.encode(x=low, x2="ratio_high:Q")]
+    return [chart.encode(x=_ratio_axis("ratio_low:Q"), x2="ratio_high:Q")]
+
+
+def _ratio_axis(column: str) -> alt.X:
+    """Return the axis of ratios for a layer; it goes as far as the rows that are drawn, with all their intervals."""
+    # A log scale's own format leaves most labels out where the axis is short; an expression does not.
+    return alt.X(
+        column,
+        title=RATIO_TITLE,
+        scale=alt.Scale(type="log", nice=False, padding=8, domain=alt.DomainUnionWith(unionWith=LEAST_SPAN)),
+        axis=alt.Axis(tickCount=6, labelExpr="format(datum.value, '~r')", labelOverlap="greedy"),
+    )
 
 
 def _cross_out_rows(rows: pd.DataFrame, x: alt.X) -> list[alt.Chart]:

@@ -22,12 +22,18 @@ function groupByFields(cells, fields) {
   for (let row = 0; row < cells.size; row += 1) {
     const codes = fields.map((field) => field.codes[row]);
     const key = codes.join(",");
-    if (!groups.has(key)) groups.set(key, { codes, key, name: fields.map((field) => cells.describeField(field, row)).join(", ") });
+    if (!groups.has(key)) groups.set(key, { codes, key, name: nameGroup(cells, fields, row) });
     numbers[row] = key;
   }
   const sorted = [...groups.values()].sort(compareCodes);
   sorted.forEach((group, number) => { group.number = number; });
   return { groups: sorted, of: numbers.map((key) => groups.get(key).number) };
+}
+
+function nameGroup(cells, fields, row) {
+  const texts = fields.map((field) => cells.describeField(field, row));
+  const present = texts.filter((text, index) => text !== fields[index].absent);
+  return (present.length ? present : texts).join(", ");
 }
 
 function nameRowGroup(fields, codes) {

@@ -87,6 +87,11 @@ function makeHeatLine(cells, index) {
     HEAT.columns.map((column) => makeHeatCell(cells, line, column)));
 }
 
+// What a reader of tenants must know; what they do together is in the section on sharing.
+function noteOnTenants() {
+  return CELLS.fields.some((field) => field.name === "tenants") ? " Of a cell with tenants: the steps of its first one, not of all together." : "";
+}
+
 function drawHeatHead() {
   const heads = HEAT.columns.map((column) => {
     const { name } = HEAT.map.columns[column];
@@ -95,7 +100,7 @@ function drawHeatHead() {
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
   const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `How many times as fast as the baseline (${HEAT.baseline}) each cell is`;
   findElement("heat-scroll").hidden = !HEAT.lines.length;
-  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.`;
+  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.${noteOnTenants()}`;
 }
 
 // Explains the signs that occur.
