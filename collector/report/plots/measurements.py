@@ -223,7 +223,8 @@ def spread_groups(rows: pd.DataFrame, keys: list[str], column: str, num_most: in
     step = (groups.transform("size").to_numpy() - 1) / (num_most - 1)
     # A rank is drawn if it is the nearest to one of 0, step, 2 step, ...; where step is 1 or less, all are.
     places = np.round(ranks / np.maximum(step, 1))
-    return rows[np.round(places * np.maximum(step, 1)) == ranks]
+    drawn: pd.DataFrame = rows[np.round(places * np.maximum(step, 1)) == ranks]
+    return drawn
 
 
 def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
