@@ -23,6 +23,15 @@ def state_outcome(collection: Collection) -> str:
     return " ".join([outcome, *([f"The others: {others}."] if others else []), *_state_verdicts(results)])
 
 
+def state_resumption(collection: Collection) -> str:
+    """Return in a sentence how repeats without a result are measured; empty where there are none."""
+    if not (collection.results["status"] == "missing").any():
+        return ""
+    return (
+        f"The command of the run measures what is missing if it is given again, with --run-id {collection.run.run_id}."
+    )
+
+
 def _state_verdicts(results: pd.DataFrame) -> list[str]:
     """Return a sentence on the verdicts of the repeats that ended ok; none where all of them are valid."""
     verdicts = results.loc[results["status"] == "ok", "verdict"].value_counts()

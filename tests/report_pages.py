@@ -9,8 +9,9 @@ from typing import Any
 from bench.schema import Cell, Result
 from bench.store import Store
 from collector.forecast.fit import Forecast
+from collector.report.drawn_panels import describe_rows
 from collector.report.html import render_report
-from collector.report.packing import expand_column, expand_document
+from collector.report.packing import Pools, expand_column, expand_document, make_pools
 from collector.results.load import load_run
 from factories import (
     make_cell,
@@ -118,15 +119,19 @@ def make_full_run() -> list[Result]:
 def read_words(path: Path) -> str:
     """Return the visible text and attributes of a report, without its scripts, then what its plots say in words."""
     html = path.read_text()
-    panels = [panel for figure in Page(html).figures for panel in figure["panels"]]
-    words = [f"{panel['title']}: {panel['description']}" for panel in panels]
+    page = Page(html)
+    pools = make_pools(page.expand_data("cells"))
+    words = [
+        ": ".join([*figure["panels"], describe_rows({"": list_figure_rows(figure, pools)}, figure["says"])])
+        for figure in page.figures
+    ]
     return re.sub(r"\s+", " ", " ".join([re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), *words]))
 
 
-def list_figure_rows(figure: Any) -> list[dict[str, Any]]:
-    """Return the rows of all data sets of a packed figure."""
+def list_figure_rows(figure: Any, pools: Pools | None = None) -> list[dict[str, Any]]:
+    """Return the rows of all data sets of a packed figure; `pools`: the texts that the page has of its cells."""
     rows = []
     for frame in figure["data"].values():
-        columns = {name: expand_column(column) for name, column in frame["columns"].items()}
+        columns = {name: expand_column(column, pools) for name, column in frame["columns"].items()}
         rows += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     return rows

@@ -10,16 +10,42 @@ Kind = Literal["finding", "unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Basis:
+    """On what the ratios of a sentence were measured."""
+
+    scope: str
+    """The machines in words: `one card`, `2 machines`."""
+    machines: frozenset[str]
+    """The same by name: `one card` of two sentences need not be the same card."""
+    num_repeats: tuple[int, int]
+    """The fewest and the most repeats that count on a side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """All figures that those of a sentence were judged together with, as those of a table of the report."""
+
+    name: str
+    """What they are: `ratios of frameworks`."""
+    number: int
+    are_tested: bool = True
+    """Whether their directions are those after Holm's adjustment; the intervals hold together in any case."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """One sentence, or a few, that the data of a run carry."""
 
     rule: str
     """The id of the rule that it comes from."""
     text: str
-    """Plain text; every figure is in it, with its interval where it has one."""
+    """Plain text; every figure is in it, with its interval where it has one. What it rests on is in it only where most
+    other findings rest on something else."""
     anchor: str
     """The id of the table or section of the report that has the figures, without `#`; empty: none has."""
     kind: Kind
+    basis: str = ""
+    """What its ratios rest on: machines, repeats, and how many were judged together; empty where it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +54,10 @@ class Said:
 
     text: str
     anchor: str
+    basis: Basis | None = None
+    """None where nothing is to say of it, or the text says it."""
+    figures: Figures | None = None
+    """None where the text quotes no interval of several."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
-from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, state_ratios
+from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, say_ratios
 from collector.comparisons import PROTOCOL_FIELDS
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
@@ -44,10 +44,11 @@ def _say(title: str, gains: Sequence[tuple[Row, JudgedRatio]], size: int) -> tup
     judged = [gain for _, gain in gains]
     if not any(gain.is_different for gain in judged):
         return None
-    family = Family(measure="ratio", above="more samples per second", below="fewer samples per second", size=size)
-    phase = gains[0][0]["phase_subject"]
-    text = state_ratios(f"Largest batch of a series against its smallest, {title}", judged, family)
-    return len(judged), Said(text=text, anchor=name_anchor(CAPTIONS[phase]))
+    more, fewer = "more samples per second", "fewer samples per second"
+    family = Family(name="batches", measure="ratio", above=more, below=fewer, size=size)
+    anchor = name_anchor(CAPTIONS[gains[0][0]["phase_subject"]])
+    opening = f"Largest batch of a series against its smallest, {title}"
+    return len(judged), say_ratios(opening, judged, family, anchor=anchor)
 
 
 def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:

@@ -1,6 +1,6 @@
 """What a run's comparisons say: which framework, device, mode and precision is faster, and by how much."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
@@ -13,7 +13,7 @@ from collector.answers.pairs import (
     sort_groups,
     take_judged,
 )
-from collector.answers.ratios import Family, state_ratios
+from collector.answers.ratios import Family, say_ratios
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, label_hardware
 from collector.results.frames import Row
@@ -39,7 +39,9 @@ def find_frameworks_over_all(analysis: Analysis) -> list[Said]:
 def find_frameworks_by_work(analysis: Analysis) -> list[Said]:
     """Return the same for each model, phase and device."""
     pairs = list_usable_pairs(analysis.comparisons[FRAMEWORKS.name], FRAMEWORKS)
-    return _say_groups(pairs, analysis, FRAMEWORKS, lambda row: f"{_name_sides(row)}, {_name_work(row)}")
+    return _say_groups(
+        pairs, analysis, FRAMEWORKS, lambda row: f"{_name_sides(row)}, {_name_work(row)}", _list_work_parts
+    )
 
 
 def find_devices(analysis: Analysis) -> list[Said]:
@@ -51,13 +53,17 @@ def find_devices(analysis: Analysis) -> list[Said]:
 def find_modes(analysis: Analysis) -> list[Said]:
     """Return for each framework, device and phase what a mode gains over another."""
     pairs = list_usable_pairs(analysis.comparisons[MODES.name], MODES)
-    return _say_groups(pairs, analysis, MODES, lambda row: f"{_name_program(row)} {_name_sides(row)}")
+    return _say_groups(
+        pairs, analysis, MODES, lambda row: f"{_name_program(row)} {_name_sides(row)}", _list_program_parts
+    )
 
 
 def find_precisions(analysis: Analysis) -> list[Said]:
     """Return for each framework, device and phase what a precision gains over float32."""
     pairs = list_usable_pairs(analysis.comparisons[PRECISIONS.name], PRECISIONS)
-    return _say_groups(pairs, analysis, PRECISIONS, lambda row: f"{_name_program(row)} {_name_sides(row)}")
+    return _say_groups(
+        pairs, analysis, PRECISIONS, lambda row: f"{_name_program(row)} {_name_sides(row)}", _list_program_parts
+    )
 
 
 def name_comparison_anchor(comparison: Comparison) -> str:
@@ -65,22 +71,47 @@ def name_comparison_anchor(comparison: Comparison) -> str:
     return name_anchor(HEADINGS[comparison.name].caption)
 
 
+def _list_work_parts(row: Row) -> Collection[str]:
+    """Return the parts of a pair's name that `_name_work` says."""
+    return (f"{row['model']} {row['phase']}", DEVICE_NAMES[row["device"]])
+
+
+def _list_program_parts(row: Row) -> Collection[str]:
+    """Return the parts of a pair's name that `_name_program` says."""
+    return (DEVICE_NAMES[row["device"]], _name_framework(row))
+
+
+def _list_nothing(_: Row) -> Collection[str]:
+    return ()
+
+
 def _say_groups(
-    pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison, name: Callable[[Row], str]
+    pairs: Sequence[Pair],
+    analysis: Analysis,
+    comparison: Comparison,
+    name: Callable[[Row], str],
+    list_named: Callable[[Row], Collection[str]] = _list_nothing,
 ) -> list[Said]:
-    return [_say(title, found, analysis, comparison) for title, found in _sort_by_modes(group_pairs(pairs, name))]
+    """Return a sentence for each group of pairs that `name` gives one title, of which a difference was shown.
+
+    `list_named`: the parts of a pair's name that the title says.
+    """
+    groups = _sort_by_modes(group_pairs(pairs, name))
+    return [_say(title, found, analysis, comparison, list_named(found[0].row)) for title, found in groups]
 
 
-def _say(title: str, pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison) -> Said:
+def _say(
+    title: str, pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison, named: Collection[str] = ()
+) -> Said:
     family = make_family(comparison, count_tested(analysis.comparisons[comparison.name]))
-    return Said(text=state_ratios(title, take_judged(pairs), family), anchor=name_comparison_anchor(comparison))
+    return say_ratios(title, take_judged(pairs), family, anchor=name_comparison_anchor(comparison), named=named)
 
 
 def make_family(comparison: Comparison, size: int) -> Family:
     """Return the words for the ratios of a comparison."""
     if comparison.measure == "time ratio":
-        return Family(measure="time ratio", above="slower", below="faster", size=size)
-    return Family(measure="speedup", above="faster", below="slower", size=size)
+        return Family(name=comparison.name, measure="time ratio", above="slower", below="faster", size=size)
+    return Family(name=comparison.name, measure="speedup", above="faster", below="slower", size=size)
 
 
 def _sort_by_modes(groups: dict[str, list[Pair]]) -> list[tuple[str, list[Pair]]]:
@@ -102,8 +133,13 @@ def _name_work(row: Row) -> str:
 
 
 def _name_program(row: Row) -> str:
+    return f"{_name_framework(row)}, {PHASE_NAMES[row['phase']]} on {_name_hardware(row)}:"
+
+
+def _name_framework(row: Row) -> str:
+    """Return the framework, with its mode where both sides have the same."""
     mode = f" {row['mode']}" if "mode" in row else ""
-    return f"{FRAMEWORK_NAMES[row['framework']]}{mode}, {PHASE_NAMES[row['phase']]} on {_name_hardware(row)}:"
+    return f"{FRAMEWORK_NAMES[row['framework']]}{mode}"
 
 
 def _name_hardware(row: Row) -> str:

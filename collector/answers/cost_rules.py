@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
-from collector.answers.answer import Said
+from collector.answers.answer import Figures, Said
 from collector.answers.pairs import list_usable_pairs
-from collector.answers.ratios import Family, judge_ratios, quote_jointly, state_ratios
+from collector.answers.ratios import Family, judge_ratios, quote_jointly, say_ratios
 from collector.comparisons import DEVICES
 from collector.costs.document import CellCost, CostDocument, OfferCost, describe_place
 from collector.results.frames import list_rows
@@ -43,14 +43,19 @@ def find_device_costs(analysis: Analysis) -> list[Said]:
     if not any(different):
         return []
     family = Family(
-        measure="CPU over GPU cost ratio", above="the GPU is cheaper", below="the CPU is cheaper", size=len(priced)
+        name="costs",
+        measure="CPU over GPU cost ratio",
+        above="the GPU is cheaper",
+        below="the CPU is cheaper",
+        size=len(priced),
     )
     judged = [
         replace(pair.judged, ratio=estimate, is_different=is_different)
         for (pair, *_), estimate, is_different in zip(priced, estimates, different, strict=True)
     ]
-    places = _name_places(place for _, *sides in priced for place in sides)
-    return [Said(text=f"{state_ratios('Cost of the same samples', judged, family)} {places}", anchor=ANCHOR)]
+    said = say_ratios("Cost of the same samples", judged, family, anchor=ANCHOR)
+    places = _name_places((place for _, *sides in priced for place in sides), analysis)
+    return [replace(said, text=f"{said.text} {places}")]
 
 
 def find_cost_span(analysis: Analysis) -> list[Said]:
@@ -71,10 +76,10 @@ def find_cost_span(analysis: Analysis) -> list[Said]:
     ]
     ends = [choose(costs, key=lambda cost: cost[0].center) for choose in (min, max)]
     quoted = [f"{quote_jointly(cost, len(costs), unit)} {unit.label} for {row['label']}" for cost, row in ends]
-    joint = "" if len(costs) == 1 else f" Intervals 95 % together, of {len(costs):,} costs."
     text = quoted[0] if len(costs) == 1 else f"from {quoted[0]} to {quoted[1]}, of {len(costs):,} priced cells"
-    places = _name_places((cell, offer) for _, cell, offer in priced)
-    return [Said(text=f"1,000 samples cost {text}.{joint} {places}", anchor=ANCHOR)]
+    places = _name_places(((cell, offer) for _, cell, offer in priced), analysis)
+    figures = Figures(name="costs", number=len(costs), are_tested=False)
+    return [Said(text=f"1,000 samples cost {text}. {places}", anchor=ANCHOR, figures=figures)]
 
 
 def _index_offers(costs: CostDocument | None) -> dict[str, tuple[CellCost, OfferCost]]:
@@ -84,11 +89,13 @@ def _index_offers(costs: CostDocument | None) -> dict[str, tuple[CellCost, Offer
     return {cell.cell_id: (cell, cell.offers[0]) for cell in cells if cell.offers and numbers[cell.cell_id] == 1}
 
 
-def _name_places(priced: Iterable[tuple[CellCost, OfferCost]]) -> str:
+def _name_places(priced: Iterable[tuple[CellCost, OfferCost]], analysis: Analysis) -> str:
     """Return the machines that were priced, each with its price and the day of it."""
+    currency = "" if analysis.costs is None else f" {analysis.costs.currency}"
     texts = list(
         dict.fromkeys(
-            f"{describe_place(cell, offer)} at {format_significant(offer.price_per_hour)} an hour ({offer.price_date})"
+            f"{describe_place(cell, offer)} at {format_significant(offer.price_per_hour)}{currency} an hour "
+            f"({offer.price_date})"
             for cell, offer in priced
         )
     )

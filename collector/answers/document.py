@@ -17,6 +17,8 @@ class AnswerDocument(Document):
     """Figures in the units of the report, with their intervals."""
     anchor: str
     """The id of the table or section of the report that has the figures; empty: none has."""
+    basis: str = ""
+    """What its ratios rest on: machines, repeats, and how many were judged together; empty: it has no ratios."""
 
 
 class AnswersDocument(Document):
@@ -30,7 +32,10 @@ class AnswersDocument(Document):
 
 def make_answers_document(run_id: str, answers: Iterable[Answer]) -> AnswersDocument:
     """Return the document of a run's answers."""
-    rows = (AnswerDocument(rule=one.rule, kind=one.kind, text=one.text, anchor=one.anchor) for one in answers)
+    rows = (
+        AnswerDocument(rule=one.rule, kind=one.kind, text=one.text, anchor=one.anchor, basis=one.basis)
+        for one in answers
+    )
     return AnswersDocument(run_id=run_id, answers=tuple(rows))
 
 

@@ -5,9 +5,10 @@ that was chosen so; one that holds together with those of all other ratios of th
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from collector.answers.answer import Basis, Figures, Said
 from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
 from collector.units import PERCENT, RATIO, Unit, format_interval, format_number
 
@@ -19,6 +20,8 @@ MAX_SCOPES = 3
 class Family:
     """The ratios that are tested together, as those of one table of the report."""
 
+    name: str
+    """What they are ratios of: `frameworks`."""
     measure: str
     """What the ratio is called: `time ratio`, `speedup`; with an s at its end, several of them."""
     above: str
@@ -59,16 +62,33 @@ def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
     return [p_value < 1 - CONFIDENCE for p_value in adjust_p_values([value for value in p_values if value is not None])]
 
 
-def state_ratios(opening: str, ratios: Sequence[JudgedRatio], family: Family) -> str:
-    """Return the sentences on some ratios of a family, of which at least one differs from 1.
+def say_ratios(
+    opening: str, ratios: Sequence[JudgedRatio], family: Family, *, anchor: str, named: Collection[str] = ()
+) -> Said:
+    """Return the sentence on some ratios of a family, of which at least one differs from 1.
 
-    They say how many differ in which direction, the ends of those that do, and what they rest on.
+    It says how many differ in which direction, and the ends of those that do. `named`: the parts of the ratios' names
+    that the opening says.
     """
     counts = _count_directions(ratios, family) if len(ratios) > 1 else _name_direction(ratios[0], family)
-    return f"{opening}: {counts}; {_state_ends(ratios, family)}. {_state_basis(ratios, family)}"
+    return Said(
+        text=f"{opening}: {counts}; {_state_ends(ratios, family, named)}.",
+        anchor=anchor,
+        basis=find_basis(ratios),
+        figures=Figures(name=f"ratios of {family.name}", number=family.size),
+    )
 
 
-def _state_ends(ratios: Sequence[JudgedRatio], family: Family) -> str:
+def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
+    """Return the machines and the repeats that ratios rest on."""
+    return Basis(
+        scope=describe_scopes(ratios),
+        machines=frozenset().union(*(one.machines for one in ratios)),
+        num_repeats=find_span(count for one in ratios for count in one.num_repeats),
+    )
+
+
+def _state_ends(ratios: Sequence[JudgedRatio], family: Family, named: Collection[str]) -> str:
     """Return the smallest and the largest of the ratios that differ, each with its interval.
 
     A ratio that differs after Holm's adjustment may have an interval together with the others that holds 1, as that is
@@ -81,22 +101,20 @@ def _state_ends(ratios: Sequence[JudgedRatio], family: Family) -> str:
     lowest, highest = (choose(shown, key=lambda one: one.ratio.center) for choose in (min, max))
     of_some = f" of the {len(shown):,} whose interval excludes 1" if len(shown) < len(different) else ""
     if len(shown) == 1:
-        return f"{family.measure}{of_some} {_quote(lowest, family)} for {lowest.name}"
-    ends = [f"{_quote(one, family)} for {one.name}" for one in (lowest, highest)]
+        only = ", the only one whose interval excludes 1" if of_some else ""
+        return f"{family.measure} {_quote(lowest, family)} for {_shorten(lowest.name, named)}{only}"
+    ends = [f"{_quote(one, family)} for {_shorten(one.name, named)}" for one in (lowest, highest)]
     return f"{family.measure}s{of_some} from {ends[0]} to {ends[1]}"
+
+
+def _shorten(name: str, named: Collection[str]) -> str:
+    """Return a name without the parts that have been said; the whole one where nothing else would be left."""
+    return ", ".join(part for part in name.split(", ") if part not in named) or name
 
 
 def _excludes_one(ratio: Estimate, num_intervals: int) -> bool:
     interval = ratio.find_joint_interval(num_intervals)
     return interval is not None and not interval[0] <= 1 <= interval[1]
-
-
-def _state_basis(ratios: Sequence[JudgedRatio], family: Family) -> str:
-    """Return what the figures rest on: the machines, the repeats, and how many ratios were tested."""
-    joint = "" if family.size == 1 else f"; Holm's adjustment and intervals 95 % together for {family.size:,} ratios"
-    lowest, highest = min(one.num_repeats[0] for one in ratios), max(one.num_repeats[1] for one in ratios)
-    repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
-    return f"On {describe_scopes(ratios)}, {repeats} repeats{joint}."
 
 
 def describe_scopes(ratios: Iterable[JudgedRatio]) -> str:

@@ -137,7 +137,8 @@ UNKNOWNS = (
     Rule(
         id="no-result",
         kind="unknown",
-        says="how many planned repeats did not end ok, how they ended, and how many cells have no figure",
+        says="how many planned repeats did not end ok, how they ended, how many cells have no figure, and what "
+        "measures those that are missing",
         only_if="there is one",
         order="one sentence",
         find=find_no_result,

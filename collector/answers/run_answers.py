@@ -4,28 +4,29 @@ from collections.abc import Sequence
 
 from collector.analysis import Analysis
 from collector.answers.answer import Answer, Rule, Said
+from collector.answers.certainty import begin_sentence, describe_basis, find_common_basis, state_basis, state_certainty
 from collector.answers.rules import FINDINGS, UNKNOWNS
 
 MAX_FINDINGS = 10
 """Sentences on what was found: what a reader takes in before the first table."""
 MORE_RULE = "more"
 """The rule of the sentence that counts the findings that are not shown."""
+CERTAINTY_RULE = "how-sure"
+"""The rule of the sentences that say once what the findings above them rest on."""
 
 
 def answer_run(analysis: Analysis) -> list[Answer]:
     """Return the findings of a run in the order of the rules, at most MAX_FINDINGS, and then what is not known.
 
-    Every rule's first sentence comes before any rule's second one. If findings are left over, a sentence says how many
-    more the tables have.
+    Every rule's first sentence comes before any rule's second one. What several findings rest on is said once, below
+    them. If findings are left over, a sentence says how many more the tables have.
     """
     said = [(rule, list(rule.find(analysis))) for rule in FINDINGS]
     numbers = share_places([len(found) for _, found in said], MAX_FINDINGS)
-    chosen = [
-        _make_answer(rule, one) for (rule, found), number in zip(said, numbers, strict=True) for one in found[:number]
-    ]
+    chosen = [(rule, one) for (rule, found), number in zip(said, numbers, strict=True) for one in found[:number]]
     rest = [(rule, len(found) - number) for (rule, found), number in zip(said, numbers, strict=True)]
-    unknown = [_make_answer(rule, one) for rule in UNKNOWNS for one in rule.find(analysis)]
-    return [*chosen, *_count_more([item for item in rest if item[1]]), *unknown]
+    unknown = [_make_answer(rule, one, one.text) for rule in UNKNOWNS for one in rule.find(analysis)]
+    return [*_say_with_certainty(chosen), *_count_more([item for item in rest if item[1]]), *unknown]
 
 
 def share_places(numbers: Sequence[int], num_places: int) -> list[int]:
@@ -38,6 +39,20 @@ def share_places(numbers: Sequence[int], num_places: int) -> list[int]:
     return shares
 
 
+def _say_with_certainty(chosen: Sequence[tuple[Rule, Said]]) -> list[Answer]:
+    """Return the findings, and below them what they rest on, as far as no sentence says it itself."""
+    findings = [said for _, said in chosen]
+    common = find_common_basis(findings)
+    answers = []
+    for rule, said in chosen:
+        own = [begin_sentence(describe_basis(said.basis))] if said.basis not in (None, common) else []
+        answers.append(_make_answer(rule, said, " ".join([said.text, *own])))
+    certainty = state_certainty(findings, common)
+    if certainty:
+        answers.append(Answer(rule=CERTAINTY_RULE, text=certainty, anchor="method", kind="finding"))
+    return answers
+
+
 def _count_more(rest: Sequence[tuple[Rule, int]]) -> list[Answer]:
     if not rest:
         return []
@@ -47,5 +62,5 @@ def _count_more(rest: Sequence[tuple[Rule, int]]) -> list[Answer]:
     return [Answer(rule=MORE_RULE, text=text, anchor="comparisons", kind="finding")]
 
 
-def _make_answer(rule: Rule, said: Said) -> Answer:
-    return Answer(rule=rule.id, text=said.text, anchor=said.anchor, kind=rule.kind)
+def _make_answer(rule: Rule, said: Said, text: str) -> Answer:
+    return Answer(rule=rule.id, text=text, anchor=said.anchor, kind=rule.kind, basis=state_basis(said))

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from collector.analysis import Analysis
-from collector.answers.answer import Said
+from collector.answers.answer import Figures, Said
 from collector.answers.comparison_rules import name_comparison_anchor
-from collector.answers.pairs import Pair, group_pairs, list_usable_pairs
-from collector.answers.ratios import describe_scopes, quote_jointly
+from collector.answers.pairs import Pair, group_pairs, list_usable_pairs, take_judged
+from collector.answers.ratios import find_basis, quote_jointly
 from collector.comparisons import STRONG_SCALING, WEAK_SCALING, Comparison
 from collector.labels import count_gpus
 from collector.units import PERCENT
@@ -30,15 +30,11 @@ def find_scaling(analysis: Analysis) -> list[Said]:
 
 def _say(gpus: str, pairs: Sequence[Pair], comparison: Comparison, size: int) -> Said:
     lowest, highest = (choose(pairs, key=lambda pair: pair.judged.ratio.center) for choose in (min, max))
-    quoted = [f"{quote_jointly(pair.judged.ratio, size, PERCENT)} for {_name(pair)}" for pair in (lowest, highest)]
+    quoted = [f"{quote_jointly(pair.judged.ratio, size, PERCENT)} for {pair.judged.name}" for pair in (lowest, highest)]
     span = quoted[0] if len(pairs) == 1 else f"from {quoted[0]} to {quoted[1]}, of {len(pairs)} comparisons"
-    joint = "" if size == 1 else f" Intervals 95 % together, of {size} ratios."
     return Said(
-        text=f"{gpus} {TITLES[comparison.name]} reach, of as many times the throughput of one, {span}.{joint} "
-        f"Measured on {describe_scopes(pair.judged for pair in pairs)}.",
+        text=f"{gpus} {TITLES[comparison.name]} reach, of as many times the throughput of one, {span}.",
         anchor=name_comparison_anchor(comparison),
+        basis=find_basis(take_judged(pairs)),
+        figures=Figures(name=f"ratios of {comparison.name}", number=size, are_tested=False),
     )
-
-
-def _name(pair: Pair) -> str:
-    return pair.judged.name

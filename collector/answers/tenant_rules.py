@@ -1,13 +1,14 @@
 """What tenants of one device get together, and how evenly."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
-from collector.answers.ratios import Family, JudgedRatio, find_span, state_ratios
+from collector.answers.ratios import Family, JudgedRatio, find_span, say_ratios
 from collector.labels import SHARING_NAMES
 from collector.machines import are_comparable, count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -67,9 +68,10 @@ def _say(way: str, rows: Sequence[Row], size: int) -> Said | None:
         return None
     numbers = sorted({row["tenants"] for row in rows})
     count = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    family = Family(measure="throughput ratio", above="more than one alone", below="less than one alone", size=size)
-    opening = f"{count} tenants by {SHARING_NAMES[way]} together"
-    return Said(text=state_ratios(opening, judged, family) + _state_fairness(rows), anchor=ANCHOR)
+    more, less = "more than one alone", "less than one alone"
+    family = Family(name="tenants", measure="throughput ratio", above=more, below=less, size=size)
+    said = say_ratios(f"{count} tenants by {SHARING_NAMES[way]} together", judged, family, anchor=ANCHOR)
+    return replace(said, text=said.text + _state_fairness(rows))
 
 
 def _state_fairness(rows: Sequence[Row]) -> str:

@@ -9,7 +9,7 @@ from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.costs.texts import list_unpriced_lines
-from collector.facts import count_things
+from collector.facts import count_things, state_resumption
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.results.intervals import MODERATED_WARNING
 from collector.results.summary import list_invalid
@@ -28,7 +28,7 @@ def find_no_result(analysis: Analysis) -> list[Said]:
     cells = int((analysis.summary["num_ok"] == 0).sum())
     none = f" {count_things(cells, 'cell')} {'has' if cells == 1 else 'have'} no figure at all." if cells else ""
     text = f"{len(bad):,} of {len(results):,} planned repeats did not end ok: {_count(bad)}.{none}"
-    return [Said(text=text, anchor="not-known")]
+    return [Said(text=" ".join(filter(None, [text, state_resumption(analysis.collection)])), anchor="not-known")]
 
 
 def find_not_valid(analysis: Analysis) -> list[Said]:

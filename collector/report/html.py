@@ -8,7 +8,7 @@ page's script writes texts as text nodes alone, and what it draws from is base64
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
 from collector.report.figure import Figure, pack_figure
-from collector.report.packing import compress_document
+from collector.report.packing import Packed, Pools, compress_document, make_pools
 from collector.report.page_cells import list_page_cells, pack_cells
 from collector.report.page_details import pack_details
 from collector.report.page_steps import pack_steps
@@ -48,7 +48,7 @@ SCRIPTS = (
         "columns",
         "heatmap",
     ),
-    *("sides", "documents", "details", "plots", "tables", "page"),
+    *("sides", "documents", "vega", "details", "panels", "plots", "step_plots", "tables", "page"),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
 UNSHOWN = dict.fromkeys(
@@ -94,8 +94,10 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
     """
     collection, scripts = analysis.collection, {"bundle": load_bundle(), "page": load_scripts()}
     facts = list_facts(collection)
+    cells = pack_cells(list_page_cells(analysis))
+    pools = make_pools(cells)
     return (
-        open_templates()
+        open_templates(pools)
         .get_template("report.html.j2")
         .render(
             run=collection.run,
@@ -103,24 +105,23 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
             facts=facts,
             headline=_join_facts(dict(facts)),
             warnings=list_warnings(analysis),
-            sections=build_sections(analysis),
+            sections=build_sections(analysis, pools),
             policy=state_policy(scripts.values()),
             style=Markup(load_style()),
             scripts={name: Markup(text) for name, text in scripts.items()},
-            data=_pack_data(analysis, links or {}),
+            data=_pack_data(analysis, cells, pools, links or {}),
             home=(links or {}).get("home", ""),
         )
     )
 
 
-def _pack_data(analysis: Analysis, links: Mapping[str, str]) -> dict[str, str]:
+def _pack_data(analysis: Analysis, cells: Packed, pools: Pools, links: Mapping[str, str]) -> dict[str, str]:
     """Return what the page's script draws from, compressed, by the names that it knows."""
     collection = analysis.collection
     documents = {
-        "cells": pack_cells(list_page_cells(analysis))
-        | {"include_invalid": analysis.include_invalid, "details": links.get("details", "")},
-        "details": pack_details(collection),
-        "steps": pack_steps(collection),
+        "cells": cells | {"include_invalid": analysis.include_invalid, "details": links.get("details", "")},
+        "details": pack_details(collection, pools),
+        "steps": pack_steps(collection, pools),
         "detail-figures": {name: pack_figure(figure) for name, figure in make_detail_figures().items()},
     }
     return {name: compress_document(document) for name, document in documents.items()}
@@ -174,12 +175,15 @@ def _bundle() -> str:
     return bundle
 
 
-def open_templates() -> Environment:
-    """Return the templates of all pages: every text that they show is escaped."""
+def open_templates(pools: Pools | None = None) -> Environment:
+    """Return the templates of all pages: every text that they show is escaped.
+
+    `pools`: the texts that figures need not bring along.
+    """
     environment = Environment(
         loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined, finalize=_show
     )
-    environment.filters["packed"] = _pack_figures
+    environment.filters["packed"] = partial(_pack_figures, pools=pools)
     return environment
 
 
@@ -188,5 +192,5 @@ def _show(value: object) -> object:
     return value.translate(UNSHOWN) if type(value) is str and not value.isprintable() else value
 
 
-def _pack_figures(figures: Sequence[Figure]) -> str:
-    return compress_document([pack_figure(figure) for figure in figures])
+def _pack_figures(figures: Sequence[Figure], pools: Pools | None) -> str:
+    return compress_document([pack_figure(figure, pools) for figure in figures])

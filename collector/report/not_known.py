@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.facts import count_reasons, count_things
+from collector.facts import count_reasons, count_things, state_resumption
 
 NOT_COMPARED = "not compared: "
 """How the verdict of a pair begins that has no ratio."""
@@ -30,11 +30,12 @@ def list_unknowns(analysis: Analysis) -> list[str]:
         (len(run.left_out), "cell", "of the matrix was left out: it cannot run here", ""),
         (len(analysis.collection.skipped), "document", "in the store did not count", ""),
     ]
-    return [
+    counted = [
         f"{count_things(count, thing)} {_inflect(words, count)}{details}."
         for count, thing, words, details in kinds
         if count
     ]
+    return [*counted, *filter(None, [state_resumption(analysis.collection)])]
 
 
 def count_not_compared(pairs: Iterable[pd.DataFrame]) -> str:

@@ -1,7 +1,8 @@
 """Pack what the page draws on demand: columns instead of rows, texts by number, compressed, as text in an element.
 
 A browser that opens a report of 10,000 cells reads ten times less than with rows of JSON. `templates/scripts/packed.js`
-unpacks with DecompressionStream (gzip), which all major browsers have since 2023.
+unpacks with DecompressionStream (gzip), which all major browsers have since 2023. The ids and labels of cells stand in
+almost every table and plot: they are packed once, with the cells, and elsewhere by their number there.
 """
 
 import base64
@@ -9,6 +10,7 @@ import gzip
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
@@ -16,6 +18,9 @@ import pandas as pd
 from collector.results.frames import Row
 
 Packed = dict[str, Any]
+Pools = Mapping[str, Mapping[str, int]]
+"""Texts that the page has already, by the column of the cells that has them: each with its number there."""
+POOLED_COLUMNS = ("cell_id", "label")
 NUM_DIGITS = 7
 """Significant digits of packed numbers: four more than are ever shown, so that what is computed of them agrees."""
 NUM_DRAWN_DIGITS = 5
@@ -27,24 +32,36 @@ NUM_STEP_DIGITS = 4
 COMPRESSION_LEVEL = 9
 
 
-def pack_frame(frame: pd.DataFrame, *, num_digits: int = NUM_DIGITS) -> Packed:
+def pack_frame(frame: pd.DataFrame, *, num_digits: int = NUM_DIGITS, pools: Pools | None = None) -> Packed:
     """Return the columns of `frame` by name, each as `pack_column` packs it, and the number of rows."""
-    columns = {str(name): pack_column(frame[name].tolist(), num_digits=num_digits) for name in frame}
+    columns = {str(name): pack_column(frame[name].tolist(), num_digits=num_digits, pools=pools) for name in frame}
     return {"size": len(frame), "columns": columns}
 
 
-def pack_rows(rows: Sequence[Row], *, num_digits: int = NUM_DIGITS) -> Packed:
-    """Return the same of rows, of which each may lack some of the names."""
+def pack_rows(rows: Sequence[Row], *, num_digits: int = NUM_DIGITS, pools: Pools | None = None) -> Packed:
+    """Return the same of rows, of which each may lack some of the names; what is true or false is 1 or 0."""
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: pack_column([row.get(name) for row in rows], num_digits=num_digits) for name in names}
+    values = {name: [_count_bool(row.get(name)) for row in rows] for name in names}
+    columns = {name: pack_column(values[name], num_digits=num_digits, pools=pools) for name in names}
     return {"size": len(rows), "columns": columns}
 
 
-def pack_column(values: Sequence[Any], *, num_digits: int = NUM_DIGITS) -> Packed:
+def _count_bool(value: Any) -> Any:
+    return int(value) if isinstance(value, bool) else value
+
+
+def make_pools(cells: Packed) -> Pools:
+    """Return the texts that a page has of its packed cells, for what is packed after them."""
+    texts = {name: cells["columns"][name]["texts"] for name in POOLED_COLUMNS if "texts" in cells["columns"][name]}
+    return {name: {text: number for number, text in enumerate(own)} for name, own in texts.items()}
+
+
+def pack_column(values: Sequence[Any], *, num_digits: int = NUM_DIGITS, pools: Pools | None = None) -> Packed:
     """Return numbers as `{"numbers": [...]}`, anything else as `{"texts": [...], "codes": [...]}`.
 
     Numbers are rounded to `num_digits` significant digits; what is missing is null, or the code -1. Texts stand in the
-    order in which they first occur, each once.
+    order in which they first occur, each once; where one of `pools` has all of them, its name stands there as `pool`.
+    Codes are given as `deltas`, each less the one before it, where that is shorter.
     """
     known = [None if _is_missing(value) else value for value in values]
     if all(value is None or _is_number(value) for value in known):
@@ -52,8 +69,18 @@ def pack_column(values: Sequence[Any], *, num_digits: int = NUM_DIGITS) -> Packe
     if any(isinstance(value, list | dict) for value in known):
         return {"values": known}
     texts = [None if value is None else str(value) for value in known]
-    codes = {text: code for code, text in enumerate(dict.fromkeys(text for text in texts if text is not None))}
-    return {"texts": list(codes), "codes": [-1 if text is None else codes[text] for text in texts]}
+    used = dict.fromkeys(text for text in texts if text is not None)
+    for name, pool in (pools or {}).items():
+        if used and all(text in pool for text in used):
+            return {"pool": name, **_pack_codes([-1 if text is None else pool[text] for text in texts])}
+    codes = {text: code for code, text in enumerate(used)}
+    return {"texts": list(codes), **_pack_codes([-1 if text is None else codes[text] for text in texts])}
+
+
+def _pack_codes(codes: Sequence[int]) -> Packed:
+    deltas = [code - before for code, before in zip(codes, [0, *codes], strict=False)]
+    is_shorter = sum(len(str(delta)) for delta in deltas) < sum(len(str(code)) for code in codes)
+    return {"deltas": deltas} if is_shorter else {"codes": list(codes)}
 
 
 def round_number(value: float, num_digits: int) -> float:
@@ -73,10 +100,12 @@ def expand_document(text: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
-def expand_column(packed: Mapping[str, Any]) -> list[Any]:
-    """Return the values that `pack_column` packed."""
-    if "texts" in packed:
-        return [None if code < 0 else packed["texts"][code] for code in packed["codes"]]
+def expand_column(packed: Mapping[str, Any], pools: Pools | None = None) -> list[Any]:
+    """Return the values that `pack_column` packed with the same pools."""
+    if "texts" in packed or "pool" in packed:
+        texts = packed["texts"] if "texts" in packed else list((pools or {})[packed["pool"]])
+        codes = packed["codes"] if "codes" in packed else accumulate(packed["deltas"])
+        return [None if code < 0 else texts[code] for code in codes]
     values: list[Any] = packed["numbers"] if "numbers" in packed else packed["values"]
     return values
 

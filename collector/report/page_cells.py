@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -46,10 +47,18 @@ FIELD_TITLES: Mapping[str, str] = {
     **{name: name.replace("_", " ").removeprefix("num ") for name in PROTOCOL_FIELDS},
 }
 """The fields that the reader can filter by, in their order, with their names for people."""
-COLUMN_FIELDS = ("framework", "mode", "device", "precision", "environment_id")
-"""The fields that are columns of the heat map at first; the others are its rows."""
+PROGRAM_FIELDS = ("framework", "mode", "device", "precision", "environment_id")
+"""The fields that are columns of the heat map at first, as far as cells differ in them; the others are its rows."""
+SHARING_COLUMNS = ("tenants", "sharing", "neighbour")
+"""The fields that are columns besides, where that leaves no more than MAX_COLUMNS of them."""
+OTHER_COLUMNS = ("num_gpus", "batch_size", "input_size", "num_classes", "data_dir", *PROTOCOL_FIELDS, "seed")
+"""The fields of which the first that varies is columns if nothing else is: work last, as its times are not compared."""
+MAX_COLUMNS = 16
+"""Columns that a reader takes in beside each other; the reader can choose more."""
 ALWAYS_NAMED = ("model", "phase", "framework", "mode", "device", "batch_size")
 """Fields that the heat map names even where all cells agree."""
+ABSENT_WORDS = {"environment_id": "one environment", "neighbour": "no neighbour"}
+"""What is said of a cell without a value of these fields."""
 WORK_FIELDS = ("model", "phase", "input_size", "num_classes", "data_dir")
 """Fields that decide what a step is: the times of steps that differ in one of them are times of different work."""
 FIGURE_COLUMNS = (
@@ -104,15 +113,18 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Return ALWAYS_NAMED and the fields in which cells differ: their place in the heat map, and each cell's value.
 
     The values are words (`texts`) in the order in which people want them: numbers by size, others as the plan has them.
-    `is_work`: whether it decides what a step is.
+    `absent`: the words for a cell that has none, which the heat map's columns leave out. `is_work`: whether it decides
+    what a step is.
     """
     several = cells["num_environments"] > 1
     frame = cells.assign(environment_id=cells["environment_id"].where(several, None))
+    columns = choose_columns(frame)
     return [
         {
             "name": name,
             "title": title,
-            "place": "column" if name in COLUMN_FIELDS else "row",
+            "place": "column" if name in columns else "row",
+            "absent": ABSENT_WORDS.get(name, ""),
             "is_work": name in WORK_FIELDS,
             "is_protocol": name in (*PROTOCOL_FIELDS, "seed"),
             **_code_values(frame, name),
@@ -120,6 +132,25 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
         for name, title in FIELD_TITLES.items()
         if name in ALWAYS_NAMED or frame[name].nunique(dropna=False) > 1
     ]
+
+
+def choose_columns(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the fields that are columns of the heat map at first, by what varies in the run.
+
+    A map of one column compares nothing: so programs and devices are columns where there are several, tenants and ways
+    of sharing beside them, and otherwise whatever varies.
+    """
+    varying = [name for name in FIELD_TITLES if frame[name].nunique(dropna=False) > 1]
+    columns = tuple(name for name in varying if name in PROGRAM_FIELDS)
+    shared = (*columns, *(name for name in varying if name in SHARING_COLUMNS))
+    if shared and _count_columns(frame, shared) <= MAX_COLUMNS:
+        columns = shared
+    others = (name for name in OTHER_COLUMNS if name in varying and _count_columns(frame, (name,)) <= MAX_COLUMNS)
+    return columns or tuple(islice(others, 1))
+
+
+def _count_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> int:
+    return len(frame[list(names)].drop_duplicates())
 
 
 def _code_values(frame: pd.DataFrame, name: str) -> dict[str, Any]:
@@ -140,9 +171,7 @@ def _name_value(name: str, value: Any, model: str) -> str:
     if name == "num_gpus":
         return count_gpus(value)
     if pd.isna(value):
-        return {"environment_id": "one environment", "neighbour": "no neighbour"}.get(
-            name, ABSENT_FIELDS.get(name, "–")
-        )
+        return ABSENT_WORDS.get(name, ABSENT_FIELDS.get(name, "–"))
     names: Mapping[str, Mapping[str, str]] = {
         "framework": FRAMEWORK_NAMES,
         "device": DEVICE_NAMES,

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bench.store import results_prefix
 from collector.report.failures import MAX_STDERR_CHARACTERS
-from collector.report.packing import EXACT_DIGITS, NUM_DRAWN_DIGITS, Packed, pack_column, pack_frame
+from collector.report.packing import EXACT_DIGITS, NUM_DRAWN_DIGITS, Packed, Pools, pack_column, pack_frame
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS
 from collector.tables.environments import describe_environment
@@ -27,21 +27,21 @@ DETAIL_COLUMNS = (
 )
 
 
-def pack_details(collection: Collection) -> Packed:
+def pack_details(collection: Collection, pools: Pools) -> Packed:
     """Return the planned repeats of all cells, the environments in words, and what of the run was left out here."""
     results, is_full = collection.results, len(collection.results) <= MAX_FULL_REPEATS
     # The fields of the cell are said once, with the cell.
     names = [name for name in results if name not in CELL_COLUMNS and name != "run_id"] if is_full else DETAIL_COLUMNS
     rows = results[[name for name in names if name in results]]
     shown, num_characters = shorten_logs(rows)
-    packed = pack_frame(shown, num_digits=EXACT_DIGITS if is_full else NUM_DRAWN_DIGITS)
+    packed = pack_frame(shown, num_digits=EXACT_DIGITS if is_full else NUM_DRAWN_DIGITS, pools=pools)
     cells = {planned.cell.cell_id: planned for planned in collection.run.cells}
     documents = [_describe_plan(cells[cell_id]) for cell_id in dict.fromkeys(results["cell_id"])]
     return packed | {
         "is_full": is_full,
         "num_log_characters": num_characters,
         "prefix": results_prefix(collection.run.run_id),
-        "plans": {name: pack_column([document[name] for document in documents]) for name in documents[0]}
+        "plans": {name: pack_column([document[name] for document in documents], pools=pools) for name in documents[0]}
         if documents
         else {},
         "environments": {

@@ -1,74 +1,36 @@
-"""Split the cells of a question into panels, draw each, and say in words what it shows."""
+"""Make the figure of a question: which panels its cells make, and the names of the lines in them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
 
 from collector.labels import FRAMEWORK_NAMES, count_gpus, label_hardware, label_panels
-from collector.report.figure import MAX_PANELS, Figure, FigureGroup, count_omitted, make_figure
+from collector.report.figure import FigureGroup, Limit, make_panels
 from collector.report.plots.style import AnyChart
 from collector.results.frames import Row, list_rows
-
-MAX_SERIES, MAX_POINTS = 8, 500
-"""Lines, and points without lines, of one panel: more cover each other."""
-CHOICE = f"at most {MAX_SERIES} lines or {MAX_POINTS} points a panel, spread evenly over the plan"
-MAX_TOLD = 12
-"""Points that the text of a plot names; a reader of texts has the table for the others."""
-Describe = Callable[[Row], str]
 
 
 def show_panels(
     rows: pd.DataFrame,
     plot: Callable[[pd.DataFrame], AnyChart],
-    describe: Describe,
+    says: str,
     *,
     question: str,
     caption: str,
     omitted: str = "",
     value: str = "",
+    limit: Limit | None = None,
+    row_pixels: int = 0,
 ) -> FigureGroup:
-    """Return the plots that answer one question: a figure for each panel, up to MAX_PANELS of them.
+    """Return a group with a panel for each value of `panel` of `rows`; those without any `value` are left out.
 
-    `rows`: a row per point, with its `panel`. `plot`: draws the rows of a panel. `describe`: says a point in words.
-    `question` and `caption`: stand above the plots. `omitted`: says what is left out already. `value`: a column; panels
-    that have nothing in it are left out.
+    `says`, `limit` and `row_pixels`: as of `Figure`.
     """
-    panels = [(str(title), found) for title, found in rows.groupby("panel", sort=False)]
-    known = [(title, limit_points(found)) for title, found in panels if not value or found[value].notna().any()]
-    num_points, num_drawn = sum(map(len, (found for _, found in panels))), sum(len(found) for _, found in known)
-    more = count_omitted(len(known), MAX_PANELS, "panels")
-    fewer = "" if more else count_omitted(num_points, num_drawn, "cells, " + CHOICE)
-    return FigureGroup(
-        question=question,
-        caption=caption,
-        figures=tuple(_draw(title, found, plot, describe, value) for title, found in known[:MAX_PANELS]),
-        omitted=" ".join(filter(None, [omitted, more, fewer])),
-    )
-
-
-def limit_points(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what can be told apart in one panel: the first MAX_SERIES series, or else MAX_POINTS rows, evenly spread.
-
-    The order is that of the plan.
-    """
-    if "series" in rows:
-        return rows[rows["series"].isin(list(dict.fromkeys(rows["series"]))[:MAX_SERIES])]
-    if len(rows) <= MAX_POINTS:
-        return rows
-    return rows.iloc[np.linspace(0, len(rows) - 1, MAX_POINTS).round().astype(int)]
-
-
-def _draw(
-    title: str, rows: pd.DataFrame, plot: Callable[[pd.DataFrame], AnyChart], describe: Describe, value: str
-) -> Figure:
-    shown = rows[rows[value].notna()] if value else rows
-    return make_figure(plot(rows), _tell(map(describe, list_rows(shown.head(MAX_TOLD))), len(shown)), title=title)
-
-
-def _tell(texts: Iterable[str], number: int) -> str:
-    more = f"; {number - MAX_TOLD} more in the table" if number > MAX_TOLD else ""
-    return "; ".join(texts) + more
+    has_value = rows.groupby("panel")[value].transform("count") > 0 if value and len(rows) else rows["panel"].notna()
+    known = rows[has_value]
+    panels = list(dict.fromkeys(known["panel"]))
+    figure = make_panels(plot(known), panels, says=says, limit=limit, row_pixels=row_pixels) if panels else None
+    return FigureGroup(question=question, caption=caption, figures=(figure,) if figure else (), omitted=omitted)
 
 
 def name_series(summary: pd.DataFrame) -> pd.DataFrame:

@@ -1,23 +1,25 @@
 """Build the figures that answer questions beyond single cells: rooflines, batches, memory, cost, scaling, nights."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from collector.analysis import Analysis
 from collector.batches.cards import CARDS, CONTEXT_BYTES
 from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
-from collector.labels import FRAMEWORK_NAMES, count_gpus, label_hardware, label_shared
+from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
 from collector.nights.records import RecordedChange
-from collector.report.figure import MAX_ROWS, FigureGroup, count_omitted
+from collector.report.figure import LINES, POINTS, ROWS, FigureGroup, Limit, number_rows
 from collector.report.panels import name_devices, name_series, show_panels
 from collector.report.plots.batches import plot_latencies, plot_memory
 from collector.report.plots.marks import CROSS_CAPTION
-from collector.report.plots.measurements import plot_ratios
+from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
 from collector.report.plots.roofline import plot_roofline
-from collector.report.plots.trade_offs import plot_costs, plot_scaling, plot_speedups
+from collector.report.plots.trade_offs import SPEEDUP_PIXELS, plot_costs, plot_scaling, plot_speedups
 from collector.results.cells import select_alone
 from collector.results.frames import Row
-from collector.units import GIB, MILLISECOND, TFLOPS, format_number, format_significant
 
+SPEEDUPS = Limit(column="cell_id_subject", most=60, what="points, the largest batches first")
 ROOFLINE_CAPTION = (
     "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
     "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
@@ -54,28 +56,19 @@ def show_speedups(analysis: Analysis) -> FigureGroup:
         framework=known["framework"].map(FRAMEWORK_NAMES),
         is_sound=(known["num_sound_subject"] > 0) & (known["num_sound_reference"] > 0),
     )
-    shown = _take_largest_batches(rows)
-    columns = ["panel", "name", "work", "framework", "ratio", "ratio_low", "ratio_high", "is_sound"]
-    shown = shown[[*columns, "cell_id_subject", "cell_id_reference"]]
+    works = rows.groupby("panel", sort=False)["work"].transform(lambda own: pd.factorize(own)[0])
+    ordered = rows.assign(row=works.astype(int)).sort_values("batch_size", ascending=False, kind="stable")
+    columns = ["panel", "row", "name", "work", "framework", "ratio", "ratio_low", "ratio_high", "is_sound"]
     return show_panels(
-        shown,
+        ordered[[*columns, "cell_id_subject", "cell_id_reference"]],
         plot_speedups,
-        lambda row: f"{row['name']}: {format_significant(row['ratio'])} times",
+        "{name}: {ratio} times",
         question="How much does the GPU gain, by model?",
         caption="The step time on the CPU over that on the GPU, with its 95 % interval; right of the dashed line the "
         f"GPU is faster. {CROSS_CAPTION}",
-        omitted=f"Drawn are the {len(shown)} pairs with the largest batch of {len(rows)}."
-        if len(shown) < len(rows)
-        else "",
+        limit=SPEEDUPS,
+        row_pixels=SPEEDUP_PIXELS,
     )
-
-
-def _take_largest_batches(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows; of more than MAX_ROWS those of the largest batch of each model, phase, framework and mode."""
-    if len(rows) <= MAX_ROWS:
-        return rows
-    keys = ["panel", "work", "framework", "mode", "precision", "input_size"]
-    return rows[rows["batch_size"] == rows.groupby(keys)["batch_size"].transform("max")]
 
 
 def show_latencies(analysis: Analysis) -> FigureGroup:
@@ -90,10 +83,11 @@ def show_latencies(analysis: Analysis) -> FigureGroup:
     return show_panels(
         rows[several],
         plot_latencies,
-        lambda row: f"{row['series']}, batch {row['batch_size']}: {format_number(row['seconds'], MILLISECOND)} ms",
+        "{series}, batch {batch_size}: {ms} ms",
         question="How does the time of a step grow with the batch?",
         caption=f"The step time with its 95 % interval; both axes are logarithmic. {CROSS_CAPTION}",
         value="seconds",
+        limit=LINES,
     )
 
 
@@ -125,13 +119,11 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
     return show_panels(
         rows[rows["rate"].notna()][columns],
         plot_roofline,
-        lambda row: (
-            f"{row['name']}: {format_number(row['rate'], TFLOPS)} TFLOP/s at "
-            f"{format_significant(row['intensity'])} FLOP/byte"
-        ),
+        "{name}: {tera} TFLOP/s at {intensity} FLOP/byte",
         question="How near does it come to what the device can do?",
         caption=ROOFLINE_CAPTION,
         value="rate",
+        limit=POINTS,
     )
 
 
@@ -147,12 +139,13 @@ def show_memory(analysis: Analysis) -> FigureGroup:
     return show_panels(
         rows,
         lambda shown: plot_memory(shown, limits),
-        lambda row: f"{row['series']}, batch {row['batch_size']}: {format_number(row['bytes'], GIB)} GiB",
+        "{series}, batch {batch_size}: {gib} GiB",
         question="Which card does a batch need?",
         caption="The peak of what the framework's allocator held for tensors, the largest of the repeats. Dashed lines:"
         " what a card of that size leaves for tensors, less what the driver and a CUDA context take. Both axes are "
         f"logarithmic. {CROSS_CAPTION}",
         value="bytes",
+        limit=LINES,
     )
 
 
@@ -174,12 +167,11 @@ def show_costs(analysis: Analysis) -> FigureGroup:
     return show_panels(
         pd.DataFrame(found, columns=None if found else ["panel"]),
         lambda rows: plot_costs(rows, currency),
-        lambda row: (
-            f"{row['name']}: {format_significant(row['seconds'])} s, {format_significant(row['cost'])} {currency}"
-        ),
+        f"{{name}}: {{seconds}} s, {{cost}} {currency}",
         question="What does speed cost?",
         caption="1,000 samples of each cell on the cheapest machine of the price table that has its device: the further"
         " left the faster, the lower the cheaper. Lines: 95 % intervals.",
+        limit=POINTS,
     )
 
 
@@ -197,25 +189,27 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
     return show_panels(
         pd.concat(frames, ignore_index=True),
         plot_scaling,
-        lambda row: f"{row['series']}, {count_gpus(row['num_gpus'])}: {format_significant(100 * row['ratio'])} %",
+        "{series}, {num_gpus} GPUs: {ratio} %",
         question="How far do more GPUs carry?",
         caption=f"Throughput of n GPUs over n times that of one, with its 95 % interval. {CROSS_CAPTION}",
         value="ratio",
+        limit=LINES,
     )
 
 
 def show_changes(analysis: Analysis) -> FigureGroup:
     """Return the changes over the nights of the run's matrix, the newest first."""
-    changes = list(reversed(analysis.history.changes))[:MAX_ROWS]
+    changes = list(reversed(analysis.history.changes))
     rows = pd.DataFrame([_describe_change(change) for change in changes], columns=None if changes else ["panel"])
     return show_panels(
-        rows,
+        number_rows(rows),
         lambda shown: plot_ratios(shown, better="faster", worse="slower", above_is_better=False),
-        lambda row: f"{row['name']}: {format_significant(row['ratio'])} times",
+        "{name}: {ratio} times",
         question="What changed over the nights?",
         caption="The step time after a change over that before it, with its 95 % interval. A change that was not "
         "measured again, or was dismissed, is named as such.",
-        omitted=count_omitted(len(analysis.history.changes), MAX_ROWS, "changes, the newest"),
+        limit=replace(ROWS, what="changes, the newest first"),
+        row_pixels=RATIO_PIXELS,
     )
 
 

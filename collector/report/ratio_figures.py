@@ -14,9 +14,9 @@ from collector.comparisons import (
     WEAK_SCALING,
 )
 from collector.labels import label_shared
-from collector.report.figure import MAX_PANELS, MAX_ROWS, Figure, FigureGroup, count_omitted, make_figure, split_panels
-from collector.report.plots.measurements import plot_ratios
-from collector.units import format_significant
+from collector.report.figure import ROWS, FigureGroup, name_panels
+from collector.report.panels import show_panels
+from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
 
 UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
 
@@ -84,26 +84,19 @@ def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGro
 
 def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     asked = QUESTIONS[name]
-    found = split_panels(pairs, label_shared(pairs))
-    panels = [(title, rows) for title, rows in found if rows["ratio"].notna().any()][:MAX_PANELS]
-    drawn = sum(min(len(rows), MAX_ROWS) for _, rows in panels)
-    return FigureGroup(
+    rows = name_panels(pairs, label_shared(pairs))
+    sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
+    named = rows.assign(
+        name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in sides],
+        is_sound=(rows["num_sound_subject"] > 0) & (rows["num_sound_reference"] > 0),
+    )
+    return show_panels(
+        named,
+        lambda shown: plot_ratios(shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better),
+        "{name}: {ratio} ({scope})",
         question=asked.question,
         caption=f"{asked.caption} {UNSOUND_CAPTION}",
-        figures=tuple(_draw_ratios(rows.head(MAX_ROWS), title, asked) for title, rows in panels),
-        omitted=count_omitted(len(pairs), drawn, "pairs"),
+        value="ratio",
+        limit=ROWS,
+        row_pixels=RATIO_PIXELS,
     )
-
-
-def _draw_ratios(pairs: pd.DataFrame, title: str, asked: Question) -> Figure:
-    rows = zip(pairs["subject"], pairs["reference"], pairs["rest"], strict=True)
-    sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
-    names = [f"{subject} / {reference}, {rest}" for subject, reference, rest in rows]
-    shown = pairs.assign(name=names, is_sound=sound)
-    lines = zip(names, shown["ratio"], shown["scope"], strict=True)
-    chart = plot_ratios(shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better)
-    return make_figure(chart, "; ".join(_describe(*line) for line in lines), title=title)
-
-
-def _describe(name: str, ratio: float, scope: str) -> str:
-    return f"{name}: not compared" if pd.isna(ratio) else f"{name}: {format_significant(ratio)} ({scope})"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
-from collector.answers.run_answers import answer_run
+from collector.answers.run_answers import CERTAINTY_RULE, answer_run
 from collector.claims.page import find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
 from collector.costs.tables import make_sample_table
@@ -20,6 +20,7 @@ from collector.report.failures import describe_failures
 from collector.report.figure import make_figure
 from collector.report.figures import build_figures
 from collector.report.not_known import count_not_compared, list_unknowns
+from collector.report.packing import Pools
 from collector.report.plots.forecast import plot_forecast
 from collector.report.sharing_figures import show_sharing
 from collector.report.table_html import TableView, view_table
@@ -78,14 +79,14 @@ class SectionView:
     tables: tuple[TableView, ...] = ()
 
 
-def build_sections(analysis: Analysis) -> list[SectionView]:
-    """Return the sections that have something to show of the run."""
+def build_sections(analysis: Analysis, pools: Pools | None = None) -> list[SectionView]:
+    """Return the sections that have something to show of the run. `pools`: texts that packed rows need not repeat."""
     views = [
         SectionView(
             section=section,
             content=section.collect_content(analysis),
             tables=tuple(
-                view_table(count_skipped(table, analysis))
+                view_table(count_skipped(table, analysis), pools)
                 for make in section.tables
                 if (table := make(analysis)) is not None
             ),
@@ -112,7 +113,7 @@ def count_skipped(table: Table, analysis: Analysis) -> Table:
 def _collect_answers(analysis: Analysis) -> Content:
     answers = answer_run(analysis)
     nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
-    return {"answers": answers, "nothing": nothing}
+    return {"answers": answers, "certainty_rule": CERTAINTY_RULE, "nothing": nothing}
 
 
 def _collect_overview(analysis: Analysis) -> Content:

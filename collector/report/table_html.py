@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from collector.answers.anchors import name_anchor
-from collector.report.packing import compress_document, expand_column, expand_document, pack_column
+from collector.report.packing import Pools, compress_document, expand_column, expand_document, make_pools, pack_column
 from collector.tables.table import Table
 
 MAX_STATIC_ROWS = 100
 """Rows up to which a table stands in the page as it is; as many as a page lists of failures."""
+PACKED_ROWS, PACKED_CELLS = "packed-rows", "data-cells"
+"""The class and the id by which the templates name packed rows and the packed cells."""
 CELL_ID_COLUMNS = ("cell_id", "cell_id_subject", "cell_id_reference")
 """Columns of a data frame that name the cells which a row is of."""
 
@@ -37,10 +39,11 @@ class TableView:
         return len(self.table.rows)
 
 
-def view_table(table: Table) -> TableView:
+def view_table(table: Table, pools: Pools | None = None) -> TableView:
     """Return the table for the page."""
-    rows, cells = table.format_rows(), _list_cells(table)
-    packed = "" if len(rows) <= MAX_STATIC_ROWS else _pack_rows(rows, cells)
+    rows, ids = table.format_rows(), _list_ids(table)
+    packed = "" if len(rows) <= MAX_STATIC_ROWS else _pack_rows(rows, ids, pools)
+    cells = [" ".join(dict.fromkeys(own)) for own in zip(*ids, strict=True)] if ids else [""] * len(rows)
     return TableView(
         table=table,
         anchor=name_anchor(table.caption),
@@ -54,18 +57,17 @@ def read_tables(html: str) -> dict[str, list[tuple[str, ...]]]:
     """Return the texts of all tables of a report by their caption: the headings, then the rows."""
     reader = _TableReader()
     reader.feed(html)
-    return reader.tables
+    return reader.read_packed()
 
 
-def _list_cells(table: Table) -> list[str]:
-    names = [name for name in CELL_ID_COLUMNS if name in table.rows]
-    columns = [table.rows[name].astype("str").tolist() for name in names]
-    return [" ".join(dict.fromkeys(ids)) for ids in zip(*columns, strict=True)] if names else [""] * len(table.rows)
+def _list_ids(table: Table) -> list[list[str]]:
+    """Return the columns of ids of the cells that each row is of."""
+    return [table.rows[name].astype("str").tolist() for name in CELL_ID_COLUMNS if name in table.rows]
 
 
-def _pack_rows(rows: Sequence[tuple[str, ...]], cells: Sequence[str]) -> str:
-    columns = [pack_column(texts) for texts in zip(*rows, strict=True)]
-    return compress_document({"columns": columns, "cells": pack_column(cells)})
+def _pack_rows(rows: Sequence[tuple[str, ...]], ids: Sequence[Sequence[str]], pools: Pools | None) -> str:
+    columns = [pack_column(texts, pools=pools) for texts in zip(*rows, strict=True)]
+    return compress_document({"columns": columns, "cells": [pack_column(own, pools=pools) for own in ids]})
 
 
 class _TableReader(HTMLParser):
@@ -77,14 +79,26 @@ class _TableReader(HTMLParser):
         self._caption = ""
         self._row: list[str] = []
         self._text: list[str] | None = None
-        self._is_packed = False
+        self._script = ""
+        self._packed: dict[str, str] = {}
+        self._cells = ""
+
+    def read_packed(self) -> dict[str, list[tuple[str, ...]]]:
+        """Return all tables, with the rows of those that are packed, which need the packed cells of the page."""
+        pools = make_pools(expand_document(self._cells)) if self._cells else {}
+        for caption, text in self._packed.items():
+            columns = [expand_column(column, pools) for column in expand_document(text)["columns"]]
+            self.tables[caption] += list(zip(*columns, strict=True))
+        return self.tables
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a text at a caption, a cell or packed rows."""
         if tag == "tr":
             self._row = []
-        self._is_packed = tag == "script" and dict(attrs).get("class") == "packed-rows"
-        if tag in ("caption", "th", "td") or self._is_packed:
+        given = dict(attrs)
+        names = (given.get("class"), given.get("id")) if tag == "script" else ()
+        self._script = next((name for name in (PACKED_ROWS, PACKED_CELLS) if name in names), "")
+        if tag in ("caption", "th", "td") or self._script:
             self._text = []
 
     def handle_data(self, data: str) -> None:
@@ -102,7 +116,7 @@ class _TableReader(HTMLParser):
             self._row.append(text)
         elif tag == "tr" and self._row:
             self.tables[self._caption].append(tuple(self._row))
-        elif tag == "script" and self._is_packed:
-            columns = [expand_column(column) for column in expand_document(text)["columns"]]
-            self.tables[self._caption] += list(zip(*columns, strict=True))
-            self._is_packed = False
+        elif tag == "script" and self._script == PACKED_ROWS:
+            self._packed[self._caption] = text
+        elif tag == "script" and self._script == PACKED_CELLS:
+            self._cells = text

@@ -61,13 +61,14 @@ def plot(
     as_json: JsonOption = False,
 ) -> None:
     """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi."""
+    from collector.report.drawn_panels import list_panels
     from collector.report.paper_figures import check_figure_path, number_paths, save_figure
     from collector.report.plot_catalogue import PLOTS, draw_plot
 
     check_figure_path(output)
     analysis = _analyze(run_id, store, name, year, table, include_invalid, moderated, prices)
     groups = draw_plot(name, analysis)
-    figures = [figure for group in groups for figure in group.figures]
+    figures = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
     if not figures:
         run = analysis.collection.run.run_id
         raise UserError(f"plot {name}: run {run} has nothing to draw; it needs {PLOTS[name].needs}")

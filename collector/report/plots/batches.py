@@ -15,10 +15,10 @@ BATCH_AXIS = alt.Axis(format="d", labelOverlap="greedy")
 def plot_latencies(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw the time of a step along the batch, on log axes, one line for each series, with its intervals.
 
-    `rows`: series, framework (for people), batch_size, seconds, low, high, is_sound; rows without `seconds` break their
-    line.
+    `rows`: panel, series, framework (for people), batch_size, seconds, low, high, is_sound; rows without `seconds`
+    break their line.
     """
-    ordered = rows.sort_values(["series", "batch_size"], kind="stable", ignore_index=True)
+    ordered = rows.sort_values(["panel", "series", "batch_size"], kind="stable", ignore_index=True)
     times = {name: ordered[name] / MILLISECOND.size for name in ("seconds", "low", "high")}
     points = ordered.drop(columns=list(times)).assign(**{"ms": times["seconds"]}, low=times["low"], high=times["high"])
     points = points.assign(segment=number_segments(points, "series", "ms"))
@@ -30,15 +30,15 @@ def plot_latencies(rows: pd.DataFrame) -> alt.LayerChart:
         *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("ms", "low", "high")),
     ]
     layers = _draw_lines(points, y, "low", tooltip)
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT_PIXELS)
+    return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
 def plot_memory(rows: pd.DataFrame, cards: pd.DataFrame) -> alt.LayerChart:
     """Draw the memory that a cell's tensors take along the batch, on log axes, and what cards leave for tensors.
 
-    `rows`: series, framework (for people), batch_size, bytes, is_sound. `cards`: card (its name), bytes.
+    `rows`: panel, series, framework (for people), batch_size, bytes, is_sound. `cards`: card (its name), bytes.
     """
-    ordered = rows.sort_values(["series", "batch_size"], kind="stable", ignore_index=True)
+    ordered = rows.sort_values(["panel", "series", "batch_size"], kind="stable", ignore_index=True)
     points = ordered.drop(columns="bytes").assign(gib=ordered["bytes"] / GIB.size)
     points = points.assign(segment=number_segments(points, "series", "gib"))
     points = points[points["gib"].notna()]
@@ -49,16 +49,18 @@ def plot_memory(rows: pd.DataFrame, cards: pd.DataFrame) -> alt.LayerChart:
     lines = _draw_lines(points, y, None, tooltip)
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3]).encode(tooltip=["card:N"])
     names = base.mark_text(color=INK, fontSize=9, dy=-5, dx=2).encode(x=alt.value(0), text="card:N")
-    return alt.LayerChart(layer=[rules, *lines, names], width="container", height=HEIGHT_PIXELS)
+    return alt.LayerChart(data=points, layer=[rules, *lines, names], width="container", height=HEIGHT_PIXELS)
 
 
 def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Tooltips) -> list[alt.Chart]:
-    """Return the layers of the points with their lines, and of their intervals where `low` names the column of the "
-    "lower end."""
+    """Return the layers of the points with their lines, and of their intervals where `low` names their lower end.
+
+    They have no data of their own: they draw the rows of the chart that they become a part of.
+    """
     x = alt.X("batch_size:Q", title="batch, log scale", scale=alt.Scale(type="log", base=2), axis=BATCH_AXIS)
     legend = make_shape_legend("top")
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
-    base = alt.Chart(points).encode(x=x, y=y, color=colour)
+    base = alt.Chart().encode(x=x, y=y, color=colour)
     layers = [
         base.mark_line(strokeWidth=1.5, opacity=0.7).encode(
             detail="segment:N", strokeDash=alt.StrokeDash("series:N", legend=None)
@@ -69,6 +71,6 @@ def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Toolti
         *cross_out(points, x, y, ["series:N", "batch_size:Q"]),
     ]
     if low is not None and points[low].notna().any():
-        known = alt.Chart(points[points[low].notna()]).mark_rule(strokeWidth=2)
+        known = alt.Chart().transform_filter(f"isValid(datum.{low})").mark_rule(strokeWidth=2)
         layers.insert(0, known.encode(x=x, y=alt.Y(f"{low}:Q", title=MILLISECONDS_TITLE), y2="high:Q", color=colour))
     return layers

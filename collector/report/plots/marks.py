@@ -30,15 +30,15 @@ def make_shape_legend(orient: Literal["top", "bottom"]) -> alt.Legend:
 
 
 def cross_out(rows: pd.DataFrame, x: alt.X, y: alt.Y, tooltip: Tooltips) -> list[alt.Chart]:
-    """Return a layer that draws a cross over each row whose `is_sound` is false, or no layer where every row is sound.
+    """Return a layer with a cross over each row that is not sound (column `is_sound`); none where all of `rows` are.
 
-    `rows`: those of the plot. `x`, `y`, `tooltip`: as the plot encodes them.
+    The layer has no data of its own: it draws the rows of the chart that it becomes a part of.
     """
-    unsound = rows[~rows["is_sound"].astype(bool)]
-    if unsound.empty:
+    if rows["is_sound"].astype(bool).all():
         return []
-    chart: alt.Chart = alt.Chart(unsound).mark_point(shape="cross", angle=45, size=150, color=INK, strokeWidth=1.5)
-    return [chart.encode(x=x, y=y, tooltip=list(tooltip))]
+    chart: alt.Chart = alt.Chart().transform_filter("!datum.is_sound")
+    crosses = chart.mark_point(shape="cross", angle=45, size=150, color=INK, strokeWidth=1.5)
+    return [crosses.encode(x=x, y=y, tooltip=list(tooltip))]
 
 
 def number_segments(rows: pd.DataFrame, series: str, value: str) -> "pd.Series[str]":

@@ -24,24 +24,26 @@ from collector.report.plots.style import (
     SKY,
     VERMILLION,
     row_position,
-    stack_panel_rows,
     stack_rows,
 )
 from collector.tables.durations import DURATION_TITLES
 from collector.units import MILLISECOND
 
-# More than these cannot be told apart on a screen, and a report must open on a phone.
-MAX_POINTS = 150
-MAX_PANEL_POINTS = 900
-MAX_REPEATS = 40
 MAX_CIRCLES = 100
+"""Repeats of a row that are drawn: more cannot be told apart on a screen."""
 SERIES_PIXELS = 130
-STEP_TIME_PIXELS, DURATION_PIXELS, DISTRIBUTION_PIXELS = 46, 40, 28
+STEP_TIME_PIXELS, RATIO_PIXELS, DURATION_PIXELS, DISTRIBUTION_PIXELS = 46, 40, 40, 28
 REPEAT_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
 NOT_SOUND = " (no repeat under sound conditions)"
 NO_DIFFERENCE, NO_INTERVAL = "no difference shown", "one repeat: no interval"
-CELL_IDS = ("cell_id", "cell_id_subject", "cell_id_reference")
+RATIO_COLUMNS = (
+    *("panel", "row", "name", "ratio", "ratio_low", "ratio_high", "is_sound", "scope"),
+    *("cell_id", "cell_id_subject", "cell_id_reference"),
+)
+"""The columns of pairs that a plot of ratios has, as far as the pairs have them."""
 RATIO_TITLE = "ratio, log scale"
+LEAST_SPAN = [0.95, 1.05]
+"""What the axis of ratios shows at least: otherwise ratios that are all alike would fill it with their rounding."""
 
 
 def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame, *, max_circles: int = MAX_CIRCLES) -> alt.LayerChart:
@@ -53,83 +55,92 @@ def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame, *, max_circles: i
     times = _scale_times(
         rows, {"median": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
     )
-    times = times.assign(row=times.groupby("panel").cumcount())
+    unsound = rows["num_sound"] == 0
+    times = times.assign(
+        row=times.groupby("panel").cumcount(),
+        name=times["variant"].where(~unsound, times["variant"] + NOT_SOUND),
+    )
     points = _scale_times(repeats, {"median": "center_step_seconds"}).assign(repeat=repeats["repeat"])
     points = points.merge(times[["panel", "variant", "row"]], on=["panel", "variant"])
     points = spread_groups(points, ["panel", "row"], "median", max_circles)
     x = alt.X("median:Q", title="ms per step", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     tooltip = ["variant:N", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("median", "low", "high"))]
-    medians, circles = (alt.Chart(frame).encode(x=x, y=row_position(), color=colour) for frame in (times, points))
+    medians, circles = (chart.encode(x=x, y=row_position(), color=colour) for chart in (alt.Chart(), alt.Chart(points)))
     layers = [
         medians.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(tooltip=tooltip),
         circles.mark_point(size=28, opacity=0.9, yOffset=BELOW_OFFSET).encode(tooltip=["repeat:Q", tooltip[1]]),
     ]
-    known = times[times["low"].notna()]
-    if len(known):
-        intervals = alt.Chart(known).mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
+    if times["low"].notna().any():
+        known = alt.Chart().transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
         low = alt.X("low:Q", title="ms per step")
-        layers.insert(0, intervals.encode(x=low, x2="high:Q", y=row_position(), color=colour))
-    unsound = rows["num_sound"] == 0
-    names = times[["cell_id", "panel", "row"]].assign(
-        name=times["variant"].where(~unsound, times["variant"] + NOT_SOUND)
-    )
-    return stack_panel_rows(names, layers, row_pixels=STEP_TIME_PIXELS)
+        layers.insert(0, known.encode(x=low, x2="high:Q", y=row_position(), color=colour))
+    return stack_rows(times, layers, row_pixels=STEP_TIME_PIXELS)
 
 
 def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool) -> alt.LayerChart:
     """Draw ratio and interval of each pair around 1, on a log axis where twice and half are equally far from 1.
 
-    `pairs`: name, ratio, ratio_low, ratio_high; `is_sound` where some are not, which get a cross. A pair is called
-    `better` or `worse` where its interval excludes 1. Below the name of one without a ratio stands that it has none.
+    `pairs`: panel, row (from 0 in each panel), name, ratio, ratio_low, ratio_high; `is_sound` where some are not, which
+    get a cross. A pair is called `better` or `worse` where its interval excludes 1. Below the name of one without a
+    ratio stands that it has none.
     """
     above, below = (better, worse) if above_is_better else (worse, better)
     finding = pd.Series(NO_DIFFERENCE, index=pairs.index)
     finding = finding.mask(pairs["ratio_low"].isna(), NO_INTERVAL)
     finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
-    sound = pairs["is_sound"] if "is_sound" in pairs else pd.Series(True, index=pairs.index)
-    kept = ["name", "ratio", "ratio_low", "ratio_high", *(name for name in CELL_IDS if name in pairs)]
-    numbered = pairs[kept].assign(finding=finding, is_sound=sound, row=range(len(pairs)))
-    rows = numbered[numbered["ratio"].notna()]
+    rows = pairs[[name for name in RATIO_COLUMNS if name in pairs]].assign(finding=finding)
     legend = alt.Legend(title=None, orient="top", columns=1)
     names = [better, worse, NO_DIFFERENCE, *([NO_INTERVAL] if (finding == NO_INTERVAL).any() else [])]
     found = alt.Scale(domain=names, range=[BLUE, VERMILLION, GREY, PURPLE][: len(names)])
-    x = _ratio_axis(rows)
+    x = _ratio_axis("ratio:Q")
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
-    base = alt.Chart(rows).encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
+    base = alt.Chart().transform_filter("isValid(datum.ratio)")
+    base = base.encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
     layers = [
         alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
         *_draw_intervals(base, rows),
         base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
         *_cross_out_rows(rows, x),
-        *_name_missing(numbered[numbered["ratio"].isna()]),
+        *_name_missing(rows),
     ]
-    return stack_rows(numbered["name"], layers, row_pixels=40)
+    return stack_rows(rows, layers, row_pixels=RATIO_PIXELS)
 
 
 def _draw_intervals(base: alt.Chart, rows: pd.DataFrame) -> list[alt.Chart]:
     if rows["ratio_low"].isna().all():
         return []
-    low = alt.X("ratio_low:Q", title=RATIO_TITLE)
     chart: alt.Chart = base.transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
-    return [chart.encode(x=low, x2="ratio_high:Q")]
+    return [chart.encode(x=_ratio_axis("ratio_low:Q"), x2="ratio_high:Q")]
+
+
+def _ratio_axis(column: str) -> alt.X:
+    """Return the axis of ratios for a layer; it goes as far as the rows that are drawn, with all their intervals."""
+    # A log scale's own format leaves most labels out where the axis is short; an expression does not.
+    return alt.X(
+        column,
+        title=RATIO_TITLE,
+        scale=alt.Scale(type="log", nice=False, padding=8, domain=alt.DomainUnionWith(unionWith=LEAST_SPAN)),
+        axis=alt.Axis(tickCount=6, labelExpr="format(datum.value, '~r')", labelOverlap="greedy"),
+    )
 
 
 def _cross_out_rows(rows: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
     """Return a layer with a cross over the ratios with a side that has no repeat under sound conditions."""
-    unsound = rows[~rows["is_sound"].astype(bool)]
-    if unsound.empty:
+    if "is_sound" not in rows or rows["is_sound"].astype(bool).all():
         return []
-    crosses = alt.Chart(unsound).mark_point(shape="cross", angle=45, size=170, color=INK, yOffset=MARK_OFFSET)
+    unsound = alt.Chart().transform_filter("isValid(datum.ratio) && !datum.is_sound")
+    crosses = unsound.mark_point(shape="cross", angle=45, size=170, color=INK, yOffset=MARK_OFFSET)
     return [crosses.encode(x=x, y=row_position())]
 
 
 def _name_missing(rows: pd.DataFrame) -> list[alt.Chart]:
     """Return a layer that says of each pair without a ratio that it was not compared."""
-    if rows.empty:
+    if rows["ratio"].notna().all():
         return []
-    texts = alt.Chart(rows.assign(missing="not compared")).mark_text(yOffset=MARK_OFFSET, color=GREY, dx=12)
-    return [texts.encode(x=alt.value(0), y=row_position(), text="missing:N")]
+    missing = alt.Chart().transform_filter("!isValid(datum.ratio)")
+    texts = missing.mark_text(yOffset=MARK_OFFSET, color=GREY, dx=12)
+    return [texts.encode(x=alt.value(0), y=row_position(), text=alt.value("not compared"))]
 
 
 def plot_durations(rows: pd.DataFrame) -> alt.LayerChart:
@@ -142,7 +153,7 @@ def plot_durations(rows: pd.DataFrame) -> alt.LayerChart:
     parts = parts.assign(row=rows.groupby("panel").cumcount())
     colours = alt.Scale(domain=titles, range=[PURPLE, ORANGE, VERMILLION, SKY, GREEN])
     bars = (
-        alt.Chart(parts)
+        alt.Chart()
         .transform_fold([*titles], as_=["part", "seconds"])
         .transform_calculate(order=f"indexof({json.dumps(titles)}, datum.part)")
         .mark_bar(size=12, yOffset=MARK_OFFSET)
@@ -154,13 +165,14 @@ def plot_durations(rows: pd.DataFrame) -> alt.LayerChart:
             tooltip=["name:N", "part:N", alt.Tooltip("seconds:Q", format=",.3r")],
         )
     )
-    return stack_panel_rows(parts[["cell_id", "panel", "row", "name"]], [bars], row_pixels=DURATION_PIXELS)
+    return stack_rows(parts, [bars], row_pixels=DURATION_PIXELS)
 
 
 def plot_step_series(points: pd.DataFrame) -> alt.LayerChart:
     """Draw every step of each repeat in its order, a panel per cell; the warm-up lies left of the cut, on grey.
 
-    `points`: of `thin_series`, with cell_id and panel. The axis does not start at zero.
+    `points`: cell_id, panel, repeat, step, and in milliseconds median, low and high of the steps that a point stands
+    for. `step` counts from 0 at the first timed one. The axis does not start at zero.
     """
     scale = alt.Scale(zero=False)
     title = "step, 0: the first timed one"
@@ -201,43 +213,18 @@ def plot_distributions(quantiles: pd.DataFrame) -> alt.LayerChart:
     return alt.LayerChart(layer=layers, width="container", height=DISTRIBUTION_PIXELS)
 
 
-def thin_series(samples: pd.DataFrame) -> pd.DataFrame:
-    """Return repeat, step, median, low, high in ms: at most about MAX_PANEL_POINTS points per kind.
-
-    Of these, at most about MAX_POINTS are of one repeat; every step lies between the low and the high of a point.
-    `step` counts from 0 at the first timed step, downwards from -1 in the warm-up.
-    """
-    sizes = samples.groupby(["repeat", "kind"])["index"].transform("size")
-    width = -(-sizes // min(MAX_POINTS, MAX_PANEL_POINTS // samples["repeat"].nunique()))
-    step = samples["index"].where(samples["kind"] == "timed", samples["index"] - sizes)
-    rows = samples.assign(bin=samples["index"] // width, step=step, ms=samples["seconds"] / MILLISECOND.size)
-    groups = rows.groupby(["repeat", "kind", "bin"], sort=False)
-    return groups.agg(
-        step=("step", "mean"), median=("ms", "median"), low=("ms", "min"), high=("ms", "max")
-    ).reset_index()[["repeat", "step", "median", "low", "high"]]
-
-
-def choose_repeats(samples: pd.DataFrame) -> list[int]:
-    """Return the repeats of `samples`, one cell's, to draw: at most MAX_REPEATS, evenly from fastest to slowest."""
-    timed = samples[samples["kind"] == "timed"]
-    medians = timed.groupby("repeat")["seconds"].median().reset_index()
-    return sorted(_spread(medians, "seconds", MAX_REPEATS)["repeat"].tolist())
-
-
 def spread_groups(rows: pd.DataFrame, keys: list[str], column: str, num_most: int) -> pd.DataFrame:
-    """Return at most `num_most` rows of each group of `keys`, evenly by their rank in `column`, with both ends."""
-    sizes = rows.groupby(keys)[column].transform("size")
-    large = rows[sizes > num_most]
-    spread = [_spread(group, column, num_most) for _, group in large.groupby(keys, sort=False)]
-    return pd.concat([rows[sizes <= num_most], *spread])
+    """Return at most `num_most` rows of each group of `keys`, evenly by their rank in `column`, with both ends.
 
-
-def _spread(rows: pd.DataFrame, column: str, num_most: int) -> pd.DataFrame:
-    """Return at most `num_most` of `rows`, evenly by their rank in `column`, the least and the greatest among them."""
-    if len(rows) <= num_most:
-        return rows
-    ranks = np.linspace(0, len(rows) - 1, num_most).round().astype(int)
-    return rows.sort_values(column, kind="stable").iloc[ranks]
+    `num_most` is at least 2. There can be ten thousand groups, so all of them are ranked at once.
+    """
+    groups = rows.groupby(keys)[column]
+    ranks = groups.rank(method="first").to_numpy() - 1
+    step = (groups.transform("size").to_numpy() - 1) / (num_most - 1)
+    # A rank is drawn if it is the nearest to one of 0, step, 2 step, ...; where step is 1 or less, all are.
+    places = np.round(ranks / np.maximum(step, 1))
+    drawn: pd.DataFrame = rows[np.round(places * np.maximum(step, 1)) == ranks]
+    return drawn
 
 
 def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
@@ -245,16 +232,3 @@ def _scale_times(frame: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
     times = {name: frame[column] / MILLISECOND.size for name, column in columns.items()}
     names = {"cell_id": frame["cell_id"], "panel": frame["workload"], "variant": frame["variant"]}
     return pd.DataFrame({**names, "framework": frame["framework"].map(FRAMEWORK_NAMES), **times})
-
-
-def _ratio_axis(rows: pd.DataFrame) -> alt.X:
-    ends = rows[["ratio", "ratio_low", "ratio_high"]]
-    low, high = min(0.95, ends.min().min() / 1.05), max(1.05, ends.max().max() * 1.05)
-    tenths = [tick / 10 for tick in range(1, 30)]
-    ticks = tenths if high / low < 4 else [tick * 10.0**power for power in range(-3, 5) for tick in (1, 2, 5)]
-    return alt.X(
-        "ratio:Q",
-        title=RATIO_TITLE,
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format="~r", labelOverlap="greedy"),
-    )

@@ -23,7 +23,7 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw the rate of each cell over its intensity, on log axes, and the roof of each precision.
 
     `rows`: name, framework (for people), precision, intensity (FLOP/byte), rate, peak (FLOP/s), bandwidth (bytes/s),
-    is_sound; all of one device. A roof without a known bandwidth is flat, one without a known peak is not drawn.
+    is_sound, and panel, the device. A roof without a known bandwidth is flat, one without a known peak is not drawn.
     """
     points = rows.assign(tera=rows["rate"] / TFLOPS.size, peak_tera=rows["peak"] / TFLOPS.size)
     points = points.drop(columns=["rate", "peak", "bandwidth"])
@@ -37,18 +37,19 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     dash = alt.StrokeDash("precision:N", legend=legend, scale=_scale(precisions, PRECISION_DASHES))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
     tooltip = ["name:N", alt.Tooltip("intensity:Q", format=",.3r"), alt.Tooltip("tera:Q", format=",.3r")]
-    roofs = alt.Chart(_draw_roofs(rows)).mark_line(color=GREY, strokeWidth=1.5)
-    cells = alt.Chart(points).mark_point(filled=True, size=70, opacity=0.9)
+    corners = [_draw_roofs(own).assign(panel=panel) for panel, own in rows.groupby("panel", sort=False)]
+    roofs = alt.Chart(pd.concat(corners)).mark_line(color=GREY, strokeWidth=1.5)
+    cells = alt.Chart().mark_point(filled=True, size=70, opacity=0.9)
     layers = [
         roofs.encode(x=x, y=y, strokeDash=dash, detail="roof:N", tooltip=["roof:N"]),
         cells.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip),
         *cross_out(points, x, y, ["name:N"]),
     ]
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT_PIXELS)
+    return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
 def _draw_roofs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the corners of each roof: precision, roof (in words), intensity, tera."""
+    """Return the corners of each roof over the cells of one device: precision, roof (in words), intensity, tera."""
     kinds = rows[["precision", "peak", "bandwidth"]].drop_duplicates().dropna(subset=["peak"])
     ridges = kinds["peak"] / kinds["bandwidth"]
     spots = pd.concat([rows["intensity"], ridges]).dropna()

@@ -22,8 +22,8 @@ TENANTS_TITLE = "tenants, log scale"
 def plot_aggregate(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw what all tenants get together over one alone, with its interval; the dashed line is one alone.
 
-    `rows`: tenants, sharing (a value of the cell's field), is_sound, ratio, ratio_low, ratio_high; those without an
-    interval have none drawn, and a line breaks at one without a ratio. The axis begins at zero.
+    `rows`: panel, tenants, sharing (a value of the cell's field), is_sound, ratio, ratio_low, ratio_high, cell_id;
+    those without an interval have none drawn, and a line breaks at one without a ratio. The axis begins at zero.
     """
     points = _place(rows)
     alone = pd.DataFrame({"ratio": [1.0]})
@@ -61,27 +61,27 @@ def _stack(reference: alt.Chart, points: pd.DataFrame, make_y: Callable[[str], a
         *(alt.Tooltip(f"{name}:Q", title=words, format=",.3r") for name, words in labels.items()),
     ]
     drawn = points[points["ratio"].notna()]
-    base = alt.Chart(drawn).encode(x=x, color=colour)
+    base = alt.Chart().encode(x=x, color=colour)
     layers = [
         reference,
         base.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y, detail="segment:N"),
         base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=list(tooltip)),
         *cross_out(drawn, x, y, tooltip),
     ]
-    known = points[points["ratio_low"].notna()]
-    if len(known):
-        intervals = alt.Chart(known).mark_rule(strokeWidth=2).encode(x=x, color=colour)
+    if drawn["ratio_low"].notna().any():
+        known = alt.Chart().transform_filter("isValid(datum.ratio_low)")
+        intervals = known.mark_rule(strokeWidth=2).encode(x=x, color=colour)
         layers.insert(1, intervals.encode(y=make_y("ratio_low:Q"), y2="ratio_high:Q"))
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT_PIXELS)
+    return alt.LayerChart(data=drawn, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
 def _place(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the points with `by`, the way of sharing in words, `place` on the axis, and `segment` of their line."""
     by = rows["sharing"].map(SHARING_NAMES)
-    names = ["tenants", "ratio", "ratio_low", "ratio_high", "is_sound", *(["cell_id"] if "cell_id" in rows else [])]
+    names = ["panel", "tenants", "ratio", "ratio_low", "ratio_high", "is_sound", "cell_id"]
     columns = rows[names].reset_index(drop=True)
     placed = columns.assign(by=by.to_numpy(), place=(rows["tenants"] * by.map(OFFSETS)).to_numpy())
-    placed = placed.sort_values(["by", "tenants"], ignore_index=True)
+    placed = placed.sort_values(["panel", "by", "tenants"], ignore_index=True)
     return placed.assign(segment=number_segments(placed, "by", "ratio"))
 
 

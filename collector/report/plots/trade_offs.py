@@ -7,7 +7,8 @@ from collector.report.plots.marks import LABEL_PIXELS, cross_out, make_shape_leg
 from collector.report.plots.style import BLUE, FRAMEWORK_COLOURS, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
 
 HEIGHT_PIXELS = 260
-ROW_PIXELS = 34
+SPEEDUP_PIXELS = 44
+"""The height of a model and phase, in which its frameworks stand below each other."""
 SERIES_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
 LINEAR_TITLE, SPEEDUP_TITLE = "% of linear", "times faster, log scale"
 
@@ -15,7 +16,7 @@ LINEAR_TITLE, SPEEDUP_TITLE = "% of linear", "times faster, log scale"
 def plot_costs(rows: pd.DataFrame, currency: str) -> alt.LayerChart:
     """Draw the cost of 1,000 samples over their time, on log axes, with the intervals of both.
 
-    `rows`: name, framework (for people), machine, seconds, seconds_low, seconds_high, cost, cost_low, cost_high.
+    `rows`: panel, name, framework (for people), machine, seconds, seconds_low, seconds_high, cost, cost_low, cost_high.
     """
     x_title, y_title = "s for 1,000 samples, log scale", f"{currency} for 1,000 samples, log scale"
     x = alt.X("seconds:Q", title=x_title, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
@@ -23,22 +24,23 @@ def plot_costs(rows: pd.DataFrame, currency: str) -> alt.LayerChart:
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=alt.Legend(title=None, orient="top"))
     shape = alt.Shape("machine:N", legend=make_shape_legend("bottom"))
     tooltip = ["name:N", "machine:N", alt.Tooltip("seconds:Q", format=",.3r"), alt.Tooltip("cost:Q", format=",.3r")]
-    layers = [alt.Chart(rows).mark_point(filled=True, size=80, opacity=0.9).encode(
+    layers = [alt.Chart().mark_point(filled=True, size=80, opacity=0.9).encode(
         x=x, y=y, color=colour, shape=shape, tooltip=tooltip
     )]  # fmt: skip
-    known = alt.Chart(rows[rows["cost_low"].notna()]).mark_rule(strokeWidth=1.5)
+    known = alt.Chart().transform_filter("isValid(datum.cost_low)").mark_rule(strokeWidth=1.5)
     if rows["cost_low"].notna().any():
         layers.insert(0, known.encode(x=x, y=alt.Y("cost_low:Q", title=y_title), y2="cost_high:Q", color=colour))
         layers.insert(0, known.encode(x=alt.X("seconds_low:Q", title=x_title), x2="seconds_high:Q", y=y, color=colour))
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT_PIXELS)
+    return alt.LayerChart(data=rows, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
 def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw the share of n single GPUs' throughput along n, with its interval; the dashed line is all of it.
 
-    `rows`: series, num_gpus, ratio, ratio_low, ratio_high (1 is linear), is_sound; rows without `ratio` break a line.
+    `rows`: panel, series, num_gpus, ratio, ratio_low, ratio_high (1 is linear), is_sound; rows without `ratio` break a
+    line.
     """
-    ordered = rows.sort_values(["series", "num_gpus"], kind="stable", ignore_index=True)
+    ordered = rows.sort_values(["panel", "series", "num_gpus"], kind="stable", ignore_index=True)
     points = ordered.assign(**{name: 100 * ordered[name] for name in ("ratio", "ratio_low", "ratio_high")})
     points = points.assign(segment=number_segments(points, "series", "ratio"))
     points = points[points["ratio"].notna()]
@@ -46,7 +48,7 @@ def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("ratio:Q", title=LINEAR_TITLE, scale=alt.Scale(zero=True))
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=LABEL_PIXELS)
     colour = alt.Color("series:N", legend=legend, scale=alt.Scale(range=SERIES_COLOURS))
-    base = alt.Chart(points).encode(x=x, color=colour)
+    base = alt.Chart().encode(x=x, color=colour)
     linear = alt.Chart(pd.DataFrame({"ratio": [100.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(y=y)
     shape = alt.Shape("series:N", legend=legend)
     layers = [
@@ -55,18 +57,18 @@ def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
         base.mark_point(filled=True, size=60, opacity=1).encode(y=y, shape=shape, tooltip=["series:N", "ratio:Q"]),
         *cross_out(points, x, y, ["series:N"]),
     ]
-    known = points[points["ratio_low"].notna()]
-    if len(known):
-        rules = alt.Chart(known).mark_rule(strokeWidth=2)
+    if points["ratio_low"].notna().any():
+        rules = alt.Chart().transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2)
         ends = alt.Y("ratio_low:Q", title=LINEAR_TITLE)
         layers.insert(1, rules.encode(x=x, y=ends, y2="ratio_high:Q", color=colour))
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT_PIXELS)
+    return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
 def plot_speedups(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw speedups, a line of the plot for each model and phase, on a log axis around 1.
 
-    `rows`: name, work (model and phase), framework (for people), ratio, ratio_low, ratio_high, is_sound.
+    `rows`: panel, row (the number of the work in it), name, work (model and phase), framework (for people), ratio,
+    ratio_low, ratio_high, is_sound.
     """
     works = list(dict.fromkeys(rows["work"]))
     x = alt.X("ratio:Q", title=SPEEDUP_TITLE, scale=alt.Scale(type="log", nice=False))
@@ -74,7 +76,7 @@ def plot_speedups(rows: pd.DataFrame) -> alt.LayerChart:
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=alt.Legend(title=None, orient="top"))
     offset = alt.YOffset("framework:N")
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
-    base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour)
+    base = alt.Chart().encode(y=y, yOffset=offset, color=colour)
     even = alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x)
     layers = [
         even,
@@ -82,4 +84,4 @@ def plot_speedups(rows: pd.DataFrame) -> alt.LayerChart:
         base.mark_point(filled=True, size=70, opacity=1).encode(x=x, shape=alt.Shape("framework:N"), tooltip=tooltip),
         *(chart.encode(yOffset=offset) for chart in cross_out(rows, x, y, ["name:N"])),
     ]
-    return alt.LayerChart(layer=layers, width="container", height=ROW_PIXELS * len(works) + 20)
+    return alt.LayerChart(data=rows, layer=layers, width="container", height=SPEEDUP_PIXELS * len(works))

@@ -22,12 +22,18 @@ function groupByFields(cells, fields) {
   for (let row = 0; row < cells.size; row += 1) {
     const codes = fields.map((field) => field.codes[row]);
     const key = codes.join(",");
-    if (!groups.has(key)) groups.set(key, { codes, key, name: fields.map((field) => cells.describeField(field, row)).join(", ") });
+    if (!groups.has(key)) groups.set(key, { codes, key, name: nameGroup(cells, fields, row) });
     numbers[row] = key;
   }
   const sorted = [...groups.values()].sort(compareCodes);
   sorted.forEach((group, number) => { group.number = number; });
   return { groups: sorted, of: numbers.map((key) => groups.get(key).number) };
+}
+
+function nameGroup(cells, fields, row) {
+  const texts = fields.map((field) => cells.describeField(field, row));
+  const present = texts.filter((text, index) => text !== fields[index].absent);
+  return (present.length ? present : texts).join(", ");
 }
 
 function nameRowGroup(fields, codes) {
@@ -49,9 +55,10 @@ function arrangeCells(cells) {
   return { columns: columns.groups, rows: rows.groups, places, columnOf: columns.of, rowOf: rows.of };
 }
 
-// The column that most cells can be compared with: the first one with the most cells that have figures.
+// The column that most cells can be compared with: the first one with the most cells that have figures. Columns of
+// different work have times that are not compared.
 function chooseBaseline(cells, map) {
-  if (map.columns.length < 2) return STEP_TIME;
+  if (map.columns.length < 2 || listColumnFields(cells).some((field) => field.is_work)) return STEP_TIME;
   const counts = map.columns.map((_, column) => map.places.filter((line) => line[column] >= 0 && cells.get("num_ok", line[column]) > 0).length);
   return map.columns[counts.indexOf(Math.max(...counts))].name;
 }

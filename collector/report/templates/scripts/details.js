@@ -77,13 +77,11 @@ async function makeSeries(found) {
   const figures = await loadDocument("detail-figures");
   const reduced = found.series.some((own) => own.timed_width > 1 || own.warmup_width > 1);
   const rule = reduced ? `Of each repeat at most ${found.points} points: medians of neighbouring steps, with a bar over their range. ` : "Every step. ";
-  const [series, seriesFigure] = makeSeriesFigure("Steps in their order", `${rule}Grey: the warm-up, which enters no figure. The axis does not start at zero.`,
-    found.series.map((own) => `repeat ${own.repeat}: ${own.num_warmup} steps of warm-up, ${own.num_timed} timed, median ${formatSignificant(own.quantiles[3])} ms`).join("; "));
+  const [series, seriesFigure] = makeSeriesFigure("Steps in their order", `${rule}Grey: the warm-up, which enters no figure. The axis does not start at zero. ${noteOnRepeats(found.series)}`,
+    describeSeries(found.series));
   const [spread, spreadFigure] = makeSeriesFigure("Distribution of the timed steps", "Line: least to greatest. Pale: p5 to p95. Dark: the quartiles. Tick: the median. Of all steps, not of the points.",
     found.series.map((own) => `repeat ${own.repeat}: from ${formatSignificant(own.quantiles[0])} to ${formatSignificant(own.quantiles[6])} ms, quartiles ${formatInterval(own.quantiles[2], own.quantiles[4])} ms`).join("; "));
-  const points = listSeriesPoints(found.series, found.plan.cell_id);
-  const start = points.reduce((least, point) => Math.min(least, point.step), 0) - 0.5;
-  drawWithRows(series, figures.series, (rows) => ("cut" in rows[0] ? [{ start, cut: -0.5 }] : points));
+  drawSeries(series, found.series, found.plan.cell_id, figures.series);
   drawWithRows(spread, figures.distribution, () => listQuantiles(found.series));
   return [makeElement("div", { class: "panels" }, seriesFigure, spreadFigure)];
 }

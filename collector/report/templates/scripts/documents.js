@@ -26,7 +26,7 @@ const ROW_INDICES = new Map();
 async function indexRows(name, column, id) {
   if (!ROW_INDICES.has(name)) {
     const index = new Map();
-    column.codes?.forEach((code, place) => {
+    column.codes?.forEach((code, place) => { // all of them are ids of cells
       const own = index.get(column.texts[code]);
       if (own) own.push(place);
       else index.set(column.texts[code], [place]);

@@ -13,7 +13,7 @@ const SIGNS = {
   "not-compared": ["≠", "measured, but cannot be compared with the baseline"],
   invalid: ["!", "no repeat was measured under sound conditions"],
   failed: ["✕", "no repeat ended ok"],
-  missing: ["?", "no result"],
+  missing: ["?", "no result: the command of the run, given again, measures what is missing"],
   "left-out": ["∅", "left out: it cannot run here"],
 };
 const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [], focus: null };
@@ -33,8 +33,8 @@ function findKind(cells, row) {
 function describeCell(cells, row) {
   const kind = findKind(cells, row), comparison = HEAT.comparisons[row];
   const time = formatMilliseconds(cells.get("center_step_seconds", row));
-  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: cells.get("ending", row) };
   const sign = SIGNS[kind]?.[1];
+  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: `${cells.get("ending", row)}; ${sign}` };
   if (comparison.kind !== "compared") {
     const words = [sign, comparison.reason, time].filter(Boolean).join("; ");
     return { kind, shade: 0, text: time, words };
@@ -87,6 +87,11 @@ function makeHeatLine(cells, index) {
     HEAT.columns.map((column) => makeHeatCell(cells, line, column)));
 }
 
+// What a reader of tenants must know; what they do together is in the section on sharing.
+function noteOnTenants() {
+  return CELLS.fields.some((field) => field.name === "tenants") ? " Of a cell with tenants: the steps of its first one, not of all together." : "";
+}
+
 function drawHeatHead() {
   const heads = HEAT.columns.map((column) => {
     const { name } = HEAT.map.columns[column];
@@ -95,7 +100,7 @@ function drawHeatHead() {
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
   const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `How many times as fast as the baseline (${HEAT.baseline}) each cell is`;
   findElement("heat-scroll").hidden = !HEAT.lines.length;
-  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.`;
+  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.${noteOnTenants()}`;
 }
 
 // Explains the signs that occur.

@@ -1,13 +1,30 @@
 // Reads what collector/report/packing.py packed: base64 of gzip of JSON, whose columns hold numbers or coded texts.
 
 const PACKED_DOCUMENTS = new Map();
+// The texts that other documents name by their number among the cells: see startPage.
+const POOLS = {};
 
 async function unpackText(text) {
   const binary = atob(text.trim());
   const bytes = new Uint8Array(binary.length);
   for (let index = 0; index < binary.length; index += 1) bytes[index] = binary.charCodeAt(index);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
+  return expandColumns(await new Response(stream).json());
+}
+
+// Makes codes of the deltas of all columns in a document, and gives those that use a pool its texts.
+function expandColumns(value) {
+  if (Array.isArray(value)) {
+    if (value[0] !== null && typeof value[0] === "object") value.forEach(expandColumns);
+  } else if (value !== null && typeof value === "object") {
+    if (Array.isArray(value.deltas)) {
+      let code = 0;
+      value.codes = value.deltas.map((delta) => (code += delta));
+    }
+    if (value.pool && value.codes) value.texts = POOLS[value.pool];
+    if (!value.codes && !value.numbers && !value.values) Object.values(value).forEach(expandColumns);
+  }
+  return value;
 }
 
 function loadDocument(name) {
@@ -17,7 +34,7 @@ function loadDocument(name) {
 
 // Returns one value of a packed column; null where it is missing.
 function readValue(column, row) {
-  if (column.texts) return column.codes[row] < 0 ? null : column.texts[column.codes[row]];
+  if (column.codes) return column.codes[row] < 0 ? null : column.texts[column.codes[row]];
   return (column.numbers ?? column.values)[row];
 }
 

@@ -3,7 +3,9 @@
 let CELLS = null;
 
 async function startPage() {
-  CELLS = new Cells(await loadDocument("cells"));
+  const cells = await loadDocument("cells");
+  for (const name of ["cell_id", "label"]) POOLS[name] = cells.columns[name].texts;
+  CELLS = new Cells(cells);
   Object.assign(STATE, parseHash(location.hash));
   findElement("overview-tools").hidden = false;
   startFilters(CELLS);
@@ -12,6 +14,7 @@ async function startPage() {
   startDetails(CELLS);
   startTables();
   startPlots();
+  startStepPlots(CELLS);
   followLinks();
   goToAnchor();
   performance.mark("interactive");

@@ -25,7 +25,7 @@ class LongTable {
     if (!this.rows) {
       const { columns, cells } = await unpackText(this.text);
       this.columns = columns;
-      this.cells = Array.from(columns[0].codes ?? columns[0].numbers, (_, row) => (readValue(cells, row) ?? "").split(" ").filter(Boolean));
+      this.cells = Array.from(columns[0].codes ?? columns[0].numbers, (_, row) => cells.map((ids) => readValue(ids, row)).filter(Boolean));
       this.rows = new VirtualRows(this.scroller, this.table, (index) => this.makeRow(this.passing[index], index));
     }
     this.passing = this.cells.map((_, row) => row).filter((row) => passesCells(this.cells[row]));

@@ -21,10 +21,15 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
     (ratio,), (span,) = (select_texts(answers, rule) for rule in ("device-costs", "cost-span"))
     assert ratio == (
         "Cost of the same samples: the GPU is cheaper; CPU over GPU cost ratio 2.00 (1.96 to 2.05) for conv6 train, "
-        "batch 64, 32 px, PyTorch eager. On one card and its host, 3 repeats. Prices: X north card (T4) at 36.0 an "
-        "hour "
-        "(2026-01-01); X north plain at 3.60 an hour (2026-01-01)."
+        "batch 64, 32 px, PyTorch eager. Prices: X north card (T4) at 36.0 EUR an hour (2026-01-01); X north plain at "
+        "3.60 EUR an hour (2026-01-01)."
     )
+    # The speedup and the costs rest on the same card and its host. The intervals of two costs hold together; a single
+    # ratio needs no word on others.
+    assert select_texts(answers, "how-sure") == [
+        "All ratios above were measured on one card and its host, 3 repeats a side. The intervals of 2 costs hold "
+        "together in 95 % of cases; these are not tested."
+    ]
     assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
     assert "to 0.00200 (0.00193 to 0.00207) EUR for conv6 train, CPU" in span
 
@@ -54,16 +59,15 @@ def test_tenants_together_are_held_against_one_alone(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, [*make_spread(make_gpu_cell(), 0.1), *share(0.16)]), "tenants")
     assert text == (
         "2 tenants by MPS together: more than one alone; throughput ratio 1.25 (1.22 to 1.28) for conv6 train, GPU, "
-        "batch 64, 32 px, 2 tenants by MPS, PyTorch eager. On one card, 3 repeats. Least even repeat: Jain's index "
-        "1.00 "
-        "(conv6 train, GPU, batch 64, 32 px, 2 tenants by MPS, PyTorch eager)."
+        "batch 64, 32 px, 2 tenants by MPS, PyTorch eager. Least even repeat: Jain's index 1.00 (conv6 train, GPU, "
+        "batch 64, 32 px, 2 tenants by MPS, PyTorch eager). On one card, 3 repeats."
     )
 
 
 def test_repeats_of_tenants_and_of_one_alone_are_both_named(collect: Collect) -> None:
     results = [*make_spread(make_gpu_cell(), 0.1)[:2], *share(0.16)]
     (text,) = select_texts(answer(collect, results), "tenants")
-    assert "On one card, 2 to 3 repeats. " in text
+    assert text.endswith(" On one card, 2 to 3 repeats.")
 
 
 def test_tenants_on_another_card_than_one_alone_are_unknown_though_they_differ(collect: Collect) -> None:

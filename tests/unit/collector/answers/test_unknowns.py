@@ -8,11 +8,13 @@ from bench.schema.night import Outcome
 from collector.analysis import analyze_run
 from collector.answers.anchors import name_anchor
 from collector.answers.rules import RULES
-from collector.answers.run_answers import MAX_FINDINGS, answer_run, share_places
+from collector.answers.run_answers import CERTAINTY_RULE, MAX_FINDINGS, MORE_RULE, answer_run, share_places
 from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.sections import SECTIONS, list_tables
-from factories import START, make_cell, make_environment, make_failed_result, make_gpu, make_validity
+from factories import RUN_ID, START, make_cell, make_environment, make_failed_result, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
+
+EXTRA_RULES = {CERTAINTY_RULE, MORE_RULE}
 
 
 def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
@@ -25,7 +27,8 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
     ]
     answers = [one for one in answer(collect, results) if one.kind == "unknown"]
     assert {one.rule: one.text for one in answers} == {
-        "no-result": "5 of 9 planned repeats did not end ok: 4 missing, 1 oom. 1 cell has no figure at all.",
+        "no-result": "5 of 9 planned repeats did not end ok: 4 missing, 1 oom. 1 cell has no figure at all. The "
+        f"command of the run measures what is missing if it is given again, with --run-id {RUN_ID}.",
         "not-valid": "4 of 4 repeats that ended ok are not valid: 3 contaminated, 1 noisy. 1 of 2 rows of step times "
         "have "
         "no repeat under sound conditions: no sentence here rests on them.",
@@ -146,10 +149,18 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     answers = answer(collect, results)
     findings = [one for one in answers if one.kind == "finding"]
     # Over all work 1, by work 6, batches 4 (two programs, two phases), certainty 1: 12 findings, of which 10 are shown.
-    assert len(findings) == MAX_FINDINGS + 1
-    assert findings[-1].text == "The tables have 2 more such findings: 2 of frameworks-by-work."
+    *_, certainty, more = findings
+    assert len(findings) == MAX_FINDINGS + 2
+    assert more.text == "The tables have 2 more such findings: 2 of frameworks-by-work."
+    # All ran on one machine: none of the ten says so by itself. Both tables have 12 ratios.
+    assert certainty.text == (
+        "All ratios above were measured on one machine, 3 repeats a side. Their directions are those after Holm's "
+        "adjustment, and their intervals hold together in 95 % of cases where both sides vary alike, over all of a "
+        "table that were tested: 12 ratios of frameworks, 12 ratios of batches."
+    )
+    assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
     order = [rule.id for rule in RULES]
-    positions = [order.index(one.rule) for one in answers if one.rule != "more"]
+    positions = [order.index(one.rule) for one in answers if one.rule not in EXTRA_RULES]
     assert positions == sorted(positions)
 
 
@@ -174,7 +185,7 @@ def test_every_anchor_is_a_section_or_a_table_of_the_report(collect: Collect) ->
 
 
 def test_every_sentence_comes_from_a_rule_of_its_kind(collect: Collect) -> None:
-    kinds = {rule.id: rule.kind for rule in RULES} | {"more": "finding"}
+    kinds = {rule.id: rule.kind for rule in RULES} | dict.fromkeys(EXTRA_RULES, "finding")
     assert len({rule.id for rule in RULES}) == len(RULES)
     answers = answer(collect, make_framework_pair(1.5))
     assert answers

@@ -161,9 +161,9 @@ def test_a_wide_matrix_has_a_panel_for_every_workload(render: Render) -> None:
     cells = [make_cell(batch_size=size) for size in range(1, 27)]
     path = render(*(make_result(cell) for cell in cells), repeats=1)
     words = read_words(path)
-    panels = [len(figure["panels"]) for figure in Page(path.read_text()).figures if figure["panels"]]
-    assert panels == [26, 1, 24]  # step times, durations (a row a cell), the widest series
-    assert "Drawn are 24 of 26 cells, the widest intervals first; the details of each cell have all." in words
+    step_times, *_, durations = Page(path.read_text()).figures
+    assert (len(step_times["panels"]), len(durations["panels"])) == (26, 1)  # of durations a row for each cell
+    assert "Drawn are" not in words  # nothing of any plot is left out
     assert words.count("PyTorch eager</th>") / 5 == 26  # step times, memory, parts, roofline, devices
 
 
@@ -179,12 +179,9 @@ def test_a_table_of_many_rows_is_packed_and_says_all_of_them(render: Render) -> 
     assert "PyTorch eager</th>" not in html
 
 
-def test_many_repeats_with_many_steps_are_drawn_in_part_and_say_so(render: Render) -> None:
+def test_many_repeats_with_many_steps_make_no_large_page(render: Render) -> None:
     results = [make_result(repeat=repeat, step_seconds=[0.1 + repeat / 1000] * 400) for repeat in range(1, 46)]
     path = render(*results, repeats=45)
-    assert "Drawn are 40 of 45 repeats of a cell, from the fastest to the slowest; samples.parquet has all." in (
-        read_words(path)
-    )
     assert "45 of 45 planned repeats ended ok" in read_words(path)
     assert path.stat().st_size < 2_000_000
 

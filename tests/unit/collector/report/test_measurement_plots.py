@@ -1,32 +1,20 @@
-"""The plots of what was measured: how series are thinned, and what charts say of ratios and step times."""
+"""The plots of what was measured: what charts say of ratios and step times, and which rows they have."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from collector.report.figure import split_panels
+from collector.report.figure import name_panels
 from collector.report.plots.measurements import (
     MAX_CIRCLES,
-    MAX_POINTS,
-    MAX_REPEATS,
-    choose_repeats,
     plot_durations,
     plot_ratios,
-    plot_step_series,
     plot_step_times,
-    thin_series,
 )
 from collector.report.plots.style import AnyChart, to_spec
 from collector.tables.durations import DURATION_TITLES
-
-
-def make_samples(num_warmup: int, seconds: list[float], *, repeat: int = 1) -> pd.DataFrame:
-    times = [("warmup", index, 9.0) for index in range(num_warmup)]
-    times += [("timed", index, value) for index, value in enumerate(seconds)]
-    return pd.DataFrame(times, columns=["kind", "index", "seconds"]).assign(repeat=repeat)
 
 
 def list_data(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -34,36 +22,12 @@ def list_data(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for rows in spec["datasets"].values() for row in rows]
 
 
-def test_a_short_series_is_drawn_step_by_step_in_ms_around_the_cut() -> None:
-    series = thin_series(make_samples(2, [0.1, 0.2]))
-    assert list(series[["step", "median"]].itertuples(index=False, name=None)) == [
-        (-2, 9000),
-        (-1, 9000),
-        (0, 100),
-        (1, 200),
-    ]
-
-
-def test_a_long_series_keeps_its_extremes() -> None:
-    seconds = [0.001] * (3 * MAX_POINTS)
-    seconds[40] = 0.5
-    series = thin_series(make_samples(0, seconds))
-    assert len(series) == MAX_POINTS
-    assert (series["high"].max(), series["median"].max()) == (500.0, 1.0)
-    assert series["step"].head(2).to_list() == [1.0, 4.0]  # the middles of steps 0 to 2 and 3 to 5
-
-
-def test_repeats_are_thinned_apart() -> None:
-    samples = pd.concat([make_samples(1, [0.1]), make_samples(3, [0.2], repeat=2)])
-    series = thin_series(samples)
-    assert {key: rows["step"].to_list() for key, rows in series.groupby("repeat")} == {1: [-1, 0], 2: [-3, -2, -1, 0]}
-
-
 @pytest.mark.parametrize(
     ("low", "high", "finding"), [(1.1, 1.3, "slower"), (0.7, 0.9, "faster"), (0.9, 1.3, "no difference shown")]
 )
 def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low: float, high: float, finding: str) -> None:
-    pairs = pd.DataFrame({"name": ["a"], "ratio": [(low + high) / 2], "ratio_low": [low], "ratio_high": [high]})
+    ratio = {"ratio": [(low + high) / 2], "ratio_low": [low], "ratio_high": [high]}
+    pairs = pd.DataFrame({"panel": ["p"], "row": [0], "name": ["a"], **ratio})
     spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
     assert {row["finding"] for row in list_data(spec) if "finding" in row} == {finding}
 
@@ -92,6 +56,8 @@ def test_a_pair_without_a_ratio_keeps_its_row_and_one_that_is_not_sound_has_a_cr
     nan = float("nan")
     pairs = pd.DataFrame(
         {
+            "panel": "p",
+            "row": range(4),
             "name": ["sound", "unsound", "one repeat", "not compared"],
             "ratio": [2.0, 2.0, 2.0, nan],
             "ratio_low": [1.9, 1.9, nan, nan],
@@ -103,8 +69,11 @@ def test_a_pair_without_a_ratio_keeps_its_row_and_one_that_is_not_sound_has_a_cr
     findings = {row["name"]: row["finding"] for row in list_data(spec) if "finding" in row}
     assert findings["one repeat"] == findings["not compared"] == "one repeat: no interval"
     (cross,) = [layer for layer in spec["layer"] if layer["mark"].get("shape") == "cross"]
-    assert [row["name"] for row in spec["datasets"][cross["data"]["name"]]] == ["unsound"]
-    assert [row["row"] for row in list_data(spec) if row.get("missing") == "not compared"] == [3]
+    assert cross["transform"] == [{"filter": "isValid(datum.ratio) && !datum.is_sound"}]
+    (missing,) = [layer for layer in spec["layer"] if layer["encoding"].get("text") == {"value": "not compared"}]
+    assert missing["transform"] == [{"filter": "!isValid(datum.ratio)"}]
+    assert [row["name"] for row in list_data(spec) if "name" in row and row["ratio"] is None] == ["not compared"]
+    assert [row["name"] for row in list_data(spec) if row.get("is_sound") is False] == ["unsound"]
 
 
 def test_rows_are_split_into_panels_that_say_what_their_rows_share() -> None:
@@ -121,11 +90,12 @@ def test_rows_are_split_into_panels_that_say_what_their_rows_share() -> None:
         "conv6 infer, GPU, batch 8, 32 px",
         "matmul infer, GPU, batch 1, 9 rows",
     ]
-    panels = split_panels(rows, labels)
-    assert [(title, group["rest"].to_list()) for title, group in panels] == [
-        ("conv6 infer, CPU, 32 px", ["batch 8"]),
-        ("conv6 infer, GPU, 32 px", ["batch 8"]),
-        ("matmul infer, GPU, 9 rows", ["batch 1"]),
+    named = name_panels(pd.concat([rows, rows.tail(1)]), [*labels, labels[-1]])
+    assert list(named[["panel", "rest", "row"]].itertuples(index=False, name=None)) == [
+        ("conv6 infer, CPU, 32 px", "batch 8", 0),
+        ("conv6 infer, GPU, 32 px", "batch 8", 0),
+        ("matmul infer, GPU, 9 rows", "batch 1", 0),
+        ("matmul infer, GPU, 9 rows", "batch 1", 1),
     ]
 
 
@@ -133,6 +103,7 @@ NUM_MANY = 6000
 MANY_ROWS = pd.DataFrame(
     {
         "name": [f"row {number}" for number in range(NUM_MANY)],
+        "row": range(NUM_MANY),
         "cell_id": [f"cell-{number}" for number in range(NUM_MANY)],
         "workload": "conv6 train",
         "panel": "conv6 train",
@@ -164,27 +135,6 @@ MANY_ROWS = pd.DataFrame(
 )
 def test_a_plot_of_more_rows_than_altair_allows_is_drawn(plot: Callable[[pd.DataFrame], AnyChart]) -> None:
     assert len(list_data(to_spec(plot(MANY_ROWS)))) >= NUM_MANY
-
-
-@pytest.mark.parametrize("num_repeats", [1, 19, 300])
-def test_a_plot_of_the_steps_of_many_repeats_stays_small(num_repeats: int) -> None:
-    steps = make_samples(400, [0.1 + index / 1000 for index in range(1000)])
-    samples = pd.concat([steps.assign(repeat=repeat) for repeat in range(1, num_repeats + 1)])
-    points = thin_series(samples[samples["repeat"].isin(choose_repeats(samples))]).assign(cell_id="a", panel="a")
-    assert len(json.dumps(to_spec(plot_step_series(points)))) < 500_000
-
-
-def test_of_many_repeats_those_from_the_fastest_to_the_slowest_are_drawn() -> None:
-    medians = pd.Series({repeat: (repeat * 37) % 101 for repeat in range(1, 101)})
-    samples = pd.concat([make_samples(0, [medians[repeat] / 10] * 3, repeat=repeat) for repeat in range(1, 101)])
-    drawn = choose_repeats(samples)
-    assert len(drawn) == MAX_REPEATS
-    assert {medians.idxmin(), medians.idxmax()} <= set(drawn)
-
-
-def test_all_repeats_are_drawn_where_they_are_few() -> None:
-    samples = pd.concat([make_samples(1, [0.1], repeat=repeat) for repeat in range(1, MAX_REPEATS + 1)])
-    assert choose_repeats(samples) == list(range(1, MAX_REPEATS + 1))
 
 
 def test_rows_are_numbered_in_their_panels_and_say_of_which_cell_they_are() -> None:

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -12,11 +13,12 @@ from collector.report.packing import (
     compress_document,
     expand_column,
     expand_document,
+    make_pools,
     pack_column,
     pack_frame,
     round_number,
 )
-from collector.report.page_steps import MAX_POINTS, MIN_POINTS, choose_points, pack_steps
+from collector.report.page_steps import MAX_POINTS, MIN_POINTS, choose_points, pack_steps, reduce_steps
 from factories import make_cell, make_result
 from measured_runs import collect_results
 
@@ -74,13 +76,31 @@ def test_fewer_points_are_kept_of_more_repeats() -> None:
     ]
 
 
+def test_texts_of_the_cells_are_named_by_their_number_and_rising_numbers_by_their_differences() -> None:
+    ids = [f"cell {number}" for number in range(30)]
+    cells = pack_frame(pd.DataFrame({"cell_id": ids, "label": "one label"}))
+    pools = make_pools(cells)
+    assert pack_column(ids[20:25], pools=pools) == {"pool": "cell_id", "deltas": [20, 1, 1, 1, 1]}
+    assert expand_column(pack_column([ids[7], None, ids[3]], pools=pools), pools) == [ids[7], None, ids[3]]
+    assert pack_column(["cell 1", "another"], pools=pools) == {"texts": ["cell 1", "another"], "codes": [0, 1]}
+    assert pack_column([None], pools=pools) == {"numbers": [None]}
+
+
+def test_steps_stay_as_they_are_where_medians_would_take_as_much_room() -> None:
+    # 50,000 repeats leave 3 points for each: 9 steps are as many numbers as 3 points with their ends.
+    short, long, alike = reduce_steps([np.arange(1.0, 10.0), np.arange(1.0, 11.0), np.arange(2.0, 11.0)], 3)
+    assert short == ([1000 * step for step in range(1, 10)], 1)
+    assert alike == ([1000 * step for step in range(2, 11)], 1)
+    assert long == ([[2500, 1000, 4000], [6500, 5000, 8000], [9500, 9000, 10000]], 4)
+
+
 def test_a_short_series_is_whole_and_a_long_one_has_medians_with_ranges(tmp_path: Path) -> None:
     long = [0.001] * 299 + [0.5]
     results = [
         make_result(make_cell(), repeat=1, step_seconds=(0.1, 0.2, 0.3), warmup_step_seconds=(0.9,)),
         make_result(make_cell(), repeat=2, step_seconds=long),
     ]
-    columns = pack_steps(collect_results(tmp_path, *results, repeats=2))["columns"]
+    columns = pack_steps(collect_results(tmp_path, *results, repeats=2), {})["columns"]
     assert columns["warmup"]["values"][0] == [900]
     assert columns["timed"]["values"][0] == [100, 200, 300]
     assert columns["num_timed"]["numbers"] == [3, 300]

@@ -10,8 +10,8 @@ import pytest
 from answered_runs import GPU_PYTORCH, make_framework_pair, make_spread
 from bench.errors import UserError
 from collector.analysis import analyze_run
-from collector.report.figure import FigureGroup
-from collector.report.panels import MAX_POINTS, MAX_SERIES, limit_points
+from collector.report.drawn_panels import describe_rows, limit_rows, list_panels
+from collector.report.figure import LINES, POINTS, FigureGroup
 from collector.report.paper_figures import number_paths, save_figure, set_width
 from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
@@ -45,7 +45,8 @@ def test_a_line_breaks_at_a_batch_without_a_figure_and_an_unsound_one_is_crossed
     assert {size: row["is_sound"] for size, row in rows.items()} == {1: True, 4: True, 8: False}
     crossed = [layer for layer in group.figures[0].spec["layer"] if layer["mark"].get("shape") == "cross"]
     assert len(crossed) == 1
-    assert "PyTorch eager, fp32, batch 4: 200 ms" in group.figures[0].description
+    (panel,) = list_panels(group.figures[0])
+    assert "PyTorch eager, fp32, batch 4: 200 ms" in panel.description
 
 
 def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(collect: Collect) -> None:
@@ -61,7 +62,7 @@ def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(col
     assert (cell["intensity"], cell["tera"]) == pytest.approx((2000, 2), rel=0.01)
     corners = sorted((row["intensity"], row["tera"]) for row in list_rows_with(group, "roof"))
     assert corners == [pytest.approx(corner) for corner in [(4 / 3, 4 / 3), (4, 4), (6000, 4)]]
-    assert group.figures[0].title == "Tesla T4"
+    assert group.figures[0].panels == ("Tesla T4",)
 
 
 def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) -> None:
@@ -91,12 +92,32 @@ def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) ->
     assert (speedup["work"], round(speedup["ratio"], 2)) == ("conv6 train", 20.0)
 
 
-def test_a_panel_of_many_cells_draws_those_that_can_be_told_apart() -> None:
-    points = pd.DataFrame({"panel": "p", "y": range(10_000)})
-    assert (len(limit_points(points)), limit_points(points)["y"].iloc[-1]) == (MAX_POINTS, 9_999)
-    lines = points.assign(series=[f"line {number % 100}" for number in points["y"]])
-    assert list(dict.fromkeys(limit_points(lines)["series"])) == [f"line {number}" for number in range(MAX_SERIES)]
-    assert len(limit_points(points.head(3))) == 3
+def test_a_panel_of_many_cells_draws_those_that_can_be_told_apart_and_what_is_of_none() -> None:
+    points: list[dict[str, Any]] = [
+        {"cell_id": f"cell {number}", "series": f"line {number % 100}"} for number in range(10_000)
+    ]
+    data: dict[str, list[dict[str, Any]]] = {"points": points, "roof": [{"tera": 1.0}]}
+    spread = limit_rows(data, POINTS)
+    assert [row["cell_id"] for row in spread["points"]][:: POINTS.most - 1] == ["cell 0", "cell 9999"]
+    assert (len(spread["points"]), spread["roof"]) == (POINTS.most, [{"tera": 1.0}])
+    lines = limit_rows(data, LINES)
+    assert list(dict.fromkeys(row["series"] for row in lines["points"])) == [f"line {number}" for number in range(8)]
+    assert limit_rows({"points": points[:3]}, POINTS) == {"points": points[:3]}
+
+
+def test_a_plot_in_words_has_whole_numbers_in_full_and_says_what_is_unknown() -> None:
+    rows = [
+        {"name": "a", "batch": 1024, "ms": 1.23456, "cell_id": "x"},
+        {"name": "b", "batch": 8.0, "ms": None, "cell_id": "y"},
+        {"name": "the cell alone", "batch": 1, "ms": 1.0, "cell_id": None},
+        {"name": "no batch", "ms": 1.0},
+    ]
+    assert (
+        describe_rows({"rows": rows}, "{name}, batch {batch}: {ms} ms")
+        == "a, batch 1,024: 1.23 ms; b, batch 8: unknown ms"
+    )
+    many = [{"name": f"row {number}"} for number in range(20)]
+    assert describe_rows({"rows": many}, "{name}").endswith("row 11; 8 more in the table")
 
 
 def test_segments_end_at_missing_values() -> None:
@@ -110,8 +131,9 @@ def test_the_command_knows_every_plot() -> None:
 
 def test_a_figure_for_a_paper_is_as_wide_as_a_column_and_a_pdf_has_its_fonts(collect: Collect, tmp_path: Path) -> None:
     (group,) = draw_plot("frameworks", analyze_run(collect(*make_framework_pair(1.5))))
+    (figure,) = list_panels(group.figures[0])
     for name in ("x.svg", "x.pdf"):
-        save_figure(group.figures[0], tmp_path / name, columns=1, has_title=True)
+        save_figure(figure, tmp_path / name, columns=1, has_title=True)
     svg = (tmp_path / "x.svg").read_text()
     assert "<svg xmlns" in svg
     assert 'width="88.9mm"' in svg

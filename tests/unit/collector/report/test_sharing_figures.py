@@ -7,8 +7,9 @@ import pytest
 
 from bench.schema import Result
 from collector.analysis import analyze_run
+from collector.report.drawn_panels import list_panels
 from collector.report.figure import FigureGroup
-from collector.report.figures import build_figures
+from collector.report.page_steps import pack_steps
 from collector.report.sharing_figures import show_sharing
 from factories import make_result
 from measured_runs import Collect, make_repeats
@@ -48,7 +49,7 @@ def test_points_are_the_ratios_and_the_cell_alone_is_where_they_begin(collect: C
     results = [*share(2, "time-slicing", 0.2), *share(4, "time-slicing", 0.5), *share(2, "mps", 0.16)]
     groups = show(collect, *results)
     assert len(groups) == 2
-    (together,), (slowdown,) = (group.figures for group in groups)
+    (together,), (slowdown,) = (list_panels(group.figures[0]) for group in groups)
     assert together.title == slowdown.title == "conv6 train, GPU, batch 64, 32 px, PyTorch eager"
     expected = [("MPS", 2, 1.25), ("time-slicing", 1, 1.0), ("time-slicing", 2, 1.0), ("time-slicing", 4, 0.8)]
     found = [(row["by"], row["tenants"], row["ratio"]) for row in list_points(together.spec)]
@@ -84,10 +85,11 @@ def test_cells_have_panels_of_their_own_and_those_out_of_memory_none(collect: Co
     others = [make_result(infer), make_tenants_result(make_gpu_cell(phase="infer", tenants=2), [0.2], [0.2])]
     fallen = make_fallen_result(make_gpu_cell(tenants=8), *SEVEN_OF_EIGHT)
     groups = show(collect, *share(2, "mps", 0.2), *others, fallen)
-    titles = [[figure.title for figure in group.figures] for group in groups]
+    titles = [[panel.title for figure in group.figures for panel in list_panels(figure)] for group in groups]
     names = [f"conv6 {phase}, GPU, batch 64, 32 px, PyTorch eager" for phase in ("train", "infer")]
     assert titles == [names, names]
-    assert [row["tenants"] for row in list_points(groups[TOGETHER].figures[0].spec)] == [2, 1]
+    panel, _ = list_panels(groups[TOGETHER].figures[0])
+    assert [row["tenants"] for row in list_points(panel.spec)] == [2, 1]
 
 
 def test_what_a_neighbour_does_to_each_percentile_is_drawn(collect: Collect) -> None:
@@ -113,10 +115,8 @@ def test_what_a_neighbour_does_to_each_percentile_is_drawn(collect: Collect) -> 
 
 
 def test_the_steps_of_a_cell_with_tenants_are_drawn_of_its_first_one(collect: Collect) -> None:
-    analysis = analyze_run(collect(make_tenants_result(make_gpu_cell(tenants=2), [0.2] * 3, [0.7] * 5)))
-    group = next(found for found in build_figures(analysis) if found.question == "Is the measurement steady?")
-    rows = [row for rows in group.figures[0].spec["datasets"].values() for row in rows if row.get("step", -1) >= 0]
-    assert [row["median"] for row in rows] == [200.0] * 3
+    columns = pack_steps(collect(make_tenants_result(make_gpu_cell(tenants=2), [0.2] * 3, [0.7] * 5)), {})["columns"]
+    assert columns["timed"]["values"] == [[200, 200, 200]]
 
 
 def test_the_report_has_a_section_of_its_own_for_tenants(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""Say once on what the findings of a run rest and how many figures were judged together, not in each of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from collector.answers.answer import Basis, Figures, Said
+
+MIN_SHARING = 2
+"""Findings that share a basis before it is said once for them: of one, it stands in its own sentence."""
+
+
+def find_common_basis(findings: Sequence[Said]) -> Basis | None:
+    """Return what most findings rest on, the first of several; None where no two rest on the same.
+
+    The same are machines of the same names: two ratios of one card each, which are two cards, have no basis in common.
+    """
+    counts = Counter(said.basis for said in findings if said.basis is not None).most_common(1)
+    return counts[0][0] if counts and counts[0][1] >= MIN_SHARING else None
+
+
+def describe_basis(basis: Basis) -> str:
+    """Return a basis in words: `on one card, 3 repeats`, `across machines, 2 cards a side, 3 to 5 repeats`."""
+    lowest, highest = basis.num_repeats
+    repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    where = basis.scope if basis.scope.startswith("across ") else f"on {basis.scope}"
+    return f"{where}, {repeats} repeats"
+
+
+def state_basis(said: Said) -> str:
+    """Return what a finding rests on as a sentence of its own: the basis, and the figures that it was judged with."""
+    parts = [describe_basis(said.basis)] if said.basis is not None else []
+    if said.figures is not None and said.figures.number > 1:
+        adjusted = "Holm's adjustment and " if said.figures.are_tested else ""
+        parts.append(f"{adjusted}intervals 95 % together for {_count(said.figures)}")
+    return begin_sentence("; ".join(parts)) if parts else ""
+
+
+def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
+    """Return what the findings share: their basis, and the figures that each was judged together with.
+
+    Empty where they share no basis and each quotes a single figure.
+    """
+    texts = []
+    if common is not None:
+        is_for_all = all(said.basis in (None, common) for said in findings)
+        which = "All ratios above" if is_for_all else "Ratios above that do not say otherwise"
+        texts.append(f"{which} were measured {describe_basis(common)} a side.")
+    figures = list(dict.fromkeys(said.figures for said in findings if said.figures is not None))
+    tested = [_count(one) for one in figures if one.number > 1 and one.are_tested]
+    quoted = [_count(one) for one in figures if one.number > 1 and not one.are_tested]
+    if tested:
+        texts.append(
+            "Their directions are those after Holm's adjustment, and their intervals hold together in 95 % of cases "
+            f"where both sides vary alike, over all of a table that were tested: {', '.join(tested)}."
+        )
+    if quoted:
+        texts.append(
+            f"The intervals of {' and of '.join(quoted)} hold together in 95 % of cases; these are not tested."
+        )
+    return " ".join(texts)
+
+
+def begin_sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _count(figures: Figures) -> str:
+    return f"{figures.number:,} {figures.name}"

@@ -1,0 +1,34 @@
+"""The columns of the heat map are what varies in the run: programs and devices, tenants beside them, or what else."""
+
+from itertools import product
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from collector.report.page_cells import FIELD_TITLES, MAX_COLUMNS, choose_columns
+
+SHARED = {"tenants": [1, 2, 4, 8], "sharing": ["time-slicing", "mps"]}
+
+
+def make_cells(**values: list[Any]) -> pd.DataFrame:
+    """Return a cell for each combination of the values; in all other fields they agree."""
+    rows = [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+    return pd.DataFrame([dict.fromkeys(FIELD_TITLES, "same") | row for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("values", "columns"),
+    [
+        ({"framework": ["pytorch", "jax"], "device": ["cpu", "gpu"], "batch_size": [1, 8]}, ("framework", "device")),
+        (SHARED, ("tenants", "sharing")),
+        ({"framework": ["pytorch", "jax"], **SHARED}, ("framework", "tenants", "sharing")),
+        ({"framework": ["pytorch", "tensorflow", "jax"], **SHARED}, ("framework",)),  # 24 columns are too many
+        ({"model": ["conv6", "vgg16"], "batch_size": [1, 8, 64]}, ("batch_size",)),
+        ({"batch_size": [1, 8], "num_gpus": [1, 2]}, ("num_gpus",)),
+        ({"batch_size": list(range(MAX_COLUMNS + 1)), "input_size": [32, 224]}, ("input_size",)),
+        ({"model": ["conv6", "vgg16"]}, ()),
+    ],
+)
+def test_columns_are_what_varies(values: dict[str, list[Any]], columns: tuple[str, ...]) -> None:
+    assert choose_columns(make_cells(**values)) == columns
