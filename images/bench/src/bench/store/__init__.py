@@ -42,6 +42,7 @@ from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, U
 __all__ = [
     "LATEST_REPORT_KEY",
     "LATEST_RUN_KEY",
+    "KeyMissing",
     "MAX_DOCUMENT_BYTES",
     "ResultKey",
     "Store",
