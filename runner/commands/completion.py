@@ -54,7 +54,7 @@ def complete_context(incomplete: str) -> list[str]:
             data = read_foreign_file(Path(os.path.expanduser(path)), max_bytes=MAX_KUBECONFIG_BYTES)
             document = yaml.safe_load(data.decode())
             names += [str(context["name"]) for context in document["contexts"]]
-        except (ForeignFileError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+        except (ForeignFileError, yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
             continue
     return [name for name in names if name.isprintable()]
 
