@@ -20,9 +20,31 @@ LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the fast one where it is there
 
 
+class DoubleKeyError(ValueError):
+    """A key stands twice in a mapping; the message says where, in words."""
+
+
 def find_kubeconfig() -> str:
     """Return the kubeconfig that the official client takes by default; it reads KUBECONFIG only when imported."""
     return os.environ.get("KUBECONFIG", "~/.kube/config")
+
+
+def list_kubeconfigs() -> list[Path]:
+    """Return the files that the kubeconfig is read from."""
+    # expanduser of os.path leaves a user that does not exist as it is
+    return [Path(os.path.expanduser(name)) for name in filter(None, find_kubeconfig().split(os.pathsep))]
+
+
+def read_kubeconfig(path: Path) -> Any:
+    """Return what one file of the kubeconfig holds, whatever that is.
+
+    Raises ForeignFileError where it cannot be opened or is too large, UnicodeDecodeError where it is no text,
+    DoubleKeyError where a key stands twice, and YAMLError, ValueError or RecursionError where it is no YAML.
+    """
+    text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
+    _check_depth(text)
+    _check_keys(yaml.compose(text, Loader=_LOADER))
+    return yaml.safe_load(text)
 
 
 def check_kubeconfig(option: str) -> None:
@@ -30,16 +52,15 @@ def check_kubeconfig(option: str) -> None:
 
     `option`: what asked for it, for the message. A file that is not there is left to the client: it may read others.
     """
-    for name in filter(None, find_kubeconfig().split(os.pathsep)):
-        path = Path(os.path.expanduser(name))  # a user that does not exist stays as it is
+    for path in list_kubeconfigs():
         try:
-            text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
-            _check_depth(text)
-            problem = _find_double_key(yaml.compose(text, Loader=_LOADER)) or _find_problem(yaml.safe_load(text))
+            problem = _find_problem(read_kubeconfig(path))
         except ForeignFileError as error:
             problem = "" if error.problem == FileProblem.MISSING else str(error)
         except UnicodeDecodeError:
             problem = "is not UTF-8 text"
+        except DoubleKeyError as error:
+            problem = str(error)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             problem = "is no YAML" + (f", see line {mark.line + 1}" if mark else "")
@@ -57,8 +78,8 @@ def _check_depth(text: str) -> None:
             raise yaml.YAMLError("nested too deep")
 
 
-def _find_double_key(root: yaml.Node | None) -> str:
-    """Return in words which key stands twice in a mapping; empty where none does. PyYAML takes the last one."""
+def _check_keys(root: yaml.Node | None) -> None:
+    """Raise DoubleKeyError where a key stands twice in a mapping: PyYAML takes the last one."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -73,9 +94,9 @@ def _find_double_key(root: yaml.Node | None) -> str:
                 waiting.append(value)
                 if isinstance(key, yaml.ScalarNode):
                     if key.value in keys:
-                        return f"line {key.start_mark.line + 1}: the key {key.value[:100]!r} stands twice; keep one"
+                        place = f"line {key.start_mark.line + 1}"
+                        raise DoubleKeyError(f"{place}: the key {key.value[:100]!r} stands twice; keep one")
                     keys.add(key.value)
-    return ""
 
 
 def _find_problem(document: Any) -> str:
