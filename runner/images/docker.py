@@ -1,5 +1,6 @@
 """The Docker client that builds and pushes images, as one function per question and command."""
 
+import re
 import shutil
 import subprocess
 
@@ -7,6 +8,7 @@ from bench.errors import UserError
 from runner.sources import locate_sources
 
 TAIL_LINES = 20
+DIGEST = "sha256:[0-9a-f]{64}"
 
 
 class DockerMissingError(UserError):
@@ -18,7 +20,12 @@ def run_docker(*words: str) -> str:
     docker = shutil.which("docker")
     if docker is None:
         raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
-    done = subprocess.run([docker, *words], cwd=locate_sources(), capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            [docker, *words], cwd=locate_sources(), capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError as error:
+        raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-TAIL_LINES:])
         raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
@@ -43,16 +50,28 @@ def require_built(name: str, short_name: str) -> None:
 
 def read_size_bytes(name: str) -> int:
     """Return the size of an image with all its layers."""
-    return int(run_docker("image", "inspect", "--format", "{{.Size}}", name))
+    return int(_inspect(name, "{{.Size}}", "[0-9]{1,18}", "a number of bytes"))
 
 
 def read_image_id(name: str) -> str:
     """Return the digest of an image's configuration, by which the engine knows it."""
-    return run_docker("image", "inspect", "--format", "{{.Id}}", name)
+    return _inspect(name, "{{.Id}}", DIGEST, "a digest")
 
 
 def read_digest(name: str) -> str:
     """Return `REPOSITORY@sha256:...` of an image that was pushed as `name`."""
-    digests = run_docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', name).splitlines()
     repository = name.rpartition(":")[0]
-    return next(digest for digest in digests if digest.startswith(f"{repository}@"))
+    reference = f"{re.escape(repository)}@{DIGEST}"
+    digests = _inspect(name, '{{join .RepoDigests "\\n"}}', "(?s:.*)", "references").splitlines()
+    found = next((digest for digest in digests if re.fullmatch(reference, digest)), None)
+    if found is None:
+        raise UserError(f"docker image inspect {name}: names no digest of {repository}; was it pushed there?")
+    return found
+
+
+def _inspect(name: str, template: str, pattern: str, expected: str) -> str:
+    """Return what the engine says of an image; UserError where that is not as `pattern` says."""
+    found = run_docker("image", "inspect", "--format", template, name)
+    if not re.fullmatch(pattern, found):
+        raise UserError(f"docker image inspect {name}: printed {found[:100]!r}, expected {expected}")
+    return found

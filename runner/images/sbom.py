@@ -13,6 +13,8 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+from bench.errors import UserError
+from bench.foreign_json import decode_json
 from runner.images.docker import read_image_id, run_docker
 from runner.terminal_text import echo
 
@@ -41,15 +43,20 @@ def format_bom(image: str, digest: str, python_packages: str, debian_packages: s
     """Return the bill of materials of an image as JSON.
 
     `digest`: the image's id. `python_packages`, `debian_packages`: what LIST_PYTHON and LIST_DEBIAN print in the image.
+    UserError where they print something else.
     """
     name, _, tag = image.rpartition(":")
+    try:
+        components = [*_read_python(python_packages), *_read_debian(debian_packages)]
+    except (TypeError, ValueError) as error:
+        raise UserError(f"docker run {image}: printed something else than the packages in it ({error})") from error
     root = Component(
         name=name,
         version=tag,
         type=ComponentType.CONTAINER,
         purl=PackageURL("oci", name=name.rpartition("/")[2], version=digest, qualifiers={"tag": tag}),
     )
-    return _format(root, [*_read_python(python_packages), *_read_debian(debian_packages)])
+    return _format(root, components)
 
 
 def describe_tool() -> str:
@@ -69,7 +76,7 @@ def _format(root: Component, components: Sequence[Component]) -> str:
 
 
 def _read_python(text: str) -> Iterator[Component]:
-    found: Sequence[tuple[str, str]] = json.loads(text)
+    found: Sequence[tuple[str, str]] = decode_json(text)
     for name, version in found:
         purl = PackageURL("pypi", name=name.lower().replace("_", "-"), version=version)
         yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))

@@ -20,6 +20,10 @@ LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the fast one where it is there
 
 
+class DoubleKeyError(ValueError):
+    """A key stands twice in a mapping; the message says where, in words."""
+
+
 def find_kubeconfig() -> str:
     """Return the kubeconfig that the official client takes by default; it reads KUBECONFIG only when imported."""
     return os.environ.get("KUBECONFIG", "~/.kube/config")
@@ -34,11 +38,12 @@ def list_kubeconfigs() -> list[Path]:
 def read_kubeconfig(path: Path) -> Any:
     """Return what one file of the kubeconfig holds, whatever that is.
 
-    Raises ForeignFileError where it cannot be opened or is too large, UnicodeDecodeError where it is no text, and
-    YAMLError, ValueError or RecursionError where it is no YAML.
+    Raises ForeignFileError where it cannot be opened or is too large, UnicodeDecodeError where it is no text,
+    DoubleKeyError where a key stands twice, and YAMLError, ValueError or RecursionError where it is no YAML.
     """
     text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
     _check_depth(text)
+    _check_keys(yaml.compose(text, Loader=_LOADER))
     return yaml.safe_load(text)
 
 
@@ -54,6 +59,8 @@ def check_kubeconfig(option: str) -> None:
             problem = "" if error.problem == FileProblem.MISSING else str(error)
         except UnicodeDecodeError:
             problem = "is not UTF-8 text"
+        except DoubleKeyError as error:
+            problem = str(error)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             problem = "is no YAML" + (f", see line {mark.line + 1}" if mark else "")
@@ -69,6 +76,27 @@ def _check_depth(text: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise yaml.YAMLError("nested too deep")
+
+
+def _check_keys(root: yaml.Node | None) -> None:
+    """Raise DoubleKeyError where a key stands twice in a mapping: PyYAML takes the last one."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen:  # aliases share what they name
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                waiting.append(value)
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in keys:
+                        place = f"line {key.start_mark.line + 1}"
+                        raise DoubleKeyError(f"{place}: the key {key.value[:100]!r} stands twice; keep one")
+                    keys.add(key.value)
 
 
 def _find_problem(document: Any) -> str:

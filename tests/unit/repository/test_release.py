@@ -103,7 +103,7 @@ def test_manifests_are_rendered_without_a_checkout(call: Call) -> None:
 def test_the_script_is_the_command_line(tmp_path: Path) -> None:
     with zipfile.ZipFile(build(ROOT, "wheel", tmp_path / "wheel")) as wheel:
         (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-        assert "benchmatrix = runner.cli:main" in wheel.read(name).decode()
+        assert "benchmatrix = runner.start:main" in wheel.read(name).decode()
         assert {"benchmatrix/py.typed", "runner/py.typed", "collector/py.typed"} <= set(wheel.namelist())
 
 
