@@ -34,6 +34,7 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
+    "fuzz/test_properties.py": "runs the tool for every case of the corpus, and for odd inputs of each kind",
     "unit/bench/store/test_objects.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",
