@@ -29,7 +29,9 @@ Place = Literal["file", "words", "variables", "names", "rows", "store-server", "
 """Where the content goes: into a file, the command line, the variables, the names of files in the store, its data
 set, or what a server says."""
 
-DEAR_USES = frozenset({"report", "site", "plot", "paper-plot", "collect-latex", "rebuild", "answers-json", "watch-json"})
+DEAR_USES = frozenset(
+    {"report", "site", "plot", "paper-plot", "collect-latex", "rebuild", "answers-json", "watch-json"}
+)
 """They render pages and plots, or do again what another use does: up to four seconds of CPU each."""
 
 
