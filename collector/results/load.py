@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.errors import UserError
-from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_node_fault, read_run
+from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
 from bench.stored_runs import read_runs
 from collector.results.attempts import IntArray, order_attempts
@@ -125,7 +125,10 @@ class _Loader:
             return (), []
         table = update_table(self._places, self._store, NODE_FAULT_KIND, self._run.run_id, **self._options)
         documents = select_rows(self._store, self._run.run_id, table).rows["document"].to_pylist()
-        faults = [read_node_fault(text.encode()) for text in documents]
+        try:
+            faults = [read_node_fault(text.encode()) for text in documents]
+        except InvalidDocumentError as error:
+            raise DamagedPartError(f"a node fault of the tables cannot be read ({error})") from None
         faults.sort(key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))
         return tuple(faults), [*table.skipped, *list_quarantined(table)]
 
@@ -176,7 +179,15 @@ def _read_environments(results: RunTable, attempts: SelectedRows, counted: IntAr
         if set(first.values()) - set(texts) and ENVIRONMENTS in content.other_tables:
             rows = content.part.read(ENVIRONMENTS)
             texts |= zip(rows["environment_document"].to_pylist(), rows["document"].to_pylist(), strict=True)
-    return {name: Environment.model_validate_json(texts[document]) for name, document in first.items()}
+    return {name: _read_environment(texts, document) for name, document in first.items()}
+
+
+def _read_environment(texts: dict[str, str], document: str) -> Environment:
+    """Return an environment of the data set; DamagedPartError where the data set has none of this id."""
+    try:
+        return read_document(Environment, texts[document].encode())
+    except (KeyError, InvalidDocumentError) as error:
+        raise DamagedPartError(f"the environment {document} of the tables cannot be read ({error})") from None
 
 
 def _read_run(store: Store, run_id: str) -> Run:

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
+from bench.schema import InvalidDocumentError, read_document
 from runner.commands.forecast_options import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.probe.search import ProbeReport
@@ -75,13 +75,11 @@ def _print_lines(lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", l
 def _read_probe(path: Path) -> ProbeReport:
     """Read a search that found a limit. Raise UserError where it is none."""
     try:
-        report = ProbeReport.model_validate_json(read_foreign_file(path, max_bytes=MAX_PROBE_BYTES))
+        report = read_document(ProbeReport, read_foreign_file(path, max_bytes=MAX_PROBE_BYTES))
     except ForeignFileError as error:
         raise UserError(f"--probe {path}: {error}; name what `benchmatrix probe --json` printed") from None
-    except ValidationError as error:
-        raise UserError(
-            f"--probe {path}: is not what `benchmatrix probe --json` prints ({error.errors()[0]['msg']})."
-        ) from error
+    except InvalidDocumentError as error:
+        raise UserError(f"--probe {path}: is not what `benchmatrix probe --json` prints ({error}).") from error
     if report.ended_by != "found" or not report.largest_batch_size or not _list_available(report):
         raise UserError(f"--probe {path}: that search found no limit ({report.ended_by}); nothing to compare with.")
     return report

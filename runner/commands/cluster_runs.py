@@ -1,9 +1,11 @@
 """Find the Jobs of a run on a cluster, for the commands `cancel` and `clean`."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
 from bench.store import Store
+from runner.commands.options import make_error_console
 from runner.kubernetes.syntax import check_dns_label, check_option
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
@@ -11,6 +13,9 @@ from runner.runs import check_run_id, read_run
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.cleanup import JobCleaner
+
+PATIENCE_SECONDS = 60.0
+"""How long each request is repeated while somebody waits for the command; a run has more patience."""
 
 
 def open_job_cleaner(
@@ -24,7 +29,20 @@ def open_job_cleaner(
     context = find_context(on)
     opened = None if store is None else Store.open(store)
     found = find_namespace(run_id, context, profile, namespace, opened)
-    return JobCleaner(connection=Connection(context=context), namespace=found, run_id=run_id, store=opened)
+    connection = Connection(context=context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
+    return JobCleaner(connection=connection, namespace=found, run_id=run_id, store=opened)
+
+
+def warn_once() -> Callable[[str, str], None]:
+    """Return what prints the reason of each warning to stderr, the first time that it comes."""
+    told: set[str] = set()
+
+    def warn(message: str, dedup_key: str) -> None:
+        if dedup_key not in told:
+            told.add(dedup_key)
+            make_error_console().print(f"warning: {message}", soft_wrap=True)
+
+    return warn
 
 
 def find_namespace(run_id: str, context: str, profile: str | None, namespace: str | None, store: Store | None) -> str:

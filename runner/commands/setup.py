@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
+from runner.commands.cluster_runs import PATIENCE_SECONDS, warn_once
 from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
 from runner.profiles.model import Profile
 from runner.terminal_text import echo
@@ -84,7 +85,8 @@ def setup(
     if dry_run:
         _print_manifests(template, made_queue)
         return
-    installer = Installer(connection=Connection(context=target.context), template=template, queue=made_queue)
+    connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
+    installer = Installer(connection=connection, template=template, queue=made_queue)
     for line in installer.install():
         echo(line, err=exports)
     if exports:

@@ -19,6 +19,7 @@ https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserve
 """
 NO_RIGHT = re.compile(r"User .* cannot \w+ resource ")
 """What an authorizer answers with 403: also RBAC's for a while, to users who have the right, when the server starts."""
+MAX_MESSAGE_CHARACTERS = 300
 # https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
 TRANSIENT = frozenset(
     {
@@ -53,14 +54,14 @@ class BusyError(ApiError):
         self.retry_after = retry_after
 
 
-def read_refusal(verb: str, response: urllib3.BaseHTTPResponse) -> ApiError:
+def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> ApiError:
     """Return the error that an answer of 400 and above means, with the message of the Status object in its body."""
-    text = response.data.decode(errors="replace")
+    text = body.decode(errors="replace")
     try:
         status = json.loads(text)
-        reason, message = str(status.get("reason", "")), str(status.get("message", ""))
-    except (ValueError, AttributeError):
-        reason, message = str(response.reason), text.strip()
+        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
+        reason, message = str(response.reason), _shorten(text)
     is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
     # A create that conflicts met another request inside the server, for example at a quota.
     if response.status in TRANSIENT or is_starting or (verb == "create" and reason == "Conflict"):
@@ -68,8 +69,9 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse) -> ApiError:
     return ApiError(response.status, reason, message or f"HTTP {response.status}")
 
 
-def read_watch_error(status: dict[str, object]) -> ApiError:
+def read_watch_error(status: object) -> ApiError:
     """Return the error that an event of type ERROR in a watch means."""
+    status = status if isinstance(status, dict) else {}
     code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
     reason, message = str(status.get("reason", "")), str(status.get("message", ""))
     if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -92,4 +94,10 @@ def to_user_error(error: ApiError, context: str) -> UserError:
 
 
 def _read_retry_after(text: str | None) -> float | None:
-    return float(text) if text and text.isdigit() else None
+    return float(text) if text and re.fullmatch("[0-9]{1,6}", text) else None
+
+
+def _shorten(text: str) -> str:
+    """Return the start of a text that is no Status, on one line."""
+    line = " ".join(text[: 10 * MAX_MESSAGE_CHARACTERS].split())
+    return line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 1]}…"

@@ -3,7 +3,6 @@
 Bodies are JSON bytes both ways: of the official client only the login is used, its typed objects are not needed.
 """
 
-import json
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ import kubernetes.client
 import urllib3
 
 from bench.errors import UserError
+from runner.kubernetes.answers import MAX_ANSWER_BYTES, AnswerError, ApiObject, decode_answer, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
 from runner.kubernetes.login import log_in, read_authorization
 from runner.kubernetes.rate_limiter import RateLimiter
@@ -33,6 +33,8 @@ READ_SECONDS = 60.0
 """The time limit of an ordinary request; a watch has its own."""
 PAGE_SIZE = 500
 """Objects of one answer: `kubectl` asks for as many (--chunk-size). A finished Job takes up to 15 KB."""
+MAX_PAGES = 2000
+"""A million objects, ten times as many Jobs as a cluster has been seen with: a list of more does not end."""
 MAX_LISTS = 10
 """How often a list is begun again whose first pages became too old: after five minutes, when etcd is compacted.
 https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
@@ -95,30 +97,29 @@ class Connection:
                 if stop is not None and stop.is_set():
                     raise
 
-    def get_object(self, path: str, *, patience_seconds: float | None = None) -> dict[str, Any]:
-        """Return one object; ApiError as `request`."""
-        found: dict[str, Any] = json.loads(self.request("get", path, patience_seconds=patience_seconds))
-        return found
+    def get_object(self, path: str, *, patience_seconds: float | None = None) -> ApiObject:
+        """Return one object; ApiError as `request`, and where the answer is no object."""
+        return decode_answer(self.request("get", path, patience_seconds=patience_seconds))
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:
         """Return the objects of a kind as they are; ApiError as `request`. For many objects, see `read_items`."""
-        return self.read_items(path, lambda item: item, query)
+        return self.read_items(path, _keep, query)
 
     def read_items(
         self,
         path: str,
-        read: Callable[[dict[str, Any]], T],
+        read: Callable[[ApiObject], T],
         query: Mapping[str, str] | None = None,
         *,
         patience_seconds: float | None = None,
     ) -> list[T]:
         """Return what `read` takes of each object of a kind, page by page, so that the rest is not kept.
 
-        ApiError as `request`.
+        ApiError as `request`, and where an object is not as Kubernetes describes it.
         """
         for _ in range(MAX_LISTS):
             try:
-                return [read(item) for page in self._read_pages(path, query or {}, patience_seconds) for item in page]
+                return [item for page in self._read_pages(path, read, query or {}, patience_seconds) for item in page]
             except ApiError as error:
                 if error.status != HTTPStatus.GONE:  # else the first pages are too old for the rest: from the start
                     raise
@@ -126,23 +127,24 @@ class Connection:
         raise expired
 
     def _read_pages(
-        self, path: str, query: Mapping[str, str], patience_seconds: float | None
-    ) -> Iterator[list[dict[str, Any]]]:
-        """Yield the items of each page; ApiError with status 410 if the server no longer knows the first page's."""
+        self, path: str, read: Callable[[ApiObject], T], query: Mapping[str, str], patience_seconds: float | None
+    ) -> Iterator[list[T]]:
+        """Yield what is read of each page; ApiError with status 410 if the server no longer knows the first page's."""
         token = ""
-        while True:
+        for _ in range(MAX_PAGES):
             following = {"continue": token} if token else {}
             asked = {"limit": str(PAGE_SIZE), **query, **following}
-            page = json.loads(self.request("list", path, query=asked, patience_seconds=patience_seconds))
-            yield page["items"]
-            token = page["metadata"].get("continue", "")
+            page = decode_answer(self.request("list", path, query=asked, patience_seconds=patience_seconds))
+            yield read_items(page, read, name_kind(path))
+            token = str(page["metadata"].get("continue", ""))
             if not token:
                 return
+        raise make_endless(path)
 
     @contextmanager
     def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[Iterator[bytes]]:
         """Open a watch or a log and hand out its lines. One that is silent for `idle_seconds` ends with ApiError."""
-        response = self._open("watch", path, query, None, "application/json", idle_seconds, preload=False)
+        response = self._open("watch", path, query, None, "application/json", idle_seconds)
         try:
             yield _iterate_lines(response)
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -162,9 +164,9 @@ class Connection:
         self, verb: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str
     ) -> bytes:
         with self.rate_limiter.hold():
-            response = self._open(verb, path, query, body, content_type, READ_SECONDS, preload=True)
+            response = self._open(verb, path, query, body, content_type, READ_SECONDS)
+            data = _read_body(response)
         self.rate_limiter.speed_up()
-        data: bytes = response.data
         return data
 
     def _open(
@@ -175,15 +177,13 @@ class Connection:
         body: bytes | None,
         content_type: str,
         read_seconds: float,
-        *,
-        preload: bool,
     ) -> urllib3.BaseHTTPResponse:
         client, credentials = self._client, self._read_credentials()
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "benchmatrix"}
         url = f"{client.configuration.host}{path}"
         if query:
             url += f"?{urlencode(query)}"
-        request = f"{verb} {_name_kind(path)}"
+        request = f"{verb} {name_kind(path)}"
         self.num_requests[request] += 1
         try:
             response: urllib3.BaseHTTPResponse = client.rest_client.pool_manager.request(
@@ -193,9 +193,9 @@ class Connection:
                 headers=headers | credentials,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
                 retries=False,
-                preload_content=preload,
+                preload_content=False,
             )
-            refusal = read_refusal(verb, response) if response.status >= 400 else None
+            refusal = read_refusal(verb, response, _read_body(response)) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error) from error
         if refusal is not None:
@@ -232,16 +232,41 @@ _METHODS = {
 }
 
 
+def _keep(item: ApiObject) -> dict[str, Any]:
+    return item
+
+
+def make_endless(path: str) -> AnswerError:
+    """Return the error for a list of more than MAX_PAGES pages."""
+    return AnswerError(f"its list of {name_kind(path)} does not end after {MAX_PAGES * PAGE_SIZE:,} objects")
+
+
+def _read_body(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Return the body of an answer; BusyError where it breaks off, AnswerError where it is too large."""
+    try:
+        data: bytes = response.read(MAX_ANSWER_BYTES + 1)
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        response.close()
+        raise make_unreachable(error) from error
+    if len(data) > MAX_ANSWER_BYTES:
+        response.close()
+        raise AnswerError(f"it is larger than {MAX_ANSWER_BYTES:,} bytes")
+    response.release_conn()
+    return data
+
+
 def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     rest = b""
     for chunk in response.stream(65_536, decode_content=True):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
+        if len(rest) > MAX_ANSWER_BYTES:
+            raise AnswerError(f"a line of a watch is longer than {MAX_ANSWER_BYTES:,} bytes")
     if rest:
         yield rest
 
 
-def _name_kind(path: str) -> str:
+def name_kind(path: str) -> str:
     """Return the kind that a path is about: `/apis/batch/v1/namespaces/x/jobs/y` is about jobs."""
     parts = path.strip("/").split("/")
     after = parts.index("namespaces") + 2 if "namespaces" in parts else (2 if parts[0] == "api" else 3)

@@ -3,17 +3,17 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
-import json
 import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
+from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, read_item, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, read_watch_error
-from runner.kubernetes.connection import PAGE_SIZE, Connection
+from runner.kubernetes.connection import MAX_PAGES, PAGE_SIZE, Connection, make_endless, name_kind
 from runner.kubernetes.request_retries import Retries
 
 WATCH_SECONDS = 240
@@ -58,7 +58,7 @@ class Informer(Generic[T]):
     connection: Connection
     path: str
     labels: str
-    read: Callable[[dict[str, Any]], T]
+    read: Callable[[ApiObject], T]
     fields: str = ""
     num_lists: int = 0
     """Lists so far: the first, and one for each time that the server no longer knew the watch's version."""
@@ -73,6 +73,10 @@ class Informer(Generic[T]):
                 self._watch(version, notify)
         except Exception as error:  # noqa: BLE001  (raised where it is handled; nobody would notice a silent end)
             notify(InformerFailed(error))
+
+    @property
+    def _kind(self) -> str:
+        return name_kind(self.path)
 
     def stop(self) -> None:
         """End after the next line that comes; the thread is not waited for."""
@@ -92,14 +96,15 @@ class Informer(Generic[T]):
         """Return version and items of all pages; while one is read, the server is at work on the next."""
         items: list[T] = []
         body = self._fetch_page("")
-        while True:
+        for _ in range(MAX_PAGES):
             token = _find_continue(body)
             following = self._fetch_page_in_background(token) if token else None
-            page = json.loads(body)
-            items += [self.read(item) for item in page["items"]]
+            page = decode_answer(body)
+            items += read_items(page, self.read, self._kind)
             if following is None:
-                return page["metadata"]["resourceVersion"], tuple(items)
+                return str(page["metadata"]["resourceVersion"]), tuple(items)
             body = following.result()
+        raise make_endless(self.path)
 
     def _fetch_page_in_background(self, token: str) -> "Future[bytes]":
         """Fetch a page in a thread of its own, which does not keep the process alive."""
@@ -129,9 +134,9 @@ class Informer(Generic[T]):
                 has_notified = False
                 for kind, found in self._read_events(version, retries):
                     has_notified = True
-                    version = found["metadata"]["resourceVersion"]
+                    version = read_item(found, _read_version, self._kind)
                     if kind != "BOOKMARK":
-                        notify(Changed(self.read(found), is_deleted=kind == "DELETED"))
+                        notify(Changed(read_item(found, self.read, self._kind), is_deleted=kind == "DELETED"))
                     if self._stop.is_set():
                         return
                 if not has_notified:
@@ -141,7 +146,7 @@ class Informer(Generic[T]):
                     return
                 retries.wait(error, self._stop)
 
-    def _read_events(self, version: str, retries: Retries) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _read_events(self, version: str, retries: Retries) -> Iterator[tuple[str, ApiObject]]:
         query = self._select() | {
             "watch": "1",
             "resourceVersion": version,
@@ -152,12 +157,16 @@ class Informer(Generic[T]):
             retries.reset()
             for line in filter(None, lines):
                 try:
-                    event = json.loads(line)
-                except ValueError:  # cut off in the middle of a line: the next watch begins with this event
+                    event = decode_answer(line)
+                except AnswerError:  # cut off in the middle of a line: the next watch begins with this event
                     return
                 if event["type"] == "ERROR":
                     raise read_watch_error(event["object"])
-                yield event["type"], event["object"]
+                yield str(event["type"]), event["object"]
+
+
+def _read_version(found: ApiObject) -> str:
+    return str(found["metadata"]["resourceVersion"])
 
 
 def _find_continue(body: bytes) -> str:

@@ -37,9 +37,13 @@ def read_kubeconfig(path: Path) -> Any:
     Raises ForeignFileError where it cannot be opened or is too large, UnicodeDecodeError where it is no text, and
     YAMLError, ValueError or RecursionError where it is no YAML.
     """
+    return yaml.safe_load(_read_text(path))
+
+
+def _read_text(path: Path) -> str:
     text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
     _check_depth(text)
-    return yaml.safe_load(text)
+    return text
 
 
 def check_kubeconfig(option: str) -> None:
@@ -49,7 +53,8 @@ def check_kubeconfig(option: str) -> None:
     """
     for path in list_kubeconfigs():
         try:
-            problem = _find_problem(read_kubeconfig(path))
+            text = _read_text(path)
+            problem = _find_double_key(yaml.compose(text, Loader=_LOADER)) or _find_problem(yaml.safe_load(text))
         except ForeignFileError as error:
             problem = "" if error.problem == FileProblem.MISSING else str(error)
         except UnicodeDecodeError:
@@ -69,6 +74,27 @@ def _check_depth(text: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise yaml.YAMLError("nested too deep")
+
+
+def _find_double_key(root: yaml.Node | None) -> str:
+    """Return in words which key stands twice in a mapping; empty where none does. PyYAML takes the last one."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen:  # aliases share what they name
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                waiting.append(value)
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in keys:
+                        return f"line {key.start_mark.line + 1}: the key {key.value[:100]!r} stands twice; keep one"
+                    keys.add(key.value)
+    return ""
 
 
 def _find_problem(document: Any) -> str:

@@ -14,6 +14,7 @@ import yaml
 from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
+from runner.kubernetes.credential_plugins import LoginTooSlow, find_limit_seconds, limit_login
 from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig
 
 IN_CLUSTER = "in-cluster"
@@ -32,9 +33,9 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
         if context == IN_CLUSTER:
             kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
-            kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=find_kubeconfig(), context=context, client_configuration=configuration
-            )
+            _load_kubeconfig(context, configuration)
+    except LoginTooSlow:
+        raise UserError(f"--on {context}: {_describe_slow_plugin(context)}") from None
     except (ConfigException, OSError, yaml.YAMLError) as error:
         hint = "`kubectl config get-contexts` lists yours"
         raise UserError(f"--on {context}: {describe_error(error)}; {hint}") from None
@@ -54,11 +55,33 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
     return client
 
 
+def _load_kubeconfig(context: str, configuration: kubernetes.client.Configuration) -> None:
+    """Fill in the configuration; LoginTooSlow where a program that the kubeconfig names for that does not end."""
+
+    def load() -> None:
+        kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=find_kubeconfig(), context=context, client_configuration=configuration
+        )
+
+    limit_login(load, find_limit_seconds())
+
+
+def _describe_slow_plugin(context: str) -> str:
+    return (
+        f"{_name_user(context)}: the program that gives its credentials (exec or auth-provider) has not answered after "
+        f"{find_limit_seconds():g} s; call it by hand to see what it waits for"
+    )
+
+
 def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
     """Return the header that the client logs in with, renewed where it is old; ValueError where none can be made."""
     headers: dict[str, str] = {}
     try:
-        client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
+        limit_login(
+            lambda: client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None), find_limit_seconds()
+        )
+    except LoginTooSlow:
+        raise ValueError(_describe_slow_plugin(context)) from None
     except Exception as error:  # noqa: BLE001  (whatever a token file or a plugin does: its text may show the token)
         message = describe_error(error) if isinstance(error, ConfigException | OSError) else type(error).__name__
         raise ValueError(f"{_name_token(context)} cannot be renewed ({message})") from None

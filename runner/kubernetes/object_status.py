@@ -1,11 +1,14 @@
 """What the runner keeps of Jobs and pods: a few hundred bytes each, read from the API's JSON."""
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from bench.schema import check_time
+from bench.store.keys import NAME
 from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, POOL_LABEL, REPEAT_LABEL
 
@@ -109,7 +112,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
     container = _find_named(job["spec"].get("template", {}).get("spec", {}).get("containers", ()))
     return JobStatus(
         name=metadata["name"],
-        uid=metadata["uid"],
+        uid=_read_uid(metadata),
         cell_id=labels.get(CELL_LABEL, ""),
         number=int(labels.get(REPEAT_LABEL, 0)),
         pool=labels.get(POOL_LABEL, ""),
@@ -121,7 +124,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         num_ready=status.get("ready", 0),
         num_terminating=status.get("terminating", 0),
         num_failed_pods=status.get("failed", 0),
-        created_at=_read_required_time(metadata["creationTimestamp"]),
+        created_at=read_time(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
         is_cancelled=CANCELLED in metadata.get("annotations", {}),
         fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # as all Jobs of a run: held once
@@ -156,14 +159,14 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     is_known = terminated.get("reason") != STATUS_UNKNOWN
     return PodStatus(
         name=metadata["name"],
-        uid=metadata["uid"],
+        uid=_read_uid(metadata),
         job_name=labels.get("batch.kubernetes.io/job-name", ""),
         cell_id=labels.get(CELL_LABEL, ""),
         number=int(labels.get(REPEAT_LABEL, 0)),
         pool=labels.get(POOL_LABEL, ""),
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
-        created_at=_read_required_time(metadata["creationTimestamp"]),
+        created_at=read_time(metadata["creationTimestamp"]),
         unschedulable=scheduled.get("message", "") or "Unschedulable" if is_unschedulable else "",
         disruption=_describe_disruption(disrupted),
         waiting_reason=waiting.get("reason", ""),
@@ -216,8 +219,20 @@ def _describe_disruption(condition: dict[str, Any]) -> str:
 
 
 def _read_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+    return None if text is None else read_time(text)
 
 
-def _read_required_time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def read_time(text: str) -> datetime:
+    """Return a time of the API server; ValueError where it is none that a document can hold."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text} is a time without its zone")
+    return check_time(found)
+
+
+def _read_uid(metadata: Mapping[str, Any]) -> str:
+    """Return the id of an object; ValueError where it cannot be a part of a record's key."""
+    uid: str = metadata["uid"]
+    if not re.fullmatch(NAME, uid):
+        raise ValueError(f"the uid {uid[:100]!r} is none")
+    return uid

@@ -3,13 +3,11 @@
 The informer of pods reports when a container runs; a node is asked for once. So it costs no request per pod.
 """
 
-import json
 import threading
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any
 
 from bench.schema import Node, Placement
 from bench.store import (
@@ -20,6 +18,7 @@ from bench.store import (
     placements_prefix,
     results_prefix,
 )
+from runner.kubernetes.answers import read_item
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
@@ -102,17 +101,13 @@ class PlacementRecorder:
         with self._lock:  # many pods of one node are placed at once: one asks for it
             if name not in self._nodes:
                 try:
-                    self._nodes[name] = describe_node(self._read_node(name))
+                    found = self.connection.get_object(f"/api/v1/nodes/{name}", patience_seconds=PATIENCE_SECONDS)
+                    self._nodes[name] = read_item(found, describe_node, "nodes")
                 except ApiError as error:
                     if error.status not in REFUSALS:  # the server is away: asked again for the next pod
                         return None
                     self._nodes[name] = None
             return self._nodes[name]
-
-    def _read_node(self, name: str) -> dict[str, Any]:
-        path = f"/api/v1/nodes/{name}"
-        found: dict[str, Any] = json.loads(self.connection.request("get", path, patience_seconds=PATIENCE_SECONDS))
-        return found
 
 
 @dataclass(kw_only=True)

@@ -151,7 +151,7 @@ class ResultRecorder:
             query = {"container": CONTAINER, "tailLines": str(LOG_LINES)}
             log = self._read_log(path, query)
             data = None if log is None else find_marked_record(log.decode(errors="replace"))
-            result = None if data is None else Result.model_validate_json(data)
+            result = None if data is None else _read_record(data)
             if result and (result.run_id, result.cell_id, result.repeat) == (tracked.key.run_id, *tracked.repeat.key):
                 self._put(result)
                 return result
@@ -205,3 +205,11 @@ class ResultRecorder:
 
     def _put(self, result: Result) -> None:
         self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json())
+
+
+def _read_record(data: bytes) -> Result | None:
+    """Return the record in a line of a log; None where another version of `bench` wrote it, or somebody else did."""
+    try:
+        return read_result(data)
+    except InvalidDocumentError:
+        return None

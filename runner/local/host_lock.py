@@ -206,7 +206,7 @@ def _kill_left_daemons() -> None:
 
 def _is_runner_alive(mark: str) -> bool:
     pid, _, start = mark.partition(":")
-    return not pid.isdecimal() or _read_start(int(pid)) == start
+    return not re.fullmatch("[0-9]{1,10}", pid) or _read_start(int(pid)) == start
 
 
 def _kill_marked(pid: int, marks: set[str]) -> None:

@@ -1,10 +1,10 @@
 """Finds the runs of a store that keep their raw results, whatever the policy: the newest, and those under question."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 
 from bench.errors import UserError
+from bench.foreign_json import decode_object
 from bench.schema import InvalidDocumentError, Run, read_run
 from bench.store import LATEST_RUN_KEY, KeyMissing, Store, UnreadableObject, is_confirmation
 
@@ -54,9 +54,7 @@ def _read_run_ids(store: Store, key: str, data: bytes | UnreadableObject) -> set
     try:
         if isinstance(data, UnreadableObject):
             raise ValueError(str(data))
-        document = json.loads(data)
-        if not isinstance(document, dict):
-            raise ValueError("not a JSON object")
+        document = decode_object(data)
     except ValueError as error:
         raise UserError(
             f"{store.url}/{key}: which runs the suspected change is about cannot be read ({error}), so nothing is "

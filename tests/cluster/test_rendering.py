@@ -121,7 +121,7 @@ def render(profile: Profile, device: str) -> bytes:
 
 def create(connection: Connection, path: str, body: bytes) -> tuple[dict[str, Any], list[str]]:
     """Create an object, and return it with the warnings of the API server."""
-    response = connection._open("create", path, None, body, "application/json", 30.0, preload=True)
+    response = connection._open("create", path, None, body, "application/json", 30.0)
     return json.loads(response.data), response.headers.getlist("Warning")
 
 

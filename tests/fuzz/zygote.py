@@ -4,6 +4,7 @@ Reads one JSON object a line from stdin (`Request`), and answers each with one l
 imports all that commands use and starts nothing: a fork has whatever a fresh start of the tool would have.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -51,6 +52,8 @@ def serve() -> None:
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     _import_commands()
+    gc.collect()
+    gc.freeze()  # the collector of a fork would else write to, and so copy, every page of what was imported
     for line in requests:
         answers.write(json.dumps(_run(json.loads(line))) + "\n")
         answers.flush()

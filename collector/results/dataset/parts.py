@@ -17,6 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.foreign_json import decode_object
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
 from collector.results.dataset.columns import align_table, compute_version, share_missing
 
@@ -101,13 +102,12 @@ def read_contents(parts: Sequence[Part]) -> Iterator[PartContent | DamagedPartEr
             if isinstance(data, UnreadableObject):
                 raise DamagedPartError(str(data))
             rows = parse_rows(data, key, part.table)
-            said = json.loads((pq.read_schema(io.BytesIO(data)).metadata or {})[METADATA_KEY])
-            yield PartContent(
-                part=part, rows=rows, other_tables=tuple(said["other_tables"]), replaces=tuple(said["replaces"])
-            )
+            said = decode_object((pq.read_schema(io.BytesIO(data)).metadata or {})[METADATA_KEY])
+            others, replaces = (tuple(map(str, said[name])) for name in ("other_tables", "replaces"))
+            yield PartContent(part=part, rows=rows, other_tables=others, replaces=replaces)
         except DamagedPartError as error:
             yield error
-        except (KeyError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             yield DamagedPartError(f"{key}: its metadata cannot be read: {error}")
 
 

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from runner.kubernetes.answers import ApiObject, decode_answer, interpret
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState
 from runner.kubernetes.login import IN_CLUSTER
+from runner.kubernetes.object_status import read_time
 from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     NODE_PERMISSION,
@@ -33,13 +35,17 @@ def check_version(context: DoctorContext) -> Finding:
     """Find the version of the API server, and the name that it knows the user by; ApiError if it does not answer."""
     version = context.connection.get_object("/version")
     user = _review_self(context)[0]
-    number = int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
+    number = interpret(version, _read_version, "its version")
     message = f"{version['gitVersion']}, where you are {user}"
     if number < MIN_VERSION:
         needed = ".".join(map(str, MIN_VERSION))
         hint = f"Jobs need {needed} or newer: before it, two attempts at a cell may run at once"
         return Finding(check=API_SERVER, state="failed", message=message, hint=hint)
     return Finding(check=API_SERVER, state="ok", message=message)
+
+
+def _read_version(version: ApiObject) -> tuple[int, int]:
+    return int(version["major"]), int("".join(filter(str.isdecimal, version["minor"])))
 
 
 def explain_unreachable(error: ApiError) -> Finding:
@@ -126,8 +132,8 @@ def _may(context: DoctorContext, permission: Permission, verb: str, namespace: s
         "spec": {"resourceAttributes": attributes},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = json.loads(context.connection.request("create", path, body=json.dumps(body).encode()))
-    return bool(answer["status"]["allowed"])
+    answer = decode_answer(context.connection.request("create", path, body=json.dumps(body).encode()))
+    return interpret(answer, lambda review: bool(review["status"].get("allowed")), "its review of access")
 
 
 def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
@@ -135,10 +141,14 @@ def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     try:
-        review = json.loads(context.connection.request("create", path, body=json.dumps(body).encode()))
+        review = decode_answer(context.connection.request("create", path, body=json.dumps(body).encode()))
     except ApiError as error:
         if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             raise
         return "a user that it does not name", None
+    return interpret(review, _read_self, "its review of the user")
+
+
+def _read_self(review: ApiObject) -> tuple[str, datetime | None]:
     created = review["metadata"].get("creationTimestamp")
-    return review["status"]["userInfo"]["username"], datetime.fromisoformat(created) if created else None
+    return str(review["status"]["userInfo"]["username"]), read_time(created) if created else None

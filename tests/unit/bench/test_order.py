@@ -68,16 +68,29 @@ def test_a_missing_variable_is_named(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("BENCH_CELL", "", "^BENCH_CELL: the cell: Invalid JSON"),
-        ("BENCH_CELL", "[]", "^BENCH_CELL: the cell: .*object"),
-        ("BENCH_CELL", "\udcff", "^BENCH_CELL: the cell: .*unicode"),
-        ("BENCH_CELL", '{"model": "conv6"}', "^BENCH_CELL: framework: Field required; `benchmatrix schema`"),
-        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"sed":0'), "^BENCH_CELL: sed: Extra inputs"),
-        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"seed":NaN'), "^BENCH_CELL: seed: "),
+        ("BENCH_CELL", "", "^BENCH_CELL: no JSON: EOF"),
+        ("BENCH_CELL", "[]", "^BENCH_CELL: no Cell: .*object"),
+        ("BENCH_CELL", "\udcff", "^BENCH_CELL: no JSON: "),
+        (
+            "BENCH_CELL",
+            '{"model": "conv6"}',
+            "^BENCH_CELL: no Cell: framework: Field required .*; `benchmatrix sch",
+        ),
+        (
+            "BENCH_CELL",
+            CELL.model_dump_json().replace('"seed":0', '"sed":0'),
+            "^BENCH_CELL: no Cell: sed: Extra ",
+        ),
+        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"seed":NaN'), "^BENCH_CELL: no Cell: seed: "),
         (
             "BENCH_CELL",
             CELL.model_dump_json().replace('"schema_version":2', '"schema_version":1'),
-            "reads version 2 of its documents, not 1",
+            "^BENCH_CELL: schema_version is 1, this version reads 2",
+        ),
+        (
+            "BENCH_CELL",
+            CELL.model_dump_json().replace('"seed":0', '"seed":0,"seed":1'),
+            "^BENCH_CELL: the key 'seed' stands twice in an object",
         ),
         ("BENCH_CELL", CELL.model_dump_json().replace("conv6", "vgg99"), "'vgg99' is unknown; known are conv6"),
         ("BENCH_RUN_ID", "", "^BENCH_RUN_ID: not set"),

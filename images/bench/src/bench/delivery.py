@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
 from bench.schema import Result
-from bench.store import Store, StoreError, result_key
+from bench.store import MAX_DOCUMENT_BYTES, Store, StoreError, result_key
 
 MARK = "BENCH_RESULT"
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
@@ -56,6 +56,15 @@ def mark_record(data: bytes) -> str:
     return f"{MARK} {zlib.crc32(packed):08x} {base64.b64encode(packed).decode()}"
 
 
+def _unpack(packed: bytes) -> bytes:
+    """Return the bytes of a record; ValueError for more than one can have: a line of a log can unfold to gigabytes."""
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(packed, MAX_DOCUMENT_BYTES)
+    if not unpacking.eof:
+        raise ValueError("cut off, or too large")
+    return data
+
+
 def find_marked_record(log: str) -> bytes | None:
     """Return the last undamaged record in a log; None where there is none."""
     for line in reversed(log.splitlines()):
@@ -65,7 +74,7 @@ def find_marked_record(log: str) -> bytes | None:
         try:
             packed = base64.b64decode(words[2], validate=True)
             if f"{zlib.crc32(packed):08x}" == words[1]:
-                return zlib.decompress(packed)
+                return _unpack(packed)
         except (ValueError, zlib.error):
             continue
     return None

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pydantic import ValidationError
-
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
-from bench.schema import MAX_TENANTS, Cell
+from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, read_document
 from bench.store.keys import NAME
 
 MAX_CELL_BYTES = 2**20  # a cell has 2 KB
@@ -111,11 +109,9 @@ def _read_cell(variables: Mapping[str, str]) -> Cell:
         except (ForeignFileError, UnicodeDecodeError) as error:
             raise UserError(f"{name}: cannot be read ({error})") from error
     try:
-        return Cell.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the cell"
-        raise UserError(f"{name}: {place}: {first['msg']}; `benchmatrix schema` prints what a cell is") from error
+        return read_document(Cell, text.encode(errors="surrogateescape"))
+    except InvalidDocumentError as error:
+        raise UserError(f"{name}: {error}; `benchmatrix schema` prints what a cell is") from error
 
 
 def _require(variables: Mapping[str, str], name: str) -> str:

@@ -83,3 +83,18 @@ def test_damage_anywhere_raises_no_other_error(place: int, damage: bytes) -> Non
     data = make_result().to_json()
     with suppress(InvalidDocumentError):
         read_result(data[:place] + damage + data[place + len(damage) :])
+
+
+@pytest.mark.parametrize("at_least", [0, 2**20], ids=["small", "large"])
+def test_a_key_that_stands_twice_is_refused_by_name(at_least: int) -> None:
+    """Pydantic takes the last of the two: what a result says would depend on who reads it."""
+    double = '{"status": "failed", "status": "ok", ' + make_result().to_json().decode().lstrip("{")
+    data = (double + " " * at_least).encode()
+    with pytest.raises(InvalidDocumentError) as caught:
+        read_result(data)
+    assert str(caught.value) == "the key 'status' stands twice in an object"
+
+
+def test_a_result_that_another_program_wrote_anew_is_read_all_the_same() -> None:
+    text = json.dumps(json.loads(make_result().to_json()), indent=4, sort_keys=True)
+    assert read_result(text.encode()) == make_result()

@@ -65,3 +65,16 @@ def test_a_pipe_is_not_waited_for(kubeconfig: Path) -> None:
     os.mkfifo(kubeconfig)
     with pytest.raises(UserError, match="is a pipe, a socket or a device"):
         check_kubeconfig("--on lab")
+
+
+def test_a_key_that_stands_twice_is_refused(kubeconfig: Path) -> None:
+    """Which of the two servers would be meant is not for us to say."""
+    kubeconfig.write_text("clusters:\n- name: a\n  cluster:\n    server: https://a\n    server: https://b\n")
+    with pytest.raises(UserError, match="line 5: the key 'server' stands twice; keep one"):
+        check_kubeconfig("--on lab")
+
+
+def test_what_an_alias_names_is_looked_at_once(kubeconfig: Path) -> None:
+    lines = ["a0: &a0 [1]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
+    kubeconfig.write_text("\n".join(lines))
+    check_kubeconfig("--on lab")

@@ -1,6 +1,5 @@
 """Which errors of the API server are waited out, for how long, and which are refusals."""
 
-import io
 import json
 import threading
 from http import HTTPStatus
@@ -187,7 +186,7 @@ def test_a_try_that_went_well_starts_anew(clock: Clock) -> None:
 def test_what_passes_is_told_from_a_refusal(verb: str, status: int, reason: str, message: str, is_busy: bool) -> None:
     body = json.dumps({"kind": "Status", "reason": reason, "message": message}).encode()
 
-    error = read_refusal(verb, urllib3.HTTPResponse(body=body, status=status, headers={"Retry-After": "3"}))
+    error = read_refusal(verb, urllib3.HTTPResponse(status=status, headers={"Retry-After": "3"}), body)
 
     assert (error.status, error.reason, error.message) == (status, reason, message)
     assert isinstance(error, BusyError) == is_busy
@@ -196,9 +195,24 @@ def test_what_passes_is_told_from_a_refusal(verb: str, status: int, reason: str,
 
 
 def test_an_answer_that_is_no_status_is_told_by_its_code() -> None:
-    error = read_refusal("get", urllib3.HTTPResponse(body=io.BytesIO(b""), status=418))
+    error = read_refusal("get", urllib3.HTTPResponse(status=418), b"")
 
     assert (error.status, error.message) == (HTTPStatus.IM_A_TEAPOT, "HTTP 418")
+
+
+def test_a_page_of_a_proxy_is_told_by_its_start_on_one_line() -> None:
+    error = read_refusal("get", urllib3.HTTPResponse(status=502), b"<html>\n<body>Bad\tgateway" + b"x" * 10_000)
+
+    assert error.message.startswith("<html> <body>Bad gatewayxxx")
+    assert (len(error.message), error.message[-1]) == (300, "…")
+
+
+@pytest.mark.parametrize("text", ["²", "-1", "1" * 5000, "soon"])
+def test_a_pause_that_is_no_number_of_seconds_is_none(text: str) -> None:
+    error = read_refusal("get", urllib3.HTTPResponse(status=429, headers={"Retry-After": text}), b"{}")
+
+    assert isinstance(error, BusyError)
+    assert error.retry_after is None
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
 def test_who_shares_a_group_with_an_orphan_is_left_alone(start_runner: StartRunner) -> None:
     start = (
         "orphan = subprocess.Popen(['sleep', '60'], pass_fds=[lock], process_group=0); "
-        "other = subprocess.Popen(['env', '-i', 'sleep', '60'], process_group=orphan.pid); "
+        "other = subprocess.Popen(['sleep', '60'], env={}, process_group=orphan.pid); "
         "print(orphan.pid, other.pid)"
     )
     killed = start_runner(HOLD.format(start=start, seconds=60))

@@ -15,7 +15,7 @@ from bench.registry import Device, Framework, Mode, Phase
 from bench.schema.calibration import Calibration
 from bench.schema.cell import MAX_TENANTS, WHOLE_DEVICE, Cell, Sharing, is_device_shared
 from bench.schema.device_profile import DeviceProfile, GpuActivity
-from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, hash_text
+from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, check_time, hash_text
 from bench.schema.environment import Environment, Gpu
 from bench.schema.failure import Failure, FailureKind, Status
 from bench.schema.gpu_use import ForeignProcess, GpuUse, GpuWindow
@@ -41,6 +41,7 @@ from bench.schema.raw_removal import RawRemoval, RemovedResult
 from bench.schema.reading import (
     InvalidDocumentError,
     read_decision,
+    read_document,
     read_node_fault,
     read_notice,
     read_placement,
@@ -48,7 +49,6 @@ from bench.schema.reading import (
     read_result,
     read_run,
     read_suspicion,
-    read_tenant_document,
 )
 from bench.schema.result import Result
 from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
@@ -131,6 +131,7 @@ __all__ = [
     "TenantRecord",
     "Validity",
     "Verdict",
+    "check_time",
     "export_json_schema",
     "hash_text",
     "read_decision",
@@ -141,7 +142,7 @@ __all__ = [
     "read_result",
     "read_run",
     "read_suspicion",
-    "read_tenant_document",
+    "read_document",
     "is_device_shared",
 ]
 

@@ -17,7 +17,7 @@ from bench.schema import (
     TenantPlace,
     TenantReady,
     TenantRecord,
-    read_tenant_document,
+    read_document,
 )
 from bench.store import KeyMissing, Store, meeting_key, meeting_prefix
 from bench.tenants.coordination import choose_window, explain_apart, name_tenants
@@ -194,4 +194,4 @@ class Meeting:
         self.store.put_with_short_retries(self.find_key(document, tenant), content.to_json())
 
     def _get(self, kind: type[DocumentT], document: str, tenant: int | None = None) -> DocumentT:
-        return read_tenant_document(kind, self.store.get(self.find_key(document, tenant)))
+        return read_document(kind, self.store.get(self.find_key(document, tenant)))

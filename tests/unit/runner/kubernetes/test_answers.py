@@ -1,0 +1,78 @@
+"""Answers of an API server, or of what stands in its place: what cannot be used is an error that names the server."""
+
+from typing import Any
+
+import pytest
+
+from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, read_items
+from runner.kubernetes.object_status import read_job_status
+
+UID = "0b9f3a3c-5d1e-4c6f-9a57-1d2f3c4b5a69"
+TIME = "2026-11-22T10:00:00Z"
+JOB = f'{{"metadata": {{"name": "a", "uid": "{UID}", "creationTimestamp": "{TIME}"}}, "spec": {{}}}}'
+
+
+def read_list(items: str) -> list[Any]:
+    page = decode_answer(f'{{"metadata": {{}}, "items": {items}}}'.encode())
+    return read_items(page, read_job_status, "jobs")
+
+
+def test_null_is_what_is_absent() -> None:
+    """A slice or map of Go without elements can be null in JSON."""
+    job = JOB.replace('"spec"', '"status": null, "spec"').replace('"name"', '"labels": null, "name"')
+
+    assert [found.name for found in read_list(f"[{job}]")] == ["a"]
+    assert read_list("null") == []
+    assert ApiObject(a=None).get("a", 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"<!DOCTYPE html>\n<html>Log in</html>", "it is an HTML page; see the address of the server"),
+        (b"  <HTML>", "it is an HTML page"),
+        (b"", "it is no JSON; see"),
+        (b"\xff\xfe", "it is no JSON; see"),
+        (b"[" * 1_000_000, "it is no JSON; see"),
+        (b"9" * 5_000, "it is no JSON; see"),
+        (b"[]", "it is no JSON object"),
+        (b"7", "it is no JSON object"),
+    ],
+    ids=lambda value: repr(value[:12]),
+)
+def test_an_answer_that_is_no_object_is_told_as_what_it_is(body: bytes, found: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        decode_answer(body)
+    assert caught.value.message.startswith(f"the API server's answer is none of Kubernetes: {found}")
+
+
+@pytest.mark.parametrize("page", [{}, {"items": []}, {"metadata": ApiObject(), "items": 7}])
+def test_what_is_no_list_is_not_taken_for_an_empty_one(page: dict[str, Any]) -> None:
+    with pytest.raises(AnswerError, match="it is no list of jobs"):
+        read_items(ApiObject(page), read_job_status, "jobs")
+
+
+@pytest.mark.parametrize(
+    ("item", "found"),
+    [
+        ("null", "one of the jobs has no metadata"),
+        ("7", "one of the jobs has no metadata"),
+        ('{"metadata": null}', "one of the jobs has no metadata"),
+        ('{"metadata": []}', "one of the jobs has no metadata"),
+        (JOB.replace(f'"uid": "{UID}", ', ""), "one of the jobs, a: an object has no 'uid'"),
+        (JOB.replace(f'"{UID}"', "null"), "one of the jobs, a: an object has no 'uid'"),
+        (JOB.replace(UID, "../../x"), "one of the jobs, a: the uid '../../x' is none"),
+        (JOB.replace(f'"{UID}"', "7"), "one of the jobs, a: expected string"),
+        (JOB.replace('"name": "a", ', ""), "one of the jobs, without a name: an object has no 'name'"),
+        (JOB.replace('"spec": {}', '"spec": 7'), "one of the jobs, a: its spec is no object"),
+        (JOB.replace('"spec": {}', '"spec": {}, "status": "x"'), "one of the jobs, a: its status is no object"),
+        (JOB.replace('"spec": {}', '"spec": {"template": []}'), "one of the jobs, a: 'list' object has no attribute"),
+        (JOB.replace(TIME, "0001-01-01T00:00:00Z"), "one of the jobs, a: 0001-01-01T00:00:00+00:00 is not between"),
+        (JOB.replace(TIME, "2026-11-22"), "one of the jobs, a: 2026-11-22 is a time without its zone"),
+        (JOB.replace(TIME, "yesterday"), "one of the jobs, a: Invalid isoformat string"),
+    ],
+)
+def test_an_object_that_is_not_as_kubernetes_has_it_is_named(item: str, found: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        read_list(f"[{item}]")
+    assert caught.value.found.startswith(found)
