@@ -67,9 +67,9 @@ class Driver:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._zygote.stdin is not None
-        self._zygote.stdin.close()
-        self._zygote.wait()
+        with self._zygote:  # it ends with its stdin
+            assert self._zygote.stdin is not None
+            self._zygote.stdin.close()
         self._s3.stop()
         self._api.stop()
         shutil.rmtree(self.root, ignore_errors=True)
