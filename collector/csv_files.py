@@ -3,7 +3,8 @@
 pandas formats every value by itself. Most columns of a run's tables hold few different values, or none: here each
 value of a column is formatted once for many rows, and columns with one value become a part of the line's template.
 
-One difference: a text that a spreadsheet would calculate (`=HYPERLINK(...)`) has an apostrophe before it.
+Two differences: a text that a spreadsheet would calculate (`=HYPERLINK(...)`) has an apostrophe before it, and what
+steers a terminal is replaced (`collector.visible_text`).
 """
 
 import re
@@ -13,6 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+
+from collector.visible_text import replace_steering
 
 ROWS_AT_ONCE = 8192
 NEEDS_QUOTES = re.compile(r'[,"\r\n]')
@@ -58,5 +61,6 @@ def _format_column(column: "pd.Series[Any]") -> str | list[str]:
 
 
 def _quote(texts: Iterable[str]) -> list[str]:
-    harmless = (f"'{text}" if FORMULA.match(text) else text for text in texts)
+    visible = map(replace_steering, texts)
+    harmless = (f"'{text}" if FORMULA.match(text) else text for text in visible)
     return ['"' + text.replace('"', '""') + '"' if NEEDS_QUOTES.search(text) else text for text in harmless]

@@ -1,13 +1,16 @@
 """Replace files whole: a reader finds the old content or the new one, never a part of it."""
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from bench.errors import UserError
+from collector.visible_text import replace_steering
 
 
 @contextmanager
@@ -15,29 +18,28 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file whose content replaces `path` when the block ends; make the folders of `path`.
 
     The content is written to a temporary file in the same folder and is on the disk before it takes the name `path`.
-    If anything fails, the temporary file is removed and `path` stays as it was. Raises UserError, naming the file,
-    where it cannot be written.
+    If anything fails, the temporary file is removed and `path` stays as it was. A terminal, /dev/null and a pipe that
+    somebody reads are written to. Raises UserError, naming the file, where it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _explain(path.parent, error) from error
     try:
-        target = Path(os.path.realpath(path))  # a link stays one
-        if target.exists() and not target.is_file():  # /dev/stdout, a pipe: nothing that could be replaced
-            with target.open("wb") as file:
+        if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing that could be replaced
+            with _open_other(path) as file:
                 yield file
         else:
-            with _replace_regular(target) as file:
+            with _replace_regular(Path(os.path.realpath(path))) as file:  # a link stays one
                 yield file
     except OSError as error:
         raise _explain(path, error) from error
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace `path` by a file of `text` in UTF-8; see `replace_file`."""
+    """Replace `path` by a file of `text` in UTF-8, less what steers its reader's terminal; see `replace_file`."""
     with replace_file(path) as file:
-        file.write(text.encode())
+        file.write(replace_steering(text).encode())
 
 
 @contextmanager
@@ -55,8 +57,22 @@ def _replace_regular(target: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)  # after the replacement there is none
 
 
+def _open_other(path: Path) -> BinaryIO:
+    """Open what is no regular file; OSError for a directory, a disk, and a pipe that nobody reads."""
+    # O_NONBLOCK: to open a pipe would wait for its reader. The writing itself may wait for it.
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        if stat.S_ISBLK(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is a disk")
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "wb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
 def _explain(path: Path, error: OSError) -> UserError:
+    reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror or error
     return UserError(
-        f"{path}: cannot be written ({error.strerror or error}); what was there is as it was; free space or name "
-        "another place"
+        f"{path}: cannot be written ({reason}); what was there is as it was; free space or name another place"
     )

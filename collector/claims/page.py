@@ -19,6 +19,7 @@ from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.results.collection import Collection
 from collector.results.intervals import MODERATED, MODERATED_WARNING
 from collector.results.summary import summarize_collections
+from collector.visible_text import replace_steering
 
 NOTHING_MEASURED = "nothing that answers it"
 READING = (
@@ -141,9 +142,9 @@ def _write_result(result: ClaimResult) -> Iterator[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Return one line of `text` in which nothing is read as markup."""
+    """Return one line of `text` in which nothing is read as markup, nor steers a terminal."""
     escaped = "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in text)
-    return " ".join(escaped.split())
+    return replace_steering(" ".join(escaped.split()))
 
 
 def _gather_context(summary: pd.DataFrame, forecast: Forecast | None, include_invalid: bool) -> ClaimContext:

@@ -33,6 +33,7 @@ from collector.report.series_figures import make_detail_figures
 from collector.report.table_html import read_tables
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
+from collector.visible_text import replace_steering
 
 TEMPLATES = resources.files("collector.report") / "templates"
 SCRIPTS = (
@@ -51,12 +52,6 @@ SCRIPTS = (
     *("sides", "documents", "details", "plots", "tables", "page"),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
-UNSHOWN = dict.fromkeys(
-    [*range(9), 11, 12, *range(14, 32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F)]
-    + [*range(0x2066, 0x206A)],
-    "\ufffd",
-)
-"""Control characters, and marks that change the direction of a text."""
 
 
 def render_report(
@@ -185,7 +180,7 @@ def open_templates() -> Environment:
 
 def _show(value: object) -> object:
     """Return a value as a page shows it: texts of others cannot turn around what follows them."""
-    return value.translate(UNSHOWN) if type(value) is str and not value.isprintable() else value
+    return replace_steering(value) if type(value) is str else value
 
 
 def _pack_figures(figures: Sequence[Figure]) -> str:

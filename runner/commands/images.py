@@ -94,12 +94,12 @@ def sbom(
     output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the files.")] = Path("sbom"),
 ) -> None:
     """Write a software bill of materials (CycloneDX) of each built image."""
+    from collector.files import replace_text
     from runner.images.sbom import describe_image
 
-    output.mkdir(parents=True, exist_ok=True)
     for image in choose_images(only):
         name = name_image(LOCAL_REGISTRY, image, make_arguments(base, cpu_index))
         require_built(name, image.name)
         path = output / f"{name.rpartition('/')[2].replace(':', '-')}.cdx.json"
-        path.write_text(describe_image(name), encoding="utf-8")
+        replace_text(path, describe_image(name))
         CONSOLE.print(str(path), soft_wrap=True)

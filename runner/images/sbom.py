@@ -1,7 +1,7 @@
 """Write an image's software bill of materials: CycloneDX JSON of the Python and Debian packages that it contains."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cyclonedx.model.bom import Bom
@@ -9,7 +9,9 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from runner.images.docker import explain_answer, read_image_id, run_docker
+from bench.errors import UserError
+from bench.foreign_json import decode_json
+from runner.images.docker import read_image_id, run_docker
 
 # Run in the image itself: what is installed counts, not what a lock says should be.
 LIST_PYTHON = (
@@ -35,9 +37,13 @@ def format_bom(image: str, digest: str, python_packages: str, debian_packages: s
     """Return the bill of materials of an image as JSON.
 
     `digest`: the image's id. `python_packages`, `debian_packages`: what LIST_PYTHON and LIST_DEBIAN print in the image.
+    UserError where they print something else.
     """
     name, _, tag = image.rpartition(":")
-    bom = Bom(components=[*_read_python(python_packages), *_read_debian(debian_packages)])
+    try:
+        bom = Bom(components=[*_read_python(python_packages), *_read_debian(debian_packages)])
+    except (TypeError, ValueError) as error:
+        raise UserError(f"docker run {image}: printed something else than the packages in it ({error})") from error
     root = bom.metadata.component = Component(
         name=name,
         version=tag,
@@ -50,28 +56,15 @@ def format_bom(image: str, digest: str, python_packages: str, debian_packages: s
 
 
 def _read_python(text: str) -> Iterator[Component]:
-    for name, version in _parse_python(text):
+    found: Sequence[tuple[str, str]] = decode_json(text)
+    for name, version in found:
         purl = PackageURL("pypi", name=name.lower().replace("_", "-"), version=version)
         yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))
 
 
-def _parse_python(text: str) -> list[tuple[str, str]]:
-    """Return names and versions; UserError where the text is not what LIST_PYTHON prints."""
-    try:
-        found = [(name, version) for name, version in json.loads(text)]
-    except (ValueError, TypeError, RecursionError):
-        found = [("", "")]
-    if not all(isinstance(word, str) and word for pair in found for word in pair):
-        raise explain_answer("run", "the image's Python packages as JSON", text)
-    return found
-
-
 def _read_debian(text: str) -> Iterator[Component]:
     for line in text.splitlines():
-        words = line.split()
-        if len(words) != len(("name", "version", "architecture")):
-            raise explain_answer("run", "a Debian package with its version and architecture", line)
-        name, version, architecture = words
+        name, version, architecture = line.split()
         qualifiers = {"arch": architecture, "distro": DISTRIBUTION}
         purl = PackageURL("deb", "debian", name, version, qualifiers=qualifiers)
         yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))

@@ -1,6 +1,7 @@
 """Load matrix files and expand them into planned cells."""
 
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ class Matrix:
     source: str
 
 
+MAX_PLANNED_REPEATS = 1_000_000
+"""Ten for each of 100,000 cells, the most that a run was measured with: every repeat is a Job, and a row in memory."""
+MAX_LOOKUPS = 10_000_000
+"""A look-up takes a microsecond or two: 100 different sets of axes among 100,000 combinations take a quarter minute."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Combination:
     """Settings of one cell before the defaults, and where in the file it comes from: `axes` or an `include` entry."""
@@ -72,8 +79,13 @@ def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: b
     that does not exist, or is there already.
     """
     seen: dict[str, tuple[Cell, Node]] = {}
+    num_repeats = 0
     for combination in _iter_combinations(definition):
         planned = _plan_cell(combination, definition, folder if is_data_here else None)
+        num_repeats += planned.repeats
+        if num_repeats > MAX_PLANNED_REPEATS:
+            message = f"the first {len(seen) + 1:,} cells have more than {MAX_PLANNED_REPEATS:,} repeats, the limit"
+            raise combination.node.error(ErrorKind.TOO_LARGE, f"{message}; give fewer 'repeats', or split the matrix")
         cell_id = planned.cell.cell_id
         if cell_id in seen:
             raise _duplicate_error(planned.cell, combination.node, *seen[cell_id])
@@ -88,6 +100,7 @@ def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
     no such combination is a cell of its own. Axis values are never overwritten, added keys are, by later entries.
     """
     excluded, included = _index_entries(definition.exclude), _index_entries(definition.include)
+    _check_lookups(definition, len(excluded) + len(included))
     used: set[int] = set()
     for product in itertools.product(*(axis.values() for axis in definition.axes.values())):
         settings = dict(zip(definition.axes, product, strict=True))
@@ -100,6 +113,18 @@ def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
     for number, entry in enumerate(definition.include):
         if number not in used:
             yield _Combination(settings=entry.on_axes | entry.added, node=entry.node)
+
+
+def _check_lookups(definition: MatrixDefinition, num_kinds: int) -> None:
+    """Raise YamlError where entries that name ever other axes would take hours: each kind is looked up for each."""
+    num_combinations = math.prod(map(len, definition.axes.values()))
+    if num_kinds * num_combinations > MAX_LOOKUPS:
+        message = (
+            f"{num_kinds:,} different sets of axes in 'exclude' and 'include', and {num_combinations:,} combinations"
+        )
+        raise definition.axes_node.error(
+            ErrorKind.TOO_LARGE, f"found {message}; write entries that name the same axes, or split the matrix"
+        )
 
 
 # By the axes that entries name, then by their values on these axes: the numbers of the entries.

@@ -22,6 +22,7 @@ from bench.schema import Alarm, AlarmedChange, Notice, hash_text
 from bench.store import Store, notice_key, report_key
 from collector.nights.records import RecordedChange
 from collector.units import NOT_THERE
+from collector.visible_text import replace_steering
 from runner.nights.watch import NightReport
 
 Kind = Literal["json", "slack"]
@@ -113,10 +114,12 @@ def format_text(alarm: Alarm) -> str:
     for change in alarm.regressions[:MAX_SHOWN]:
         name = change.cell_ids[0] if change.num_cells == 1 else f"{change.num_cells} cells on {change.hardware}"
         shift = f"{100 * (change.shift.ratio - 1):+.1f} %"
-        lines.append(f"• {_escape(name)}: step time {shift}, first in {change.since_run_id}. {_list_changes(change)}")
+        lines.append(
+            f"• {escape_slack(name)}: step time {shift}, first in {change.since_run_id}. {_list_changes(change)}"
+        )
     if count > MAX_SHOWN:
         lines.append(f"and {count - MAX_SHOWN} more")
-    return "\n".join([*lines, f"report: {_escape(alarm.report)}"])
+    return "\n".join([*lines, f"report: {escape_slack(alarm.report)}"])
 
 
 def post(webhook: Webhook, body: bytes) -> None:
@@ -197,9 +200,12 @@ def _list_changes(change: AlarmedChange) -> str:
     if not change.changes:
         return "Nothing changed in what is recorded of the environment."
     parts = [f"{part.what} {part.before or NOT_THERE} → {part.after or NOT_THERE}" for part in change.changes]
-    return _escape(f"Changed: {'; '.join(parts)}.")
+    return escape_slack(f"Changed: {'; '.join(parts)}.")
 
 
-def _escape(text: str) -> str:
-    """Return the text with Slack's control characters escaped (https://api.slack.com/reference/surfaces/formatting)."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def escape_slack(text: str) -> str:
+    """Return the text with Slack's control characters escaped, less what steers a terminal.
+
+    https://api.slack.com/reference/surfaces/formatting
+    """
+    return replace_steering(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

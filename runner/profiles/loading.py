@@ -34,6 +34,8 @@ RENAMED_KEYS = {
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k3d-": "k3s", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
+MAX_EXTENDED = 20
+"""Files of which each extends the next. Nobody follows so many; a thousand are more than Python nests calls."""
 _EXPECTED = "a profile; write `extends: gke`, for example, and what differs"
 _VALIDATOR = NodeValidator(TypeAdapter(Profile), is_null_absent=True, documentation="docs/profiles.md")
 
@@ -93,6 +95,9 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     if os.path.realpath(found) in seen:
         message = f"found {quote(base.text)}, which extends this file in turn; remove one of the two"
         raise base.error(ErrorKind.CONFLICT, message)
+    if len(seen) >= MAX_EXTENDED:
+        message = f"found the {MAX_EXTENDED}th file that extends another, expected fewer; merge some of them"
+        raise base.error(ErrorKind.TOO_LARGE, message)
     return merge(_read_tree(found, found.name if found.parent == PROFILE_FOLDER else str(found), seen), own)
 
 

@@ -1,6 +1,8 @@
 """Write a plot to a file of its own: a page that opens offline, or a picture."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import vl_convert
@@ -10,6 +12,13 @@ from collector.files import replace_file, replace_text
 
 PICTURE_WIDTH_PIXELS = 800
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+
+
+class _ScriptEncoder(json.JSONEncoder):
+    """Writes JSON that can stand in a script element: a name such as `</script>` in a table would end it."""
+
+    def encode(self, o: Any) -> str:
+        return super().encode(o).replace("<", "\\u003c")
 
 
 def check_plot_path(path: Path) -> None:
@@ -22,7 +31,7 @@ def save_plot(chart: alt.LayerChart, path: Path) -> None:
     """Write a chart to an .html file that opens offline, or to a .png or .svg. UserError for another ending."""
     check_plot_path(path)
     if path.suffix == ".html":
-        replace_text(path, chart.to_html(inline=True))
+        replace_text(path, chart.to_html(inline=True, json_kwds={"cls": _ScriptEncoder}))
         return
     spec = chart.properties(width=PICTURE_WIDTH_PIXELS).to_dict()  # a picture has no container to be as wide as
     if path.suffix == ".svg":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.schema import Run
+from collector.files import replace_text
 from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
@@ -25,10 +26,10 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
     try:
         _check_no_others(folder, files)
         (folder / SETUP_FOLDER).mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text)
     except OSError as error:
         raise UserError(f"--manifests {folder}: {error.strerror or error}; name another folder") from error
+    for name, text in files.items():
+        replace_text(folder / name, text)
 
 
 def _render_setup(profile: Profile) -> dict[str, str]:

@@ -131,3 +131,37 @@ def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None
 def test_a_folder_in_the_place_of_a_file_is_one_message(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be written \(Is a directory\)"):
         replace_text(tmp_path, "text")
+
+
+def test_a_pipe_that_nobody_reads_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="pipe: cannot be written \\(nobody reads this pipe\\)"):
+        replace_text(tmp_path / "pipe", "x")
+
+
+def test_a_pipe_that_is_read_gets_the_content(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        replace_text(tmp_path / "pipe", "x")
+        assert os.read(reader, 10) == b"x"
+    finally:
+        os.close(reader)
+
+
+def test_stdout_is_written_to_by_its_name_where_it_is_a_pipe() -> None:
+    program = (
+        "from pathlib import Path; from collector.files import replace_text; replace_text(Path('/dev/stdout'), 'x')"
+    )
+    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout == b"x"
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written \\(Is a directory\\)"):
+        replace_text(tmp_path, "x")
+
+
+def test_a_text_with_half_a_character_is_written(tmp_path: Path) -> None:
+    """As the name of a file has that is not UTF-8."""
+    replace_text(tmp_path / "file", "a\udcffb")
+    assert (tmp_path / "file").read_text() == "a\ufffdb"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from bench.schema import InvalidDocumentError, Run, read_run
-from bench.store import KeyMissing, Store, StoreError, run_key
+from bench.store import KeyMissing, Store, StoreError, UnreadableObject, run_key
 
 NUM_PARALLEL_READS = 32
 CLOCK_TOLERANCE = timedelta(days=1)
@@ -39,6 +39,8 @@ def _read(data: bytes | KeyMissing | StoreError, run_id: str) -> Run | str:
     """Return the run, or why it cannot be read."""
     if isinstance(data, KeyMissing):
         return "there is none"
+    if isinstance(data, UnreadableObject):  # a pipe in the place of one plan is no reason not to read the others
+        return str(data)
     if isinstance(data, StoreError):
         raise data
     try:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,27 @@ def test_the_others_are_read_all_the_same(store: Store, place: Path) -> None:
     found = dict(store.get_listed([KEY, "runs/r1/results/c/2-b.json"]))
     assert found["runs/r1/results/c/2-b.json"] == b"2"
     assert isinstance(found[KEY], UnreadableObject)
+
+
+def test_folders_in_folders_without_end_are_one_problem(store: Store, place: Path) -> None:
+    place.write_bytes(b"{}")
+    deep = os.open(place.parent, os.O_RDONLY)
+    for _ in range(1200):  # more than Python nests calls
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(deep)
+    try:
+        found = list(store.list_objects("runs"))
+    finally:
+        subprocess.run(["rm", "-rf", place.parent / "d"], check=True)  # shutil nests calls
+
+    assert [stored.problem for stored in found] == ["", "is nested too deep"]
+
+
+def test_a_link_to_itself_among_the_runs_is_none(store: Store, place: Path) -> None:
+    runs = place.parents[3]
+    (runs / "loop").symlink_to("loop")
+    (runs / "r1" / "run.json").write_bytes(b"{}")
+    assert list(store.list_run_ids()) == ["r1"]

@@ -15,6 +15,7 @@ from runner.cli import app
 from runner.images.names import find_image, list_images, make_arguments, name_image
 
 BASE = "python@sha256:00"
+DIGEST = "d" * 64
 INDEX = "https://index.example/cpu"
 # Stands in for the engine, which is far too slow here: it has the images that the file `built` names.
 DOCKER = """
@@ -24,7 +25,7 @@ case "$1 $2" in
 "image inspect")
   case "$4" in
   *Size*) echo 2000000;;
-  *) echo "elsewhere/x@sha256:ee"; echo "${{5%:*}}@sha256:dd";;
+  *) echo "elsewhere/x@sha256:{other}"; echo "${{5%:*}}@sha256:{digest}";;
   esac;;
 esac
 exit 0
@@ -36,7 +37,7 @@ CallImages = Callable[..., Result]
 @pytest.fixture
 def call_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallImages:
     """Calls `benchmatrix images WORDS`; `tmp_path / "log"` gets what the Docker client was called with."""
-    make_interpreter(tmp_path / "docker", DOCKER.format(folder=tmp_path))
+    make_interpreter(tmp_path / "docker", DOCKER.format(folder=tmp_path, digest=DIGEST, other="e" * 64))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return lambda *words: CliRunner().invoke(app, ["images", *words], catch_exceptions=False)
 
@@ -100,10 +101,10 @@ def test_a_push_prints_the_lines_for_profile_and_chart_by_digest(call_images: Ca
     pushed = call_images("push", "host.example/team", "pytorch:cpu", "control", "--base", BASE)
 
     for_profile, _, for_chart = pushed.stdout.partition("for the chart's values, by digest:\n")
-    images = {"pytorch": {"cpu": "host.example/team/pytorch@sha256:dd"}}
+    images = {"pytorch": {"cpu": f"host.example/team/pytorch@sha256:{DIGEST}"}}
     assert yaml.safe_load(for_profile.partition("\n")[2]) == {"images": images}
     assert yaml.safe_load(for_chart) == {
-        "image": {"repository": "host.example/team/control", "digest": "sha256:dd"},
+        "image": {"repository": "host.example/team/control", "digest": f"sha256:{DIGEST}"},
         "profile": {"images": images},
     }
     assert f"push --quiet {name_pytorch('host.example/team')}" in (tmp_path / "log").read_text()

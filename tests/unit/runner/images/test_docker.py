@@ -1,61 +1,60 @@
-"""runner.images.docker: a client that cannot be started, or that answers something else, is named in a message."""
+"""The Docker client, or what has its name, answers something else than was asked: one message, no traceback."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UserError
-from runner.images.docker import read_digest, read_image_id, read_size_bytes, run_docker
+from runner.images.docker import is_built, read_digest, read_image_id, read_size_bytes, run_docker
+from runner.images.sbom import format_bom
 
-NAME = "host.example/team/jax:cpu-00"
+NAME = "host.example/team/pytorch:cpu-00"
 
 
 @pytest.fixture
-def write_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
-    """Make a program the only one on the PATH, under Docker's name."""
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of the client, the only program on the PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
-
-    def write(content: bytes) -> None:
-        (tmp_path / "docker").write_bytes(content)
-        (tmp_path / "docker").chmod(0o755)
-
-    return write
+    return tmp_path / "docker"
 
 
-def printing(text: bytes) -> bytes:
-    return b"#!/bin/sh\n/bin/cat <<'END'\n" + text + b"\nEND\n"
+def answer(docker: Path, content: bytes) -> None:
+    docker.with_name("answer").write_bytes(content)
+    docker.write_text(f'#!/bin/sh\nwhile IFS= read -r line; do echo "$line"; done < {docker.with_name("answer")}\n')
+    docker.chmod(0o755)
 
 
-@pytest.mark.parametrize("content", [b"#!/no/such\n", b"\x7fELF", b""])
-def test_a_client_that_cannot_be_started_is_named(content: bytes, write_docker: Callable[[bytes], None]) -> None:
-    write_docker(content)
-    with pytest.raises(UserError, match=r"^\S*/docker: cannot be started \(.*\); install Docker's client anew$"):
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"twelve", b"\xc2\xb2", b"1\n2", b"9" * 5000])
+def test_garbage_is_named_with_what_was_expected(docker: Path, content: bytes) -> None:
+    answer(docker, content + b"\n")
+    with pytest.raises(UserError, match="docker image inspect .*: printed '.*', expected a number of bytes"):
+        read_size_bytes(NAME)
+    with pytest.raises(UserError, match="docker image inspect .*: printed '.*', expected a digest"):
+        read_image_id(NAME)
+
+
+@pytest.mark.parametrize("content", [b"", b"other/x@sha256:" + b"d" * 64, b"host.example/team/pytorch@sha256:dd"])
+def test_an_image_without_a_digest_is_told(docker: Path, content: bytes) -> None:
+    answer(docker, content + b"\n")
+    with pytest.raises(UserError, match="names no digest of host.example/team/pytorch; was it pushed there"):
+        read_digest(NAME)
+
+
+def test_a_program_that_is_none_is_told(docker: Path) -> None:
+    docker.write_bytes(b"\x7fELF garbage")
+    docker.chmod(0o755)
+    with pytest.raises(UserError, match="docker: cannot be run .*; is it the Docker client"):
+        is_built(NAME)
+
+
+def test_one_that_may_not_be_executed_counts_as_missing(docker: Path) -> None:
+    docker.write_text("#!/bin/sh\n")
+    docker.chmod(0o644)
+    with pytest.raises(UserError, match="docker: is not installed"):
         run_docker("version")
 
 
-def test_what_is_no_utf_8_is_replaced(write_docker: Callable[[bytes], None]) -> None:
-    write_docker(printing(b"caf\xe9"))
-    assert run_docker("version") == "caf\ufffd"
-
-
-@pytest.mark.parametrize("read", [read_size_bytes, read_image_id, read_digest])
-@pytest.mark.parametrize("text", [b"", b"\x00\xff", b"7.5", b"9" * 5000, b"host.example/team/jax@latest"])
-def test_an_answer_that_is_none_is_shown_as_it_is(
-    read: Callable[[str], object], text: bytes, write_docker: Callable[[bytes], None]
-) -> None:
-    write_docker(printing(text))
-    with pytest.raises(
-        UserError, match=r"^docker image inspect: printed .*, expected the (size|id|digest) of host"
-    ) as error:
-        read(NAME)
-    assert str(error.value).isprintable()
-
-
-def test_good_answers_are_read(write_docker: Callable[[bytes], None]) -> None:
-    write_docker(printing(b"2000000"))
-    assert read_size_bytes(NAME) == 2_000_000
-    write_docker(printing(b"sha256:ab"))
-    assert read_image_id(NAME) == "sha256:ab"
-    write_docker(printing(b"elsewhere/x@sha256:ee\nhost.example/team/jax@sha256:dd"))
-    assert read_digest(NAME) == "host.example/team/jax@sha256:dd"
+@pytest.mark.parametrize(("python", "debian"), [("no JSON", ""), ("[7]", ""), ("[]", "one two")])
+def test_packages_that_are_none_are_told(python: str, debian: str) -> None:
+    with pytest.raises(UserError, match="printed something else than the packages in it"):
+        format_bom(NAME, "sha256:ab", python, debian)

@@ -134,3 +134,27 @@ def test_a_built_in_matrix_with_a_slip_gives_cells_or_one_line(data: st.DataObje
     outcome = expand_or_refuse(text[:start] + slip + text[end:])
     assert isinstance(outcome, list) or outcome.startswith("demo.yaml:")
     assert isinstance(outcome, list) or 1 == len(outcome.splitlines())
+
+
+AXES = (
+    "name: m\naxes: {model: [conv6], framework: [pytorch], device: [cpu], phase: [train], "
+    f"batch_size: {list(range(1, 1001))}, seed: {list(range(100))}}}\n"
+)
+"""100,000 combinations, which is allowed."""
+
+
+def test_a_plan_counts_repeats_and_stops_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "MAX_PLANNED_REPEATS", 20_000)
+    with pytest.raises(UserError, match="the first 3 cells have more than 20,000 repeats, the limit"):
+        list(expand_matrix(read_definition(parse_yaml(AXES + "defaults: {repeats: 10000}\n", "m.yaml")), Path()))
+
+
+def test_entries_that_each_name_other_axes_are_not_looked_up_for_hours() -> None:
+    axes = ["model", "framework", "device", "phase", "batch_size", "seed"]
+    values = {"model": "conv6", "framework": "pytorch", "device": "cpu", "phase": "train", "batch_size": 1, "seed": 1}
+    kinds = [[name for bit, name in enumerate(axes) if mask & 1 << bit] for mask in range(1, 64)]
+    entries = "".join(f"- {{{', '.join(f'{name}: {values[name]}' for name in kind)}}}\n" for kind in kinds)
+    includes = entries.replace("}", ", repeats: 2}")
+    text = f"{AXES}exclude:\n{entries}include:\n{includes}"
+    with pytest.raises(UserError, match="found 126 different sets of axes .*, and 100,000 combinations"):
+        list(expand_matrix(read_definition(parse_yaml(text, "m.yaml")), Path()))

@@ -243,3 +243,11 @@ def test_any_value_in_any_place_is_accepted_or_refused_in_one_message(
         assert (outcome.file, outcome.line) == (path, 1)
         assert "\n" not in str(outcome)
         assert not re.search(r"pydantic|validation error|\[type=|Input should", str(outcome))
+
+
+def test_a_chain_of_files_has_an_end(tmp_path: Path) -> None:
+    for number in range(2000):
+        write(tmp_path, f"extends: p{number + 1}.yaml\n", f"p{number}.yaml")
+    error = catch_error(tmp_path, "extends: p0.yaml\n")
+    assert (error.line, error.key, error.kind) == (1, "extends", ErrorKind.TOO_LARGE)
+    assert "found the 20th file that extends another" in str(error)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from bench.store.keys import HOSTILE_PART
 
+MAX_DEPTH = 20
+"""Folders in folders that are looked into: the deepest key has 6 parts, a path may have two thousand."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredObject:
@@ -40,6 +43,9 @@ def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
             raise
         yield _describe_problem(folder, f"cannot be opened ({error.strerror})")
         return
+    if folder.count("/") >= MAX_DEPTH:
+        yield _describe_problem(folder, "is nested too deep")
+        return
     for entry in entries:
         key = f"{folder}/{entry.name}" if folder else entry.name
         if HOSTILE_PART.fullmatch(entry.name):
@@ -56,9 +62,24 @@ def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
 def list_folders(place: Path) -> list[str]:
     """Return the names of the folders in a directory, whatever characters they have; none where it is not there."""
     try:
-        return [entry.name for entry in os.scandir(place) if entry.is_dir()]
+        return [entry.name for entry in os.scandir(place) if _is_folder(entry)]
     except FileNotFoundError:
         return []
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _read_time(seconds: float) -> datetime:
+    """Return the time of a file, which anybody can set; the earliest where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OSError, OverflowError, ValueError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
@@ -73,7 +94,7 @@ def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
         key=key,
         num_bytes=status.st_size,
         version=f"{status.st_mtime_ns}-{status.st_size}",
-        modified_at=datetime.fromtimestamp(status.st_mtime, UTC),
+        modified_at=_read_time(status.st_mtime),
     )
 
 
