@@ -88,7 +88,6 @@ VARIABLES = {
     "LINES": "24",
     "TERM": "dumb",
     "NO_COLOR": "1",
-    "FORCE_COLOR": "1",
     "LANG": "C",
     "PYTHONIOENCODING": "ascii",
     "KUBECONFIG": "kubeconfig",
