@@ -14,7 +14,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests test-fast e2e faults check types format lock audit chart chart-push docs site results clean
+.PHONY: help install matrix images push test tests test-fast e2e faults fuzz check types format lock audit chart chart-push docs site results clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -63,6 +63,11 @@ test-fast: .venv/dev ## lint, import rules and the quick tests, in a good minute
 	@$(lint-imports)
 	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" --ignore tests/cluster --ignore tests/e2e $(PYTEST)
 
+# An hour unless FUZZ_SECONDS says otherwise; CASE=FILE runs one case again, SEED=N and ONLY=matrix,profile as it was.
+FUZZ_SECONDS ?= 3600
+fuzz: .venv/dev ## feed odd inputs to every command for FUZZ_SECONDS (3600), keep what breaks it in .fuzz; CASE=FILE runs one again
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(CASE),--case $(CASE))
+
 e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
 	@$(if $(E2E_KUBECONFIG),$(BIN)/pytest tests/e2e,PYTEST=$(BIN)/pytest tests/e2e/in-kind)
 
@@ -110,7 +115,7 @@ results: .venv/dev ## write the pages of docs/results, their reports and README.
 	@$(BIN)/python docs/make_results.py $(ARGS)
 
 clean: ## remove environments and caches; results and reports stay
-	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .site
+	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz .import_linter_cache .site
 
 # The tool's environment: what `benchmatrix` needs. The stamp is written last, so a killed installation is done again.
 .venv/tool: requirements.lock pyproject.toml images/bench/pyproject.toml

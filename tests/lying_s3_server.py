@@ -5,8 +5,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
-Lie = Literal["same-page", "no-keys", "huge-object"]
-"""What it does: gives one page of a listing again and again, empty pages without end, or objects of 2^40 bytes."""
+Lie = Literal["same-page", "no-keys", "huge-object", "huge-entries"]
+"""What it does: gives one page of a listing again and again, empty pages without end, objects of 2^40 bytes, or a page
+whose entries have 2^63 bytes each."""
 HUGE_BYTES = 2**40
 ENTRY = (
     "<Contents><Key>runs/r1/results/c-00000000/{0}-a.json</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
@@ -44,6 +45,9 @@ def serve_lies(lie: Lie) -> ThreadingHTTPServer:
 def _make_page(lie: Lie) -> str:
     """Return a page of a listing after which there is always another one."""
     entries = "" if lie == "no-keys" else "".join(ENTRY.format(number) for number in range(1, 1001))
+    if lie == "huge-entries":
+        page = _make_page("same-page").replace("<Size>2<", f"<Size>{2**63}<")
+        return page.replace("<NextContinuationToken>again</NextContinuationToken>", "")
     return (
         '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
         "<Name>b</Name><Prefix>runs</Prefix><KeyCount>1000</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>true"

@@ -20,6 +20,9 @@ COLUMNS = ("name", "vendor", "release", "memory_gb", "segment", "source")
 SEGMENTS = ("datacenter", "consumer", "workstation")
 SHIPPED_TABLE = Path(__file__).parent / "gpus.csv"
 
+MIN_MEMORY_GB, MAX_MEMORY_GB = 1e-6, 1e9
+"""A kilobyte and an exabyte: no GPU has so little or so much, and what a forecast computes of them stays finite."""
+
 _RELEASE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
 
 
@@ -103,9 +106,9 @@ def _parse_memory(text: str, place: str) -> float:
         memory_gb = float(text)
     except ValueError:
         memory_gb = math.nan
-    if not (math.isfinite(memory_gb) and memory_gb > 0):
+    if not MIN_MEMORY_GB <= memory_gb <= MAX_MEMORY_GB:  # a NaN is neither
         raise UserError(
             f"{place}, column memory_gb: {text!r} is not an amount of memory; "
-            "expected gigabytes as a plain number above zero, as in 16."
+            f"expected gigabytes as a plain number from {MIN_MEMORY_GB:g} to {MAX_MEMORY_GB:g}, as in 16."
         )
     return memory_gb

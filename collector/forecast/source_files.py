@@ -13,12 +13,18 @@ MAX_BYTES = 64 * 2**20
 """Epoch AI's largest file has 3 MB (November 2026); what is much larger is no table of releases."""
 URL_STARTS = ("https://", "http://")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+_USER = re.compile(r"[a-z][a-z0-9+.-]*:/*[^/?#]*@", re.IGNORECASE)
 # Some servers refuse Python's own name; this one says who asks.
 USER_AGENT = "benchmatrix-forecast"
 
 
 def read_source(source: str) -> bytes:
     """Return the content of a file or of what a URL (http, https) answers. Raises UserError where that fails."""
+    if _USER.match(source):  # it would stand in messages, in documents and in the report
+        raise UserError(
+            "the URL of a table holds a user or a password, which is not sent; leave them out, or download the file "
+            "yourself and name its path."
+        )
     if source.startswith(URL_STARTS):
         return _download(source)
     if scheme := _SCHEME.match(source):

@@ -17,6 +17,8 @@ from collector.forecast.publications import Publication, Quantity, recognize_pub
 from collector.forecast.series import COLUMNS, DatedValues
 from collector.forecast.source_files import read_source
 
+MAX_VALUE = 1e100
+"""Largest value of a table, and 1 by the smallest: the square of a sum of squares is a number still."""
 _PARQUET_MAGIC = b"PAR1"
 _OTHER_SEPARATORS = (";", "\t", "|")
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ].*)?)?)?")
@@ -211,6 +213,8 @@ def parse_value(text: str, place: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise UserError(f"{place}: {text!r} is not a number; expected one, as in 16 or 2.5e9, or an empty field.")
+    if value and not 1 / MAX_VALUE <= abs(value) <= MAX_VALUE:
+        raise UserError(f"{place}: {text!r} is beyond {1 / MAX_VALUE:g} to {MAX_VALUE:g}; give it in another unit.")
     return value
 
 

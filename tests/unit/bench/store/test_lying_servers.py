@@ -45,3 +45,10 @@ def test_a_listing_without_keys_and_without_end_ends(
 def test_an_object_that_is_said_to_be_huge_takes_no_memory(open_liar: Callable[[Lie], Store]) -> None:
     with pytest.raises(UnreadableObject, match="has 1,099,511,627,776 bytes, expected at most 16,777,216"):
         open_liar("huge-object").get(KEY)
+
+
+def test_an_entry_of_more_bytes_than_a_row_can_say_is_a_problem_of_its_own(open_liar: Callable[[Lie], Store]) -> None:
+    store = open_liar("huge-entries")
+    listed = list(store.list_objects("runs"))
+    assert {(found.num_bytes, found.problem) for found in listed} == {(0, f"is listed with {2**63:,} bytes")}
+    assert list(store.list_keys("runs")) == []

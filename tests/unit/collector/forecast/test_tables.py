@@ -93,6 +93,8 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     [
         ("date,value\n2020,x\n", PLAIN, ["line 2, column value", "'x' is not a number", "2.5e9"]),
         ("date,value\n2020,nan\n", PLAIN, ["line 2", "'nan'"]),
+        ("date,value\n2020,1e306\n", PLAIN, ["line 2, column value", "'1e306' is beyond 1e-100 to 1e+100"]),
+        ("date,value\n2020,5e-324\n", PLAIN, ["line 2, column value", "'5e-324' is beyond", "another unit"]),
         ("date,value\n2020,0\n", PLAIN, ["line 2, column value", "0 is not above zero", "--at-least"]),
         ("date,value\n2020-13,1\n", PLAIN, ["line 2, column date", "'2020-13' is not a date", "2018-09-13"]),
         ("date,value\nMay 2020,1\n", PLAIN, ["'May 2020'"]),
@@ -182,6 +184,15 @@ def test_publications_are_told_apart_by_columns_of_their_own() -> None:
 def test_a_file_named_parquet_that_is_none_is_not_read_as_csv(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"own\.parquet: is no Parquet file, which would begin with PAR1"):
         load_values(write(tmp_path, "date,value\n2020,1\n", "own.parquet"), PLAIN)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://u:hunter2@h/t.csv", "http://hunter2@h", "ftp://u:hunter2@h/x", "https:u:hunter2@h"]
+)
+def test_a_url_with_a_password_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(UserError, match="the URL of a table holds a user or a password") as caught:
+        load_values(url, PLAIN)
+    assert "hunter2" not in str(caught.value)
 
 
 def test_urls_of_other_schemes_are_refused_before_a_file_of_this_name_is_looked_for() -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 LIST_CHUNK = 1000  # keys in one page of S3
 # A page takes a second, with all retries RETRY_SECONDS: who answers forever with empty pages never gives one.
 LIST_PATIENCE_SECONDS = 120
+MAX_OBJECT_BYTES = 2**63 - 1  # what a row of the data set can say; no store takes an object of so many
 # A hundred thousand results a night for half a year: more is a server that makes keys up.
 MAX_LISTED_OBJECTS = 20_000_000
 DELETE_CHUNK = 1000  # keys in one DeleteObjects of S3
@@ -241,12 +242,13 @@ class Store:
 
 def _describe_object(meta: "ObjectMeta") -> StoredObject:
     modified_at = meta["last_modified"]
+    is_possible = meta["size"] <= MAX_OBJECT_BYTES
     return StoredObject(
         key=meta["path"],
-        num_bytes=meta["size"],
+        num_bytes=meta["size"] if is_possible else 0,
         version=meta["e_tag"] or f"{modified_at.isoformat()}-{meta['size']}",
         modified_at=modified_at,
-        problem=find_key_problem(meta["path"]),
+        problem=find_key_problem(meta["path"]) or ("" if is_possible else f"is listed with {meta['size']:,} bytes"),
     )
 
 

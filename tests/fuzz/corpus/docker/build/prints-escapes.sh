@@ -1,0 +1,3 @@
+#!/bin/sh
+printf '\033[2J'
+exit 1
