@@ -1,5 +1,7 @@
 """Tell people at a terminal what happens now and what to do next; logs and pipes get results only."""
 
+import shlex
+
 from runner.commands.options import make_error_console
 
 
@@ -13,3 +15,9 @@ def say(text: str) -> None:
 def say_next(*commands: str) -> None:
     """Print what to do next, as `say` does."""
     say(f"next: {'; or '.join(commands)}")
+
+
+def format_place(on: str, profile: str | None, namespace: str | None, queue: str | None = None) -> str:
+    """Return the options that lead a command to the same place on a cluster, as they were given, quoted for a shell."""
+    given = {"--on": on, "--profile": profile, "--namespace": namespace, "--queue": queue}
+    return shlex.join(word for name, value in given.items() if value is not None for word in (name, value))
