@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from gpu_nodes import GKE_FOLDER, GpuNode
-from real_cluster import RealCluster, read_exit_code
+from real_cluster import RealCluster, read_exit_code, wait_for
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_TRY_AGAIN
 from bench.schema import Result
@@ -149,7 +149,8 @@ def test_a_run_stops_with_one_message_where_the_only_node_cannot_compute(
     (error,) = [line for line in output.splitlines() if line.startswith("error: ")]
     assert "sees 0 GPUs, the cell asks for 1" in error
     assert "sees 0 GPUs, the cell asks for 1" in status
-    assert [] == [pod for pod in gpu_cluster.list_pods() if pod["status"]["phase"] in ("Pending", "Running")]
+    assert "Jobs: none" in status
+    wait_for(lambda: not gpu_cluster.list_pods(), "the end of the pods of deleted Jobs")
 
 
 def test_a_card_that_a_neighbour_uses_is_left_alone_until_it_is_free(
