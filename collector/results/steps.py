@@ -96,7 +96,8 @@ class StepTimes:
         wanted = self.documents.take(pa.array(places, pa.int64()))
         numbers = self.part_numbers[list(places)]
         tables, names = [make_schema(STEPS).empty_table().select(columns)], [pa.array([], pa.string())]
-        for number in np.unique(numbers):
+        # A part whose results all failed has no file of step times.
+        for number in np.unique(numbers[self.num_steps[list(places)] > 0]):
             rows = _read_part(self.parts[int(number)], columns)
             found = name_series(rows)
             # An object that was replaced has rows in other parts too.

@@ -8,7 +8,7 @@ import typer
 
 from bench.store_urls import BUCKET_URLS
 from runner.commands.exit_codes import EXIT_NOT_OK
-from runner.commands.next_steps import say_next
+from runner.commands.next_steps import format_place, say_next
 from runner.commands.options import (
     CONSOLE,
     ContextOption,
@@ -63,13 +63,16 @@ def doctor(
             _print_finding(finding)
     if as_json:
         found = tuple(DoctorFinding(**asdict(finding)) for finding in findings)
-        place = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
-        echo(DoctorDocument(**place, findings=found).model_dump_json())
+        names = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
+        echo(DoctorDocument(**names, findings=found).model_dump_json())
     else:
         num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
         CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
         if not num_failed:
-            say_next(f"benchmatrix run {matrix} --on {on} --store {store or 's3://BUCKET/PREFIX'}")
+            place = format_place(on, profile, namespace, queue)
+            say_next(f"benchmatrix run {matrix} {place} --store {store or 's3://BUCKET/PREFIX'}")
+        elif any("`benchmatrix setup`" in finding.hint for finding in findings):
+            say_next(f"benchmatrix setup {format_place(on, profile, namespace)}")
     if _count(findings, "failed"):
         raise typer.Exit(EXIT_NOT_OK)
 

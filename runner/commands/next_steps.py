@@ -1,6 +1,12 @@
 """Tell people at a terminal what happens now and what to do next; logs and pipes get results only."""
 
-from runner.commands.options import make_error_console
+import shlex
+from typing import TYPE_CHECKING
+
+from runner.commands.options import DEFAULT_STORE, make_error_console
+
+if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
+    from bench.schema import Run
 
 
 def say(text: str) -> None:
@@ -13,3 +19,22 @@ def say(text: str) -> None:
 def say_next(*commands: str) -> None:
     """Print what to do next, as `say` does."""
     say(f"next: {'; or '.join(commands)}")
+
+
+def format_place(on: str, profile: str | None, namespace: str | None, queue: str | None = None) -> str:
+    """Return the options that lead a command to the same place on a cluster, as they were given, quoted for a shell."""
+    given = {"--on": on, "--profile": profile, "--namespace": namespace, "--queue": queue}
+    return shlex.join(word for name, value in given.items() if value is not None for word in (name, value))
+
+
+def format_resumption(run: "Run", store: str, on: str | None, profile: str | None, namespace: str | None) -> str:
+    """Return the command that measures what a run lacks, in its store and where it ran.
+
+    `on`, `profile`, `namespace`: as the options of the command at hand give them; else as the run names its cluster.
+    """
+    words = ["benchmatrix", "run", run.matrix]
+    if run.cluster is not None:
+        profile, queue = profile or run.cluster.profile, run.cluster.queue
+        words += shlex.split(format_place(on or run.cluster.context, profile, namespace, queue))
+    words += ["--store", store] if store != DEFAULT_STORE else []
+    return shlex.join([*words, "--run-id", run.run_id])

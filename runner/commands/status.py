@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.next_steps import say_next
+from runner.commands.next_steps import format_resumption, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -55,10 +55,11 @@ def status(
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
+    place = namespace
     if on is not None and profile is not None and namespace is None:
-        namespace = load_profile(profile).namespace
+        place = load_profile(profile).namespace
     if as_json:
-        lines = None if on is None else _ask_cluster(collection.run, on, namespace, opened, counts["missing"])
+        lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts["missing"])
         echo(_make_document(collection, counts, lines).model_dump_json())
         return
     states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
@@ -69,10 +70,10 @@ def status(
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
     if on is not None:
-        for line in _ask_cluster(collection.run, on, namespace, opened, counts["missing"]):
+        for line in _ask_cluster(collection.run, on, place, opened, counts["missing"]):
             CONSOLE.print(line, soft_wrap=True)
     if counts["missing"]:
-        say_next(f"benchmatrix run {collection.run.matrix} --run-id {collection.run.run_id} measures what is missing")
+        say_next(f"{format_resumption(collection.run, store, on, profile, namespace)} measures what is missing")
     else:
         say_next(f"benchmatrix report {collection.run.run_id} --store {store}")
 

@@ -70,7 +70,8 @@ def explain_node_fault(pod: PodStatus) -> str:
     """Return in one line why the pod's node could not have measured any cell; empty if the node was not at fault."""
     if pod.phase == "Pending" and pod.waiting_reason == NOT_CREATED and _GPU_RUNTIME.search(pod.waiting_message):
         return f"{NOT_CREATED}: {find_last_line(pod.waiting_message)}"
-    if pod.phase != "Failed" or pod.disruption:
+    # An evicted pod can have lost the status of its container (ContainerStatusUnknown), as if it had not run.
+    if pod.phase != "Failed" or pod.disruption or explain_own_limit(pod):
         return ""
     if pod.exit_code == EXIT_NODE_FAULT:
         return find_last_error(pod.end_message) or "the log of its container says nothing"

@@ -21,6 +21,10 @@ MAX_PAUSE_SECONDS = 60.0
 STARTING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 # Those of other moments of a pod's life. `Pulling` stays: what came before it is over.
 _OTHER_REASONS = ("FailedScheduling", "Scheduled", "Pulled", "Created", "Started", "Killing")
+# Warnings that the kubelet gives at every start of a pod on nodes that have more name servers or search domains than it
+# passes on, or no cluster DNS; the pod starts (pkg/kubelet/network/dns/dns.go,
+# https://github.com/kubernetes/kubernetes/issues/126585). Given again at each attempt, they would hide why it failed.
+_HARMLESS_REASONS = ("DNSConfigForming", "MissingClusterDNS")
 
 
 def is_starting(pod: PodStatus) -> bool:
@@ -30,7 +34,8 @@ def is_starting(pod: PodStatus) -> bool:
 
 def read_start_problems(connection: Connection, namespace: str) -> dict[str, str]:
     """Return by the uid of pods what was said last of them, if it was a warning. ApiError if events may not be read."""
-    fields = ",".join(["involvedObject.kind=Pod", *(f"reason!={reason}" for reason in _OTHER_REASONS)])
+    left_out = (f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
+    fields = ",".join(["involvedObject.kind=Pod", *left_out])
     events = connection.list_items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=fields)
     newest = {event["involvedObject"].get("uid", ""): event for event in sorted(events, key=_find_time)}
     return {uid: _describe(event) for uid, event in newest.items() if event.get("type") == "Warning"}

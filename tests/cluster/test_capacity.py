@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from urllib.parse import parse_qs
 
 import pytest
 from rich.console import Console
@@ -121,6 +122,35 @@ def test_a_list_whose_pages_expire_is_begun_again(
     assert ["continue=" in page for page in pages] == [False, True, True, False, True, True]
     assert through.read_items(path, str, {"fieldSelector": "status.successful=1"}) == []
     assert len(through.read_items(path, str, {"fieldSelector": "status.successful=0"})) == 5
+
+
+def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    faulty: FaultyServer,
+    connect_through: Callable[[FaultyServer], Connection],
+) -> None:
+    kubelet = start_kubelet(num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(2))
+    asked: list[tuple[str, dict[str, list[str]]]] = []
+
+    def note(method: str, path: str) -> Fault | None:
+        place, _, query = path.partition("?")
+        if method == "GET":
+            asked.append((place.rpartition("/")[2], parse_qs(query)))
+        return None
+
+    faulty.choose_fault = note
+    setup.start(connect_through(faulty)).result(DEADLINE_SECONDS)
+
+    check_all_once(setup, kubelet, 2)
+    lists = {kind: query for kind, query in asked if kind in ("jobs", "pods") and "watch" not in query}
+    assert lists.keys() == {"jobs", "pods"}
+    assert all(int(query["limit"][0]) == connections.PAGE_SIZE for query in lists.values())
+    of_pods = [query["fieldSelector"] for kind, query in asked if kind == "pods"]
+    assert of_pods == [["status.phase!=Succeeded"]] * len(of_pods)
 
 
 # Deletion

@@ -91,6 +91,9 @@ def test_an_image_that_the_profile_lacks_is_found(examine: Examine) -> None:
 
     assert code == 1
     assert "images.tensorflow.gpu" in findings["profile"]["message"]
+    assert "image: tensorflow for gpu" not in findings
+    assert findings["Job: tensorflow on 1 GPU"]["state"] == "ok"  # all else is looked at
+    assert "nodes for cells on 1 GPU" in findings
 
 
 def test_a_queue_needs_kueue(examine: Examine) -> None:

@@ -73,12 +73,14 @@ class RealCluster:
         `gpu_profile`: what it says besides, for images and cells of GPUs; None: for those of CPUs, as in kind.
         """
         device = "cpu" if gpu_profile is None else "gpu"
+        base = gpu_profile or {"extends": "kind"}
+        environment = {"AWS_ENDPOINT_URL": self.s3.endpoint_url, "AWS_DEFAULT_REGION": "us-east-1"}
         profile = {
-            **(gpu_profile or {"extends": "kind"}),
+            **base,
             "namespace": self.namespace,
             "store_secret": STORE_SECRET,
             "images": {framework: {device: image} for framework, image in images.items()},
-            "environment": {"AWS_ENDPOINT_URL": self.s3.endpoint_url, "AWS_DEFAULT_REGION": "us-east-1"},
+            "environment": environment | base.get("environment", {}),
         }
         (self.folder / "profile.yaml").write_text(json.dumps(profile))
         self._start("setup", "--on", CURRENT, "--profile", "profile.yaml", "--no-s3").communicate()
@@ -95,11 +97,19 @@ class RealCluster:
         path = f"/api/v1/namespaces/{self.namespace}/secrets"
         self.connection.request("create", path, body=json.dumps(secret).encode())
 
+    @property
+    def _place(self) -> tuple[str, ...]:
+        return ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url)
+
+    def read_status(self, run_id: str) -> str:
+        """Return what `benchmatrix status` prints of a run."""
+        output, _ = self._start("status", run_id, *self._place).communicate()
+        return output
+
     def start_run(self, matrix: str, run_id: str) -> "subprocess.Popen[str]":
         """Start `benchmatrix run` with a matrix given as YAML, and kill it if it still runs after GUARD_SECONDS."""
         (self.folder / "matrix.yaml").write_text(matrix)
-        where = ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url, "--run-id", run_id)
-        process = self._start("run", "matrix.yaml", *where)
+        process = self._start("run", "matrix.yaml", *self._place, "--run-id", run_id)
         guard = threading.Timer(GUARD_SECONDS, process.kill)
         guard.daemon = True
         guard.start()

@@ -61,7 +61,8 @@ def test_threads_follow_the_quota_of_the_cgroup(
     assert (num_threads, float(cpus)) == (result.environment.num_threads, result.environment.cpu_quota_cores)
     assert 3 * 1024**3 == result.environment.memory_limit_bytes
     assert result.cpu_use.own_cores <= float(cpus) * 1.1
-    if cpus == "0.5":  # a thread that wants a whole core and has half of one is stopped in most periods
+    # A thread that wants a whole core and has half of one is stopped in most periods, unless others leave it less.
+    if cpus == "0.5" and result.cpu_use.own_cores > 0.4:
         assert (result.cpu_use.num_throttled_periods or 0) > 0
         assert result.validity is not None
         assert "throttled" in [reason.verdict for reason in result.validity.reasons]

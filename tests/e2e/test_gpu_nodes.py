@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gpu_nodes import GpuNode
-from real_cluster import RealCluster, read_exit_code
+from gpu_nodes import GKE_FOLDER, GpuNode
+from real_cluster import RealCluster, read_exit_code, wait_for
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_TRY_AGAIN
 from bench.schema import Result
+from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_USER_ERROR
 from stand_in_driver import CARD_NAME, CARD_UUID
 
 DEFAULTS = """
@@ -105,6 +106,51 @@ def test_a_node_at_fault_is_told_in_one_line_and_its_cell_is_measured_again(
     assert expected in output
     assert result.status == "ok"
     assert pod["metadata"]["uid"] != result.attempt
+
+
+def test_a_matrix_whose_image_does_not_look_for_the_driver_has_records_that_say_how_to_mend_it(
+    real_cluster: RealCluster, provide_image: Callable[[str], str], gpu_node: GpuNode
+) -> None:
+    """As images of others, on GKE: nothing of the node is wrong, so every cell fails for good."""
+    profile = gpu_node.make_profile() | {"environment": {"LD_LIBRARY_PATH": ""}}
+    real_cluster.set_up({"pytorch": provide_image("pytorch:cuda")}, gpu_profile=profile)
+    gpu_node.set_card()
+
+    process = real_cluster.start_run(MATRIX, "unmended")
+    output, _ = process.communicate()
+
+    print(output)
+    results = real_cluster.read_results("unmended")
+    assert (EXIT_NOT_OK, 4) == (process.returncode, len(results))
+    remedy = f"set LD_LIBRARY_PATH={GKE_FOLDER}/lib64 in the image"
+    for result in results:
+        assert result.error is not None
+        assert ("failed", "runner") == (result.status, result.written_by)
+        assert remedy in result.error.message
+    assert "4 of 4 repeats did not end well: 4 failed" in output
+    assert remedy in (real_cluster.folder / "reports" / "unmended" / "report.html").read_text()
+    status = real_cluster.read_status("unmended")
+    print(status)
+    assert "4 failed" in status
+
+
+def test_a_run_stops_with_one_message_where_the_only_node_cannot_compute(
+    gpu_cluster: RealCluster, gpu_node: GpuNode
+) -> None:
+    gpu_node.set_card(cuda=0)
+
+    process = gpu_cluster.start_run(MATRIX, "stopped")
+    output, _ = process.communicate()
+    status = gpu_cluster.read_status("stopped")
+
+    print(output, status)
+    assert EXIT_USER_ERROR == process.returncode
+    assert [] == gpu_cluster.read_results("stopped")
+    (error,) = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert "sees 0 GPUs, the cell asks for 1" in error
+    assert "sees 0 GPUs, the cell asks for 1" in status
+    assert "Jobs: none" in status
+    wait_for(lambda: not gpu_cluster.list_pods(), "the end of the pods of deleted Jobs")
 
 
 def test_a_card_that_a_neighbour_uses_is_left_alone_until_it_is_free(

@@ -20,6 +20,8 @@ from runner.profiles.model import Profile
 DOCTOR = "doctor"
 """Stands for the run in Jobs that are only tried."""
 ANY_STORE = "s3://bucket/prefix"
+ANY_IMAGE = "registry.invalid/image"
+"""Stands for an image that the profile does not name, so that all else can be looked at; `.invalid` is nobody's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,8 @@ class CellKind:
     cell: Cell
     body: bytes
     """The Job as the body of a request."""
+    has_image: bool = True
+    """Whether the profile names its image; the Job has a name that stands for it otherwise."""
 
     @property
     def place(self) -> str:
@@ -85,17 +89,20 @@ class DoctorContext:
         reasons = [target.explain_unsupported(planned.cell) for planned in matrix.cells]
         runnable = [planned for planned, reason in zip(matrix.cells, reasons, strict=True) if reason is None]
         findings = [_describe_cells(matrix, Counter(filter(None, reasons)), num_runnable=len(runnable))]
-        renderer = JobRenderer(
-            profile=target.profile, store_url=store_url or ANY_STORE, git_revision=None, queue=target.queue
-        )
         kinds = []
         for planned in _choose_one_of_each(runnable):
+            profile, problem = _complete_images(target.profile, planned.cell)
+            findings += [_describe_problem(problem)] if problem else []
+            renderer = JobRenderer(
+                profile=profile, store_url=store_url or ANY_STORE, git_revision=None, queue=target.queue
+            )
             key = JobKey(run_id=DOCTOR, cell_id=planned.cell.cell_id, number=1, retry_round=0)
             try:
-                kinds.append(CellKind(cell=planned.cell, body=renderer.render(planned, key)))
+                body = renderer.render(planned, key)
             except UserError as error:
-                message, _, hint = str(error).partition("; ")
-                findings.append(Finding(check="profile", state="failed", message=message, hint=hint))
+                findings.append(_describe_problem(error))
+            else:
+                kinds.append(CellKind(cell=planned.cell, body=body, has_image=problem is None))
         return cls(
             connection=connection,
             target=target,
@@ -105,6 +112,20 @@ class DoctorContext:
             findings=tuple(findings),
             is_watched=is_watched,
         )
+
+
+def _complete_images(profile: Profile, cell: Cell) -> tuple[Profile, UserError | None]:
+    """Return the profile with an image for the cell, and what is wrong if that is ANY_IMAGE."""
+    try:
+        profile.find_image(cell)
+    except UserError as error:
+        return profile.model_copy(update={"images": {cell.framework: {cell.device: ANY_IMAGE}}}), error
+    return profile, None
+
+
+def _describe_problem(error: UserError) -> Finding:
+    message, _, hint = str(error).partition("; ")
+    return Finding(check="profile", state="failed", message=message, hint=hint)
 
 
 def _choose_one_of_each(cells: list[PlannedCell]) -> Iterator[PlannedCell]:

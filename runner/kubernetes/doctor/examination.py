@@ -30,7 +30,7 @@ def examine(context: DoctorContext, store_url: str | None) -> Iterator[Finding]:
     else:
         yield from _examine_cluster(context)
         yield from _guard("store of the cells", lambda: filter(None, [check_cells_endpoint(context, store_url)]))
-    yield check_store(store_url)
+    yield check_store(store_url, context.profile.environment)
 
 
 def _examine_cluster(context: DoctorContext) -> Iterator[Finding]:

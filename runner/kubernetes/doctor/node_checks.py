@@ -27,7 +27,8 @@ def check_nodes(context: DoctorContext, inventory: ClusterInventory) -> Iterator
 
 def check_images(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
     """Find which image each kind of cell is run from, and whether nodes have it already. No registry is asked."""
-    for kind in {(kind.cell.framework, kind.cell.device): kind for kind in context.kinds}.values():
+    named = [kind for kind in context.kinds if kind.has_image]
+    for kind in {(kind.cell.framework, kind.cell.device): kind for kind in named}.values():
         nodes = fit_pod(kind.pod_spec, inventory.nodes).fitting
         is_named = kind.cell.device in context.profile.images.get(kind.cell.framework, {})
         yield describe_image_finding(kind, context.profile.find_image(kind.cell), nodes, is_named=is_named)

@@ -18,8 +18,8 @@ CELLS_STORE = "store of the cells"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def check_store(url: str | None) -> Finding:
-    """Find whether the store can be written, from this machine."""
+def check_store(url: str | None, cells_environment: Mapping[str, str]) -> Finding:
+    """Find whether the store can be written, from this machine; `cells_environment`: the variables of the profile."""
     if url is None:
         message = "not checked: no --store was given"
         return Finding(check="store", state="warning", message=message, hint=f"add --store: {BUCKET_URLS}")
@@ -30,8 +30,20 @@ def check_store(url: str | None) -> Finding:
         Store.open(url).check_writable()
     except StoreError as error:
         message, _, hint = str(error).partition("; ")
+        hint = "; ".join(filter(None, (hint, _name_cells_server(url, os.environ, cells_environment))))
         return Finding(check="store", state="failed", message=message, hint=hint)
     return Finding(check="store", state="ok", message=f"{url} can be written from here; cells have their own identity")
+
+
+def _name_cells_server(url: str, shell: Mapping[str, str], cells_environment: Mapping[str, str]) -> str:
+    """Return how to lead this shell to the S3 server that only the cells are told of; empty if that is not so."""
+    given = next((name for name in ENDPOINTS if cells_environment.get(name)), None)
+    if given is None or not url.startswith("s3:") or any(shell.get(name) for name in ENDPOINTS):
+        return ""
+    return (
+        f"the cells find the server by {given}={cells_environment[given]}, as the profile says, and this shell does "
+        f"not: export {given}, with an address that this machine reaches"
+    )
 
 
 def check_cells_endpoint(context: DoctorContext, url: str | None) -> Finding | None:

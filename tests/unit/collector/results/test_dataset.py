@@ -259,3 +259,18 @@ def test_rebuilding_replaces_all_parts(store: Store) -> None:
     assert len(new) == 2
     assert_same(collect(store), expected)
     assert {part.part_id for part in collect(store).steps.parts} <= new
+
+
+def test_a_batch_in_which_every_repeat_failed_has_no_step_times_and_is_not_damaged(store: Store) -> None:
+    """As the first run on a cluster whose image cannot be used, and the same run once that is mended."""
+    failing, mended = make_cell(batch_size=1), make_cell(batch_size=2)
+    run = make_run([failing, mended], repeats=1)
+    put_documents(store, run, [make_failed_result(failing)])
+    for _ in range(2):
+        assert collect(store).samples.empty
+
+    put_documents(store, run, [make_result(mended, step_seconds=(0.1, 0.2, 0.3))])
+    timed = collect(store).samples.query("kind == 'timed'")
+    assert set(timed["cell_id"]) == {mended.cell_id}
+    assert sorted(timed["seconds"]) == [0.1, 0.2, 0.3]
+    assert_same(collect(store), load_run(store, RUN_ID))

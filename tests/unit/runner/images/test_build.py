@@ -1,5 +1,6 @@
 """runner.images: what Docker is asked to build and push, what is said about it, and what goes into a build."""
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from bench.probes.driver_folder import GKE_FOLDER
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT
@@ -128,6 +130,19 @@ def test_the_requirements_of_every_framework_are_sent_to_the_engine() -> None:
     for image in list_images():
         if image.flavour is not None:
             assert f"!images/{image.name}/requirements-*.txt" in lines
+
+
+def test_the_images_for_gpus_look_for_the_driver_where_gke_mounts_it() -> None:
+    """Without an engine; tests/e2e/test_cuda_image.py asks the images themselves."""
+    for_gpus = [image for image in list_images() if image.flavour == "cuda"]
+    assert for_gpus
+    for image in for_gpus:
+        _, *stages = re.split(r"^FROM ", (ROOT / image.dockerfile).read_text(), flags=re.M)
+        found = {stage.partition("\n")[0]: re.findall(r"\bLD_LIBRARY_PATH=(\S+)", stage) for stage in stages}
+        assert {stage: folders for stage, folders in found.items() if folders} == {
+            "base-cpu AS base-cuda": [str(GKE_FOLDER)]
+        }
+        assert stages[-1].startswith("base-${FLAVOUR}\n")
 
 
 @pytest.fixture

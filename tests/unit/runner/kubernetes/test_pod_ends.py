@@ -136,3 +136,15 @@ def test_a_container_that_the_kubelet_did_not_find_has_no_exit_code_of_its_own()
     terminated |= {"reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
     seen = read_pod_status(pod)
     assert (seen.exit_code, seen.has_run) == (None, False)
+
+
+def test_a_pod_over_its_storage_limit_whose_container_was_not_found_is_no_fault_of_its_node() -> None:
+    """As a kubelet of Kubernetes 1.36 left one: no start, no end, and `ContainerStatusUnknown`."""
+    pod = load_object("pod-oom")
+    pod["status"] |= {"reason": "Evicted", "message": OVER_TMP}
+    terminated = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    terminated |= {"reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
+    seen = read_pod_status(pod)
+    assert explain_own_limit(seen) == OVER_TMP.strip()
+    assert explain_node_fault(seen) == ""
+    assert not was_ended_by_node_fault(load_job("oom"), seen)

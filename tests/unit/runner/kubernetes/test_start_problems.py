@@ -15,12 +15,11 @@ class Events:
 
     def __init__(self, *events: dict[str, Any]) -> None:
         self.events = list(events)
-        self.selectors: list[str] = []
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:
         assert path == "/api/v1/namespaces/space/events"
-        self.selectors.append(query["fieldSelector"])
-        return self.events
+        excluded = [word.removeprefix("reason!=") for word in query["fieldSelector"].split(",")]
+        return [event for event in self.events if event["reason"] not in excluded]
 
 
 def say(reason: str, message: str, *, uid: str = "p1", kind: str = "Warning", at: str = "06:00:00") -> dict[str, Any]:
@@ -58,6 +57,20 @@ def test_a_series_of_events_counts_by_when_it_was_seen_last() -> None:
     repeated["series"] = {"lastObservedTime": "2026-11-22T06:05:00.000000Z", "count": 9}
     pulling = say("Pulling", "Pulling image x", kind="Normal", at="06:01:00")
     assert read(repeated, pulling) == {"p1": "FailedAttachVolume: in use by another node"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted"),
+        ("MissingClusterDNS", "kubelet does not have ClusterDNS IP configured. Falling back to Default policy."),
+    ],
+)
+def test_what_a_kubelet_says_of_its_name_servers_is_no_problem_and_hides_none(reason: str, message: str) -> None:
+    sandbox = say("FailedCreatePodSandBox", "no address left", at="06:00:07")
+    harmless = say(reason, message, at="06:00:19")
+    assert read(harmless) == {}
+    assert read(sandbox, harmless) == {"p1": "FailedCreatePodSandBox: no address left"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What doctor says of the store before it asks it, and whether cells look for its server where this shell does."""
 
+from pathlib import Path
+
 import pytest
 
 from runner.kubernetes.doctor.store_check import check_store, compare_endpoints
@@ -11,7 +13,7 @@ INSIDE = {"AWS_ENDPOINT_URL": "http://minio.storage:9000"}
 
 @pytest.mark.parametrize(("url", "state"), [(None, "warning"), ("file:///tmp/x", "failed")])
 def test_all_kinds_of_buckets_that_work_are_named(url: str | None, state: str) -> None:
-    finding = check_store(url)
+    finding = check_store(url, {})
     assert finding.state == state
     for bucket in ("s3://BUCKET", "gs://BUCKET", "az://CONTAINER"):
         assert bucket in finding.hint
@@ -53,3 +55,22 @@ def test_this_machines_own_address_is_no_server_to_a_pod(host: str) -> None:
     assert finding is not None
     assert "failed" == finding.state
     assert f"AWS_ENDPOINT_URL=http://{host}:9000" in finding.message
+
+
+def test_a_shell_that_was_not_told_of_the_cells_server_is_told_when_the_store_is_not_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+    told, untold = (check_store("s3://bucket/runs", environment) for environment in (INSIDE, {}))
+
+    assert told.state == untold.state == "failed"
+    assert told.message == untold.message
+    assert "AWS_ENDPOINT_URL=http://minio.storage:9000, as the profile says" in told.hint
+    assert "export AWS_ENDPOINT_URL" in told.hint
+    assert told.hint.startswith(f"{untold.hint}; ")
+    assert "minio" not in untold.hint
