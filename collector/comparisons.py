@@ -12,6 +12,7 @@ from typing import Literal
 import pandas as pd
 
 from bench import registry
+from collector.facts import count_reasons
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, list_machine_notes
 from collector.ratio_verdicts import adjust_verdicts, describe_direction, describe_efficiency, describe_ratio
@@ -182,14 +183,14 @@ def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
     """Return in a sentence how many pairs of the comparisons were left out and why; empty where none was."""
     frames = list(pairs)
     reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
-    if reasons.empty:
-        return ""
-    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
-    return f"{len(reasons)} of {sum(map(len, frames))} pairs are left out: {counts}."
+    return count_reasons(reasons, sum(map(len, frames)), "left out")
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
-    """Return the pairs that are `wanted`, and of the others those whose cells have no wanted pair."""
+    """Return the pairs without those for which the same two cells have a better one.
+
+    `wanted`: which pairs are the better ones. Two cells with none of them keep all their pairs.
+    """
     cells = pd.MultiIndex.from_frame(pairs[["cell_id_subject", "cell_id_reference"]])
     return pairs[wanted | ~cells.isin(cells[wanted])]
 

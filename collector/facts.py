@@ -83,6 +83,17 @@ def count_things(count: int, singular: str) -> str:
     return f"{count:,} {singular}{'' if count == 1 else 's'}"
 
 
+def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
+    """Return in a sentence how many of the pairs are in this state, for what reasons; empty where none is.
+
+    `reasons`: one for each of the pairs in this state.
+    """
+    if reasons.empty:
+        return ""
+    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
+    return f"{len(reasons)} of {num_pairs} pairs are {state}: {counts}."
+
+
 def _describe_span(results: pd.DataFrame) -> str:
     if results["started_at"].isna().all():
         return ""

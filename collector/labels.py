@@ -10,6 +10,7 @@ from collector.results.frames import Row, list_rows
 
 FRAMEWORK_NAMES: dict[str, str] = {name: framework.label for name, framework in FRAMEWORKS.items()}
 DEVICE_NAMES = {"cpu": "CPU", "gpu": "GPU"}
+PHASE_NAMES = {"train": "training", "infer": "inference"}
 # What `input_size` counts, by the task of the model.
 SIZE_UNITS = {
     "image-classification": "px",

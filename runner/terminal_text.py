@@ -26,7 +26,7 @@ def format_wait(seconds: float) -> str:
 
 def join_printable(message: str) -> str:
     """Return a message on one line, without characters that would move a terminal's cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in message)
+    return replace_unprintable(message).replace("\n", " ")
 
 
 def replace_unprintable(text: str) -> str:

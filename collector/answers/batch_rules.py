@@ -8,10 +8,10 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
-from collector.answers.ratios import Family, JudgedRatio, judge_ratios, state_ratios
+from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, state_ratios
 from collector.comparisons import PROTOCOL_FIELDS
-from collector.labels import FRAMEWORK_NAMES, label_workloads
-from collector.machines import SIDES, describe_scope, estimate_pair
+from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES, label_workloads
+from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
 from collector.results.cells import select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import invert_estimate, scale_estimate
@@ -76,7 +76,7 @@ def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
                 is_different=is_different,
                 scope=describe_scope(pair, "batch_size"),
                 machines=frozenset(pair[f"machines_{side}"] for side in SIDES),
-                num_repeats=_span(pair["num_counted_subject"], pair["num_counted_reference"]),
+                num_repeats=find_span(pair[f"num_counted_{side}"] for side in SIDES),
             ),
         )
         for pair, estimate, is_different in named
@@ -87,10 +87,7 @@ def _find_ends(rows: pd.DataFrame) -> Row | None:
     """Return the largest batch as subject and the smallest as reference; None where they cannot be compared."""
     ordered = list_rows(rows.sort_values("batch_size", kind="stable"))
     smallest, largest = ordered[0], ordered[-1]
-    if smallest["batch_size"] == largest["batch_size"]:
-        return None
-    is_same = smallest["machines"] == largest["machines"]
-    if not is_same and min(smallest["num_machines"], largest["num_machines"]) < 2:
+    if smallest["batch_size"] == largest["batch_size"] or not are_comparable(smallest, largest):
         return None
     sides = zip(SIDES, (largest, smallest), strict=True)
     shared = {name: largest[name] for name in ("device", "num_gpus")}
@@ -112,9 +109,4 @@ def _name_group(pair: Row) -> str:
     name = FRAMEWORK_NAMES[pair["framework_subject"]]
     gpu = pair["gpu_name_subject"]
     hardware: str = pair["cpu_model_subject"] if pd.isna(gpu) else gpu
-    phase = {"train": "training", "infer": "inference"}[pair["phase_subject"]]
-    return f"{name} {pair['mode_subject']}, {phase} on {hardware}"
-
-
-def _span(*counts: int) -> tuple[int, int]:
-    return int(min(counts)), int(max(counts))
+    return f"{name} {pair['mode_subject']}, {PHASE_NAMES[pair['phase_subject']]} on {hardware}"

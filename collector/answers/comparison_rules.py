@@ -15,11 +15,10 @@ from collector.answers.pairs import (
 )
 from collector.answers.ratios import Family, state_ratios
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, label_hardware
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, label_hardware
 from collector.results.frames import Row
 from collector.tables.comparisons import HEADINGS
 
-PHASE_NAMES = {"train": "training", "infer": "inference"}
 MIN_WORKS = 3
 """Kinds of work that are worth a sentence over all of them: of two each has a sentence of its own."""
 TURNED_MODES = ("unfused", "fused-norm")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from collector.answers.ratios import JudgedRatio
+from collector.answers.ratios import JudgedRatio, find_span
 from collector.comparisons import Comparison
 from collector.labels import label_shared
 from collector.machines import DIFFERENT_BY_NATURE, SIDES
@@ -80,7 +80,6 @@ def take_judged(pairs: Sequence[Pair]) -> list[JudgedRatio]:
 
 
 def _read_judged(row: Row, name: str) -> JudgedRatio:
-    counts = [int(row[f"num_counted_{side}"]) for side in SIDES]
     verdict = row["adjusted_verdict"]
     return JudgedRatio(
         name=name,
@@ -92,5 +91,5 @@ def _read_judged(row: Row, name: str) -> JudgedRatio:
         is_different=not pd.isna(verdict) and verdict != NO_DIFFERENCE,
         scope=row["scope"],
         machines=frozenset(row[f"machines_{side}"] for side in SIDES),
-        num_repeats=(min(counts), max(counts)),
+        num_repeats=find_span(row[f"num_counted_{side}"] for side in SIDES),
     )

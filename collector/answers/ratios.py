@@ -46,6 +46,12 @@ class JudgedRatio:
     """The fewest and the most repeats that count on a side."""
 
 
+def find_span(counts: Iterable[int]) -> tuple[int, int]:
+    """Return the smallest and the largest of the counts."""
+    known = [int(count) for count in counts]
+    return min(known), max(known)
+
+
 def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
     """Return which of a family's ratios differ from 1 after Holm's adjustment; each has a p-value."""
     p_values = [estimate.p_value for estimate in estimates]

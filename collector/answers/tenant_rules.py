@@ -7,9 +7,9 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
-from collector.answers.ratios import Family, JudgedRatio, state_ratios
+from collector.answers.ratios import Family, JudgedRatio, find_span, state_ratios
 from collector.labels import SHARING_NAMES
-from collector.machines import count_machines
+from collector.machines import are_comparable, count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.results.frames import Row, list_rows
 from collector.statistics import Estimate
@@ -55,8 +55,8 @@ def _list_tested_rows(analysis: Analysis) -> list[tuple[Row, list[Row]]]:
         key = row["cell_id"], row["environment_id"]
         (own,) = (cell for cell in cells[key[0]] if cell["environment_id"] == key[1])
         sides = [own, *(other for cell_id in alone[key] for other in cells[cell_id])]
-        counts = [int(row["num_counted"]), *(int(side["num_counted"]) for side in sides[1:])]
-        basis = {"scope": _describe_machines(own), "machines": own["machines"], "num_repeats": _span(counts)}
+        counts = [row["num_counted"], *(side["num_counted"] for side in sides[1:])]
+        basis = {"scope": _describe_machines(own), "machines": own["machines"], "num_repeats": find_span(counts)}
         found.append((row | basis, sides))
     return found
 
@@ -97,7 +97,7 @@ def _judge(row: Row) -> JudgedRatio:
 
 
 def _index_cells(summary: pd.DataFrame) -> dict[str, list[Row]]:
-    """Return the rows of each cell of the summary, one for each of its environments."""
+    """Return for each cell's id its rows of the summary, one for each environment that the cell ran in."""
     found: dict[str, list[Row]] = {}
     for row in list_rows(summary[["cell_id", "environment_id", "device", *READ_COLUMNS]]):
         found.setdefault(row["cell_id"], []).append(row)
@@ -110,13 +110,7 @@ def _is_sound(row: Row) -> bool:
 
 def _is_comparable(shared: Row, *alone: Row) -> bool:
     """Return whether a difference of machines is not in the ratio to those alone, or in its interval."""
-    return all(
-        shared["machines"] == one["machines"] or min(shared["num_machines"], one["num_machines"]) > 1 for one in alone
-    )
-
-
-def _span(counts: Sequence[int]) -> tuple[int, int]:
-    return min(counts), max(counts)
+    return all(are_comparable(shared, one) for one in alone)
 
 
 def _describe_machines(row: Row) -> str:

@@ -44,7 +44,10 @@ class FigureGroup:
 
 
 def make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
-    """Return the figure of `chart`."""
+    """Return what the page needs to draw the chart.
+
+    `description`: says in words what the plot shows, for who cannot see it. `title`: stands above it.
+    """
     return Figure(title=title, description=description, spec=to_spec(chart))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.facts import count_things
+from collector.facts import count_reasons, count_things
 
 NOT_COMPARED = "not compared: "
 """How the verdict of a pair begins that has no ratio."""
@@ -42,10 +42,7 @@ def count_not_compared(pairs: Iterable[pd.DataFrame]) -> str:
     frames = list(pairs)
     verdicts = pd.concat([frame["verdict"] for frame in frames]) if frames else pd.Series(dtype="str")
     reasons = verdicts[verdicts.str.startswith(NOT_COMPARED)].str.removeprefix(NOT_COMPARED)
-    if reasons.empty:
-        return ""
-    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
-    return f"{len(reasons)} of {sum(map(len, frames))} pairs are not compared: {counts}."
+    return count_reasons(reasons, sum(map(len, frames)), "not compared")
 
 
 def _count_values(values: pd.Series) -> str:
@@ -53,7 +50,7 @@ def _count_values(values: pd.Series) -> str:
 
 
 def _inflect(words: str, count: int) -> str:
-    """Return what is said of one thing as it is said of `count` things."""
+    """Return the words, which speak of one thing, with their verbs and pronouns in the plural where count is not 1."""
     if count == 1:
         return words
     plural = {"is": "are", "has": "have", "was": "were", "it cannot": "they cannot", "its": "their"}

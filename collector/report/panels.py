@@ -28,7 +28,12 @@ def show_panels(
     omitted: str = "",
     value: str = "",
 ) -> FigureGroup:
-    """Return a group with a figure for each panel of `rows`, those without any `value` left out."""
+    """Return the plots that answer one question: a figure for each panel, up to MAX_PANELS of them.
+
+    `rows`: a row per point, with its `panel`. `plot`: draws the rows of a panel. `describe`: says a point in words.
+    `question` and `caption`: stand above the plots. `omitted`: says what is left out already. `value`: a column; panels
+    that have nothing in it are left out.
+    """
     panels = [(str(title), found) for title, found in rows.groupby("panel", sort=False)]
     known = [(title, limit_points(found)) for title, found in panels if not value or found[value].notna().any()]
     num_points, num_drawn = sum(map(len, (found for _, found in panels))), sum(len(found) for _, found in known)

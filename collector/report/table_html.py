@@ -4,11 +4,11 @@ A short table stands in the page as it is, so that it can be read without a scri
 columns, compressed, and draws the rows that are in view.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
+from collector.answers.anchors import name_anchor
 from collector.report.packing import compress_document, expand_column, expand_document, pack_column
 from collector.tables.table import Table
 
@@ -37,18 +37,13 @@ class TableView:
         return len(self.table.rows)
 
 
-def name_table(caption: str) -> str:
-    """Return the id that the table with this caption has in the page: `table-training-time-of-one-step`."""
-    return f"table-{re.sub('[^a-z0-9]+', '-', caption.lower()).strip('-')}"
-
-
 def view_table(table: Table) -> TableView:
     """Return the table for the page."""
     rows, cells = table.format_rows(), _list_cells(table)
     packed = "" if len(rows) <= MAX_STATIC_ROWS else _pack_rows(rows, cells)
     return TableView(
         table=table,
-        anchor=name_table(table.caption),
+        anchor=name_anchor(table.caption),
         rows=() if packed else rows,
         cells=() if packed else cells,
         packed=packed,

@@ -83,7 +83,7 @@ class Repeats:
         return list(cells.values())
 
     def find_places(self, rows: Iterable[int]) -> list[int]:
-        """Return which of the repeats that have a result each of the rows is, counted from 0."""
+        """Return for each of the rows its number, from 0, among the repeats that have a result."""
         return [self._places[row] for row in rows]
 
     def describe_groups(self, groups: Iterable[Sequence[int]]) -> Iterator[Row]:

@@ -142,8 +142,9 @@ def _split(ids: str | None) -> list[str]:
 
 
 def name_machines(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results with `host` and `machine` as all of them together tell.
+    """Return the results with `host` and `machine` filled in: two rows of one host have the same name there.
 
+    What a row's host is called depends on all rows: one may hold the id that shows two others to be of one host.
     `results`: rows with the columns of Place; of several runs together, where their machines are to be compared.
     """
     columns = zip(("host", "machine"), _name_rows(results[list(Place._fields)]), strict=True)
@@ -151,7 +152,7 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def name_machines_of_attempts(attempts: pa.Table) -> pa.Table:
-    """Return the rows of the table of attempts with `host` and `machine` as all of them together tell."""
+    """Return the table of attempts with the columns `host` and `machine` filled in as `name_machines` does."""
     hosts, machines = _name_rows(attempts.select(Place._fields).to_pandas(strings_to_categorical=True))
     for name, values in (("host", hosts), ("machine", machines)):
         attempts = attempts.set_column(attempts.column_names.index(name), name, pa.array(values, pa.string()))
@@ -159,7 +160,7 @@ def name_machines_of_attempts(attempts: pa.Table) -> pa.Table:
 
 
 def name_machines_of_rows(rows: Iterable[dict[str, Any]]) -> None:
-    """Set `host` and `machine` of the rows as all of them together tell. The rows have the columns of Place."""
+    """Set `host` and `machine` of the rows as `name_machines` does. The rows have the columns of Place."""
     places = [(row, Place(*(row[name] for name in Place._fields))) for row in rows]
     hosts = name_hosts({place for _, place in places})
     for row, place in places:

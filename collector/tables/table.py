@@ -68,7 +68,10 @@ class Table:
 
 
 def make_table(caption: str, columns: list[Column], rows: pd.DataFrame, *, remark: str = "") -> Table:
-    """Return the table of `columns` over `rows`, without the optional columns that have no value."""
+    """Return a table whose columns are read from the rows, without the optional columns that have no value in any row.
+
+    `caption`: stands above it, and names it in links. `remark`: stands below it.
+    """
     shown = tuple(column for column in columns if not column.is_optional or column.has_value(rows))
     return Table(caption=caption, columns=shown, rows=rows, remark=remark)
 

@@ -5,16 +5,14 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 from collector.audit.table import TableRow
 from runner.yaml_files.errors import ErrorKind, YamlError
 from runner.yaml_files.node import Node, Scalar
-from runner.yaml_files.reading import MAX_FILE_BYTES
+from runner.yaml_files.reading import read_bytes
 from runner.yaml_files.wording import quote, suggest_word
 
 # Lists have no place in a cell of CSV.
 COLUMNS = tuple(name for name in TableRow.model_fields if name != "readings")
-_KINDS = {FileProblem.MISSING: ErrorKind.NOT_FOUND, FileProblem.TOO_LARGE: ErrorKind.TOO_LARGE}
 _TEXTS = {"device", "model", "phase", "precision", "framework", "label", "source", "peak_source"}
 
 
@@ -43,12 +41,7 @@ def read_csv(path: Path, file: str) -> Node:
 
 
 def _read_text(path: Path, file: str) -> str:
-    try:
-        content = read_foreign_file(path, max_bytes=MAX_FILE_BYTES)
-    except ForeignFileError as error:
-        kind = _KINDS.get(error.problem, ErrorKind.UNREADABLE)
-        advice = "split the file" if error.problem == FileProblem.TOO_LARGE else "give the path of a CSV file"
-        raise YamlError(f"{error}; {advice}", kind=kind, file=file) from None
+    content = read_bytes(path, file, file_format="CSV")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

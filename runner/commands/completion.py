@@ -12,7 +12,6 @@ from runner.profiles.builtin import BUILTIN_PROFILES
 MAX_RUN_IDS = 100
 """Shown at once; a shell asks whether to list more than about as many (`completion-query-items` of readline)."""
 DEFAULT_FOLDER = "results"
-MAX_KUBECONFIG_BYTES = 4 * 2**20
 
 
 def complete_matrix(incomplete: str) -> list[str]:
@@ -46,15 +45,14 @@ def complete_context(incomplete: str) -> list[str]:
     """Return the contexts of the user's kubeconfig, and the words that stand for one."""
     import yaml
 
-    from bench.foreign_files import ForeignFileError, read_foreign_file
+    from bench.foreign_files import ForeignFileError
+    from runner.kubernetes.kubeconfig import list_kubeconfigs, read_kubeconfig
 
     names = ["current", "in-cluster"]
-    for path in os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep):
+    for path in list_kubeconfigs():
         try:
-            data = read_foreign_file(Path(os.path.expanduser(path)), max_bytes=MAX_KUBECONFIG_BYTES)
-            document = yaml.safe_load(data.decode())
-            names += [str(context["name"]) for context in document["contexts"]]
-        except (ForeignFileError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+            names += [str(context["name"]) for context in read_kubeconfig(path)["contexts"]]
+        except (ForeignFileError, yaml.YAMLError, ValueError, RecursionError, KeyError, TypeError):
             continue
     return [name for name in names if name.isprintable()]
 

@@ -25,17 +25,31 @@ def find_kubeconfig() -> str:
     return os.environ.get("KUBECONFIG", "~/.kube/config")
 
 
+def list_kubeconfigs() -> list[Path]:
+    """Return the files that the kubeconfig is read from."""
+    # expanduser of os.path leaves a user that does not exist as it is
+    return [Path(os.path.expanduser(name)) for name in filter(None, find_kubeconfig().split(os.pathsep))]
+
+
+def read_kubeconfig(path: Path) -> Any:
+    """Return what one file of the kubeconfig holds, whatever that is.
+
+    Raises ForeignFileError where it cannot be opened or is too large, UnicodeDecodeError where it is no text, and
+    YAMLError, ValueError or RecursionError where it is no YAML.
+    """
+    text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
+    _check_depth(text)
+    return yaml.safe_load(text)
+
+
 def check_kubeconfig(option: str) -> None:
     """Raise UserError, which names the file and the key, where a file of the kubeconfig is none.
 
     `option`: what asked for it, for the message. A file that is not there is left to the client: it may read others.
     """
-    for name in filter(None, find_kubeconfig().split(os.pathsep)):
-        path = Path(os.path.expanduser(name))  # a user that does not exist stays as it is
+    for path in list_kubeconfigs():
         try:
-            text = read_foreign_file(path, max_bytes=MAX_KUBECONFIG_BYTES).decode()
-            _check_depth(text)
-            problem = _find_problem(yaml.safe_load(text))
+            problem = _find_problem(read_kubeconfig(path))
         except ForeignFileError as error:
             problem = "" if error.problem == FileProblem.MISSING else str(error)
         except UnicodeDecodeError:

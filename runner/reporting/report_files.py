@@ -63,7 +63,11 @@ def write_report(
 
 
 def make_analyzer(
-    forecast: "Forecast", *, include_invalid: bool, moderated: bool, prices: Path | None
+    forecast: "Forecast | None" = None,
+    *,
+    include_invalid: bool = False,
+    moderated: bool = False,
+    prices: Path | None = None,
 ) -> "Callable[[Collection, ChangeHistory], Analysis]":
     """Return what analyses a run with its nights for a report; the options are those of `write_report`."""
     from collector.analysis import analyze_run

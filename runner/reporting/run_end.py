@@ -9,11 +9,11 @@ from rich.console import Console
 from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store
 from runner.reporting.publication import RepeatState, describe_ending, publish_report
-from runner.reporting.report_files import REPORT_NAME, choose_output, fit_forecast, write_report
+from runner.reporting.report_files import REPORT_NAME, choose_output, fit_forecast, make_analyzer
 from runner.reporting.stored_runs import load_collection, load_history, print_skipped
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
-    from collector.nights.records import ChangeHistory
+    from collector.analysis import Analysis
     from collector.results.collection import Collection
 
 
@@ -29,10 +29,11 @@ def finish_run(
     collection = load_collection(store, run.run_id, writes_tables=True)
     print_table(console, make_terminal_table(collection))
     print_skipped(collection, console)
-    history = load_history(store, collection)
-    _print_answers(collection, history, console)
+    analyze = make_analyzer(fit_forecast() if with_report else None)
+    analysis = analyze(collection, load_history(store, collection))
+    _print_answers(analysis, console)
     if with_report:
-        path = _write_files(collection, choose_output(output, run), history)
+        path = _write_files(analysis, choose_output(output, run))
         console.print(f"report: {path}", soft_wrap=True)
         if is_published:
             _publish(store, collection, path, console)
@@ -43,25 +44,26 @@ def finish_run(
     return not len(bad)
 
 
-def _print_answers(collection: "Collection", history: "ChangeHistory", console: Console) -> None:
+def _print_answers(analysis: "Analysis", console: Console) -> None:
     """Print what the run says and what it does not say."""
-    from collector.analysis import analyze_run
     from collector.answers.run_answers import answer_run
     from collector.answers.texts import list_lines
-    from runner.price_tables.loading import load_prices
 
     console.print()
-    for line in list_lines(answer_run(analyze_run(collection, history=history, prices=load_prices(None)))):
+    for line in list_lines(answer_run(analysis)):
         console.print(line, soft_wrap=True)
     console.print()
 
 
-def _write_files(collection: "Collection", directory: Path, history: "ChangeHistory") -> Path:
+def _write_files(analysis: "Analysis", directory: Path) -> Path:
     """Write the tables and the report; return the report's path."""
     from collector.export import write_collection
+    from collector.files import replace_text
+    from collector.report.html import make_page
 
-    write_collection(collection, directory)
-    return write_report(collection, directory / REPORT_NAME, fit_forecast(), history=history)
+    write_collection(analysis.collection, directory)
+    replace_text(directory / REPORT_NAME, make_page(analysis))
+    return directory / REPORT_NAME
 
 
 def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:

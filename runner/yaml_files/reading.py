@@ -23,9 +23,9 @@ EXPECTED_MATRIX = "a matrix; give it at least the keys 'name' and 'axes'"
 
 _KINDS = {FileProblem.MISSING: ErrorKind.NOT_FOUND, FileProblem.TOO_LARGE: ErrorKind.TOO_LARGE}
 _ADVICE = {
-    FileProblem.MISSING: "give the path of a YAML file",
-    FileProblem.DIRECTORY: "give the path of a YAML file in it",
-    FileProblem.NOT_REGULAR: "give the path of a YAML file",
+    FileProblem.MISSING: "give the path of a {format} file",
+    FileProblem.DIRECTORY: "give the path of a {format} file in it",
+    FileProblem.NOT_REGULAR: "give the path of a {format} file",
     FileProblem.TOO_LARGE: "split the file",
     FileProblem.UNREADABLE: "give a file that can be opened",
 }
@@ -40,7 +40,7 @@ def read_yaml(path: Path, file: str, *, expected: str = EXPECTED_MATRIX) -> Node
 
     `file` is the file's name in messages; `expected` what an empty file should hold.
     """
-    content = _read_bytes(path, file)
+    content = read_bytes(path, file, file_format="YAML")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -58,12 +58,13 @@ def parse_yaml(text: str, file: str, *, expected: str = EXPECTED_MATRIX) -> Node
     return _TreeBuilder(composer, file).build(root, key="", depth=1)
 
 
-def _read_bytes(path: Path, file: str) -> bytes:
+def read_bytes(path: Path, file: str, *, file_format: str) -> bytes:
+    """Return what a user's file holds; YamlError, which asks for a file of this format, if it cannot be read."""
     try:
         return read_foreign_file(path, max_bytes=MAX_FILE_BYTES)
     except ForeignFileError as error:
         kind = _KINDS.get(error.problem, ErrorKind.UNREADABLE)
-        raise YamlError(f"{error}; {_ADVICE[error.problem]}", kind=kind, file=file) from None
+        raise YamlError(f"{error}; {_ADVICE[error.problem].format(format=file_format)}", kind=kind, file=file) from None
 
 
 def _compose(text: str, file: str) -> tuple[Composer, yaml.Node | None]:

@@ -30,7 +30,10 @@ def make_shape_legend(orient: Literal["top", "bottom"]) -> alt.Legend:
 
 
 def cross_out(rows: pd.DataFrame, x: alt.X, y: alt.Y, tooltip: Tooltips) -> list[alt.Chart]:
-    """Return a layer with a cross over each of `rows` that is not sound (column `is_sound`); none where all are."""
+    """Return a layer that draws a cross over each row whose `is_sound` is false, or no layer where every row is sound.
+
+    `rows`: those of the plot. `x`, `y`, `tooltip`: as the plot encodes them.
+    """
     unsound = rows[~rows["is_sound"].astype(bool)]
     if unsound.empty:
         return []

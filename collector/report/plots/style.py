@@ -35,22 +35,22 @@ def to_spec(chart: AnyChart) -> dict[str, Any]:
 
 
 def stack_rows(names: pd.Series, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
-    """Return `layers`, whose rows are numbered from 0 as `row`, with the name of each row above it, not in a margin."""
+    """Return the layers as one chart, in which the name of each row stands above the row and not in a margin.
+
+    `names`: of the rows from the top. `layers`: charts whose data have the number of a row, from 0, as `row`.
+    """
     rows = pd.DataFrame({"row": range(len(names)), "name": names.to_numpy()})
-    base = alt.Chart(rows).encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
-    halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)  # keeps the name readable across lines
-    named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
-    return alt.LayerChart(layer=named, width="container", height=row_pixels * len(rows))
+    return stack_panel_rows(rows, layers, row_pixels=row_pixels)
 
 
 def stack_panel_rows(rows: pd.DataFrame, layers: list[alt.Chart], *, row_pixels: int) -> alt.LayerChart:
-    """Return the same for the rows of several panels.
+    """Return the layers as one chart, as `stack_rows` does, for a page that shows the rows of one panel at a time.
 
     `rows`: name, row (from 0 in each panel), panel, and the columns that the page filters by. The chart is as high as
     its largest panel.
     """
     base = alt.Chart(rows).encode(x=alt.value(0), y=row_position(), text="name:N", tooltip="name:N")
-    halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)
+    halo = base.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4)  # keeps the name readable across lines
     named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
     return alt.LayerChart(layer=named, width="container", height=row_pixels * int(rows["row"].max() + 1))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from bench.schema import InvalidDocumentError
-from bench.store import KeyMissing, Store, StoredObject, StoreError, StoreUnreachable
+from bench.store import MAX_DOCUMENT_BYTES, KeyMissing, Store, StoredObject, StoreError, StoreUnreachable
 from collector.results.collection import SkippedDocument
 from collector.results.dataset.batches import Batch
 from collector.results.dataset.columns import QUARANTINE
@@ -20,8 +20,6 @@ from collector.results.dataset.parts import DamagedPartError, Part, PartContent,
 from collector.results.dataset.places import Places
 from collector.results.dataset.removed import find_removed_versions, holds_removed_rows, keep_removed_rows
 
-# A result of 250,000 steps with the times of wall clock and device has 12 MB; the harness itself stops long before.
-MAX_DOCUMENT_BYTES = 16 * 2**20
 # Larger ones are read one at a time, so that what was read ahead stays small.
 LARGE_DOCUMENT_BYTES = 2**18
 # Of raw JSON, which is the more compact form of long series: a part is a few MB then, and the memory stays bounded.

@@ -6,11 +6,11 @@ from answered_runs import TENSORFLOW, answer, make_framework_pair, make_spread, 
 from bench.schema import Decision, Shift, Suspicion
 from bench.schema.night import Outcome
 from collector.analysis import analyze_run
+from collector.answers.anchors import name_anchor
 from collector.answers.rules import RULES
 from collector.answers.run_answers import MAX_FINDINGS, answer_run, share_places
 from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.sections import SECTIONS, list_tables
-from collector.report.table_html import name_table
 from factories import START, make_cell, make_environment, make_failed_result, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
 
@@ -167,7 +167,7 @@ def test_every_anchor_is_a_section_or_a_table_of_the_report(collect: Collect) ->
         *make_spread(make_cell(phase="infer"), 0.1, validity=make_validity("contaminated")),
     ]
     analysis = analyze_run(collect(*results))
-    known = {name_table(table.caption) for table in list_tables(analysis)} | {section.anchor for section in SECTIONS}
+    known = {name_anchor(table.caption) for table in list_tables(analysis)} | {section.anchor for section in SECTIONS}
     answers = answer_run(analysis)
     assert {one.anchor for one in answers if one.anchor.startswith("table-")}
     assert [one for one in answers if one.anchor not in known] == []

@@ -150,7 +150,7 @@ class TensorFlowWorkload:
             spin_up(run_burst)
 
     def run_step(self) -> None:
-        """Start one step. The data are arguments: a graph could fold what it captures into constants."""
+        """Start one step. Its data are arguments of its graph, which could fold what it captures into constants."""
         self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
         if self.feed is not None:
             self.inputs = self._place(next(self.feed))

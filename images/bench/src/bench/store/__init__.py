@@ -34,6 +34,7 @@ from bench.store.keys import (
     tenants_prefix,
 )
 from bench.store.listing import StoredObject
+from bench.store.object_reading import MAX_DOCUMENT_BYTES
 from bench.store.store import Store
 from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
 
@@ -41,6 +42,7 @@ __all__ = [
     "BUCKET_URLS",
     "LATEST_REPORT_KEY",
     "LATEST_RUN_KEY",
+    "MAX_DOCUMENT_BYTES",
     "TABLES_PREFIX",
     "KeyMissing",
     "ResultKey",
