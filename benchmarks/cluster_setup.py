@@ -28,6 +28,12 @@ from runner.kubernetes.session_options import SessionOptions
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 NUM_NODES = 50
+CAPACITY = {"cpu": "256", "memory": "1Ti", "pods": "2000", "ephemeral-storage": "8Ti"}
+"""Of each node: as many cells as it has cores. Larger than real ones, because each node sends heartbeats."""
+NODE_GRACE_SECONDS = 600
+"""No node is lost here; on busy cores heartbeats came so late that pods were evicted."""
+NUM_KUBELET_THREADS = 24
+"""So many pods are seen to at once: with 8, they waited for the kubelets where requests took a second."""
 T = TypeVar("T")
 
 
@@ -95,7 +101,7 @@ class Observer:
 @contextmanager
 def start_plane(folder: Path, assets: Path, **options: Any) -> Iterator[ControlPlane]:
     """Have a control plane in `folder`, which KUBECONFIG leads to. `options`: those of ControlPlane."""
-    plane = ControlPlane(folder=folder / "plane", assets=assets, **options)
+    plane = ControlPlane(folder=folder / "plane", assets=assets, node_grace_seconds=NODE_GRACE_SECONDS, **options)
     plane.start()
     os.environ["KUBECONFIG"] = str(plane.kubeconfig)
     try:
@@ -151,9 +157,10 @@ def play_kubelets(plane: ControlPlane, store: Store, num_nodes: int = NUM_NODES)
 def play(context: str, store_url: str, ready: Any, parent_pid: int, num_nodes: int) -> None:
     """Play the kubelets until the parent ends or kills this process."""
     die_with_parent(parent_pid)
-    kubelet = FakeKubelet(connection=Connection(context=context), store=Store.open(store_url))
+    connection = Connection(context=context)
+    kubelet = FakeKubelet(connection=connection, store=Store.open(store_url), num_threads=NUM_KUBELET_THREADS)
     for number in range(num_nodes):
-        kubelet.add_node(f"node-{number}", capacity={"cpu": "64", "memory": "256Gi", "pods": "500"})
+        kubelet.add_node(f"node-{number}", capacity=CAPACITY)
     kubelet.start()
     ready.set()
     threading.Event().wait()

@@ -5,6 +5,9 @@ indexes, are there from the beginning. Each layout has a control plane of its ow
 machine with everything else that runs on it: compare the two layouts of one call, not two calls.
 
     python benchmarks/job_objects.py --cells 1000 [--stock-limits]
+
+On cores that others use, start one call with `--layout jobs` and one with `--layout indexed` at the same moment: both
+then have the same neighbours, each other included.
 """
 
 import argparse
@@ -25,12 +28,18 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
 
 from bare_loop import open_bare_client, send_bare  # noqa: E402
 from cluster_setup import play_kubelets, prepare, start_plane  # noqa: E402
+from process_figures import read_cpu_seconds, read_memory  # noqa: E402
+from runs import Setup  # noqa: E402
 
 from bench.store import Store  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from runner.kubernetes.connection import Connection  # noqa: E402
 
-POLL_SECONDS = 1.0
+POLL_SECONDS, LINE_SECONDS = 5.0, 60.0
+SETTLE_SECONDS = 15.0
+"""After a compaction, until etcd's metrics no longer count the pages that it freed."""
+NUM_NODES = 4
+"""They take 1,024 pods at once. Each sends heartbeats, which cost the cores that all share."""
 COUNTED = ("jobs", "pods", "events")
 """Resources whose requests are counted: the others are heartbeats of the nodes and of the controllers."""
 REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -45,7 +54,9 @@ class Reading:
     requests: Counter[str]
     """By verb and resource, watches left out."""
     etcd_bytes: float
-    """In use: what a compaction and a defragmentation would leave, and the history since the last compaction."""
+    """In use: the newest versions, and the history since the last compaction."""
+    cpu_seconds: dict[str, float]
+    """Of the processes of PARTS, since each started."""
 
     @classmethod
     def take(cls, plane: ControlPlane, connection: Connection) -> "Reading":
@@ -61,7 +72,8 @@ class Reading:
             (size,) = re.findall(
                 r"^etcd_mvcc_db_total_size_in_use_in_bytes (\S+)$", answer.read().decode(), re.MULTILINE
             )
-        return cls(requests=requests, etcd_bytes=float(size))
+        cpu_seconds = {part: read_cpu_seconds(plane.processes[part].pid) for part in PARTS}
+        return cls(requests=requests, etcd_bytes=float(size), cpu_seconds=cpu_seconds)
 
 
 def main() -> None:
@@ -69,38 +81,53 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=1000)
     parser.add_argument("--stock-limits", action="store_true", help="Leave the limits of the controllers as they come.")
+    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="One of them only.")
     arguments = parser.parse_args()
     assets = find_assets()
     if assets is None:
         sys.exit("no control plane: see tests/control_plane.py for where its binaries are expected")
-    for name, create in (("one Job per repeat", create_jobs), ("one Indexed Job", create_indexed_job)):
+    for layout in arguments.layout or LAYOUTS:
         with (
             tempfile.TemporaryDirectory() as folder,
             start_plane(Path(folder), assets, has_stock_limits=arguments.stock_limits) as plane,
         ):
-            measure(name, create, plane, Store.open(f"file://{folder}/store"), arguments.cells)
+            measure(layout, plane, Store.open(f"file://{folder}/store"), arguments.cells)
 
 
-def measure(
-    name: str, create: Callable[[ControlPlane, list[bytes], str], None], plane: ControlPlane, store: Store, number: int
-) -> None:
+def measure(layout: str, plane: ControlPlane, store: Store, number: int) -> None:
     """Print what one layout takes until all its pods have succeeded, and what is left then."""
-    with play_kubelets(plane, store):
+    with play_kubelets(plane, store, NUM_NODES):
         setup, renderer, jobs = prepare(plane, store, number)
         bodies = [renderer.render(tracked.repeat.planned, tracked.key) for tracked in jobs]
         path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
         before, start = Reading.take(plane, setup.connection), time.monotonic()
-        create(plane, bodies, path)
-        while count_succeeded(setup.connection, path, number) < number:
-            time.sleep(POLL_SECONDS)
+        LAYOUTS[layout](plane, bodies, path)
+        await_success(layout, setup, path, number)
         seconds = time.monotonic() - start
         after = Reading.take(plane, setup.connection)
+        plane.forget_history()
+        time.sleep(SETTLE_SECONDS)
+        newest = Reading.take(plane, setup.connection)
     requests = after.requests - before.requests
-    print(f"{name}: {number} cells in {seconds:.0f} s, {number / seconds:.1f}/s", flush=True)
-    print(f"{name}: {requests.total() / number:.2f} requests per cell: {dict(requests.most_common(9))}")
-    print(f"{name}: etcd {(after.etcd_bytes - before.etcd_bytes) / number / 1e3:.1f} kB per cell in use at the end")
-    peaks = {part: f"{read_peak_mib(plane.processes[part].pid):.0f} MiB" for part in PARTS}
-    print(f"{name}: memory at most {peaks}", flush=True)
+    print(f"{layout}: {number} cells in {seconds:.0f} s, {number / seconds:.1f}/s")
+    print(f"{layout}: {requests.total() / number:.2f} requests per cell: {dict(requests.most_common(9))}")
+    for what, reading in (("with its history", after), ("newest versions", newest)):
+        kilobytes = (reading.etcd_bytes - before.etcd_bytes) / number / 1e3
+        print(f"{layout}: etcd {kilobytes:.1f} kB per cell in use at the end, {what}")
+    cpu = {part: f"{1e3 * (after.cpu_seconds[part] - before.cpu_seconds[part]) / number:.1f}" for part in PARTS}
+    print(f"{layout}: CPU ms per cell {cpu}")
+    peaks = {part: f"{read_memory(plane.processes[part].pid)['VmHWM']:.0f}" for part in PARTS}
+    print(f"{layout}: memory at most, MiB {peaks}", flush=True)
+
+
+def await_success(layout: str, setup: Setup, path: str, number: int) -> None:
+    """Return when so many pods have succeeded; print now and then how many have left their record."""
+    next_line = 0.0
+    while not have_all_succeeded(setup.connection, path, number):
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + LINE_SECONDS
+            print(f"{layout}: {time.strftime('%H:%M:%S')} {setup.count_records().total()} of {number}", flush=True)
+        time.sleep(POLL_SECONDS)
 
 
 def create_jobs(plane: ControlPlane, bodies: list[bytes], path: str) -> None:
@@ -125,21 +152,19 @@ def create_indexed_job(plane: ControlPlane, bodies: list[bytes], path: str) -> N
     Connection(context=plane.context).request("create", path, body=json.dumps(job).encode())
 
 
-def count_succeeded(connection: Connection, path: str, number: int) -> int:
-    """Return how many pods have succeeded; of Jobs with one pod each, all or 0."""
-    answer = connection.request("list", path, query={"limit": "1", "fieldSelector": "status.successful=0"})
-    unfinished = json.loads(answer)["items"]
-    if unfinished:
-        return 0
+def have_all_succeeded(connection: Connection, path: str, number: int) -> bool:
+    """Return whether so many pods have succeeded, be it of as many Jobs or of one."""
+    unfinished = connection.request("list", path, query={"limit": "1", "fieldSelector": "status.successful=0"})
+    if json.loads(unfinished)["items"]:
+        return False
     (first, *_) = json.loads(connection.request("list", path, query={"limit": "1"}))["items"]
-    succeeded: int = first["status"]["succeeded"]
-    return succeeded if first["spec"]["completionMode"] == "Indexed" else number
+    return bool(first["spec"]["completionMode"] != "Indexed" or first["status"]["succeeded"] == number)
 
 
-def read_peak_mib(pid: int) -> float:
-    """Return the largest resident set that a process has had."""
-    (kib,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return int(kib) / 1024
+LAYOUTS: dict[str, Callable[[ControlPlane, list[bytes], str], None]] = {
+    "jobs": create_jobs,
+    "indexed": create_indexed_job,
+}
 
 
 if __name__ == "__main__":

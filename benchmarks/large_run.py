@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
 
 from cluster_setup import play_kubelets, start_plane  # noqa: E402
+from process_figures import read_cpu_seconds, read_memory  # noqa: E402
 from runs import IMAGES, make_namespace  # noqa: E402
 
 from bench.schema import Cell  # noqa: E402
@@ -67,6 +68,8 @@ def main() -> None:
         type=int,
         help="How often etcd's history is compacted, and how old what stays of it is; the API server's default: 300.",
     )
+    parser.add_argument("--job-syncs", type=int, default=20, help="Jobs that the Job controller handles at once.")
+    parser.add_argument("--folder", type=Path, help="An empty folder, which stays; default: one that goes.")
     arguments = parser.parse_args()
     assets = find_assets()
     if assets is None:
@@ -75,9 +78,10 @@ def main() -> None:
         "has_stock_limits": arguments.stock_limits,
         "compaction_seconds": arguments.compaction_seconds,
         "etcd_quota_bytes": ETCD_QUOTA_BYTES,
+        "concurrent_job_syncs": arguments.job_syncs,
     }
-    with tempfile.TemporaryDirectory() as text:
-        folder = Path(text)
+    with nullcontext(arguments.folder) if arguments.folder else tempfile.TemporaryDirectory() as text:
+        folder = Path(text).absolute()
         store = Store.open(f"file://{folder}/store")
         with (
             start_plane(folder, assets, **options) as plane,
@@ -104,9 +108,9 @@ class LargeRun:
         number, kill_at = 1, self.arguments.kill_at
         while self._follow(f"runner {number}", kill_at) == -signal.SIGKILL:  # by whomever
             number, kill_at = number + 1, None
-        number = self._count_results()
-        print(f"{number} of {self.arguments.cells} repeats have a record", flush=True)
         print("peaks: " + ", ".join(f"{name} {value:.0f} MiB" for name, value in self._peaks.items()), flush=True)
+        checker = Path(__file__).parent / "large_run_check.py"
+        subprocess.run((sys.executable, checker, self.folder / "store", RUN_ID), check=True)
 
     def _write_matrix(self) -> None:
         number = self.arguments.cells
@@ -201,24 +205,6 @@ class LargeRun:
 def make_steps(cell: Cell) -> dict[str, tuple[float, ...]]:
     """Return so many steps as the cell has, as the kubelets make them up."""
     return {"step_seconds": (0.1,) * cell.num_steps, "warmup_step_seconds": (0.1,) * cell.num_warmup_steps}
-
-
-def read_memory(pid: int) -> dict[str, float]:
-    """Return the resident set of a process in MiB: now (VmRSS) and at most (VmHWM); zeros for one that has ended."""
-    try:
-        found = re.findall(r"^(VmHWM|VmRSS):\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    except FileNotFoundError:
-        found = []
-    return {"VmHWM": 0.0, "VmRSS": 0.0} | {name: int(kib) / 1024 for name, kib in found}
-
-
-def read_cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process, of user and kernel; 0 for one that has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ class ControlPlane:
     """How long a node may be silent before it counts as lost. On busy cores heartbeats come late."""
     has_stock_limits: bool = False
     """Controllers and scheduler keep their own limits (20 requests/s, 5 Jobs at once), as in a managed cluster."""
+    concurrent_job_syncs: int = 20
+    """How many Jobs the Job controller handles at once, without stock limits."""
     etcd_quota_bytes: int | None = None
     """How large etcd's file may grow before it takes no more writes. None: etcd's default, 2 GiB."""
     compaction_seconds: int | None = None
@@ -92,7 +94,7 @@ class ControlPlane:
         self.start_api_server()
         config = ("--kubeconfig", str(self.kubeconfig), "--leader-elect=false")
         fast = () if self.has_stock_limits else ("--kube-api-qps", "1000", "--kube-api-burst", "2000")
-        workers = () if self.has_stock_limits else ("--concurrent-job-syncs=20",)
+        workers = () if self.has_stock_limits else (f"--concurrent-job-syncs={self.concurrent_job_syncs}",)
         self._start(
             "kube-controller-manager",
             *config,
@@ -138,11 +140,14 @@ class ControlPlane:
         self._stop("kube-apiserver", signal.SIGKILL)
 
     def forget_history(self) -> None:
-        """Make etcd forget all versions but the newest, so that no watch can go on from one seen before: 410 Gone."""
-        written = self._call_etcd("put", {"key": base64.b64encode(b"/newest").decode()})
-        self._call_etcd("compaction", {"revision": written["header"]["revision"]})
+        """Make etcd forget all versions but the newest, so that no watch can go on from one seen before: 410 Gone.
 
-    def _call_etcd(self, method: str, body: dict[str, str]) -> Any:
+        Return when etcd has removed the older ones from its file.
+        """
+        written = self._call_etcd("put", {"key": base64.b64encode(b"/newest").decode()})
+        self._call_etcd("compaction", {"revision": written["header"]["revision"], "physical": True})
+
+    def _call_etcd(self, method: str, body: dict[str, str | bool]) -> Any:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.etcd_port}/v3/kv/{method}", data=json.dumps(body).encode()
         )

@@ -24,7 +24,6 @@ from fake_nodes import FakeNodes, format_now
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 
-NUM_THREADS = 8
 Behaviour = Literal[
     "ok",
     "failed-record",
@@ -90,8 +89,10 @@ class FakeKubelet:
     run_seconds: float | Callable[[Pod], float] = 0.0
     killed_exit_code: int = EXIT_SIGKILL
     """That of a container whose pod somebody deleted."""
+    num_threads: int = 8
+    """How many pods the kubelets see to at once; each of them needs two requests or three, one after the other."""
     may_end: threading.Event = field(default_factory=threading.Event)
-    """While a test has it cleared, pods run on, up to NUM_THREADS - 1 of them."""
+    """While a test has it cleared, pods run on, up to `num_threads` - 1 of them."""
     measured: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(run id, cell id/repeat) of the pods whose container ended by itself, as often as it did."""
     _fake_nodes: FakeNodes = field(init=False)
@@ -100,10 +101,11 @@ class FakeKubelet:
     """Pods that were deleted while they ran: they write no record."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _pool: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, NUM_THREADS, "kubelet"))
+    _pool: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
         self._fake_nodes = FakeNodes(connection=self.connection)
+        self._pool = ThreadPoolExecutor(self.num_threads, "kubelet")
         self.may_end.set()
 
     @property

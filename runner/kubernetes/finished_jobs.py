@@ -22,6 +22,12 @@ NUM_KEPT = 1000
 """Finished Jobs that stay: with their pods about 12 MB of etcd (about 12 KB each, docs/performance.md)."""
 BATCH_SIZE = 50
 """Jobs that one request deletes. It names them in its URL, at most 64 bytes each: proxies accept URLs of 4 KB."""
+NUM_DELETIONS = 2
+"""Requests under way that delete. Each takes a while, because the API server deletes its Jobs one by one
+(`--delete-collection-workers` is 1). More of them would take the threads and the places that records and new Jobs need.
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/"""
+MAX_KEPT = 5000
+"""Finished Jobs at which no more are created until some are deleted: about 60 MB of etcd."""
 COMPLETE = "status.successful=1"
 """The field selector of Jobs whose pod has succeeded: an unfinished Job of the same repeat is never deleted."""
 
@@ -46,16 +52,27 @@ class FinishedJobs:
     fingerprint: str
     placements: PlacementTracker
     _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
+    _num_deletions: int = 0
+    """Requests under way."""
     _is_refused: bool = False
     """Whether the runner has no right to delete many Jobs at once: then they stay until their TTL is over."""
 
     def add(self, job: FinishedJob) -> None:
         """Keep a finished Job; have the oldest deleted when there are enough of them."""
         self._kept.append(job)
-        if len(self._kept) >= NUM_KEPT + BATCH_SIZE and not self._is_refused:
+        self._delete_more()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether Jobs finish faster than the API server deletes them, and no more should be created for now."""
+        return len(self._kept) >= MAX_KEPT and not self._is_refused
+
+    def _delete_more(self) -> None:
+        while len(self._kept) >= NUM_KEPT + BATCH_SIZE and self._num_deletions < NUM_DELETIONS and not self._is_refused:
             batch = [self._kept.popleft() for _ in range(BATCH_SIZE)]
             placed = self.placements.placed
             known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
+            self._num_deletions += 1
             self.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
 
     def _delete(self, batch: list[FinishedJob], placed: AbstractSet[str] | None) -> bool:
@@ -95,4 +112,6 @@ class FinishedJobs:
                 raise
 
     def _handle_deleted(self, is_allowed: bool) -> None:
+        self._num_deletions -= 1
         self._is_refused = not is_allowed
+        self._delete_more()

@@ -73,8 +73,8 @@ class ClusterSession:
         self._shared_nodes = self._make_shared_nodes(options)
         self._submission = self._make_submission(options, watcher)
         self._placements = self._make_placements(options.placement_recorder)
-        finished_jobs = self._make_finished_jobs(options)
-        completion = self._make_completion(options, finished_jobs)
+        self._finished_jobs = self._make_finished_jobs(options)
+        completion = self._make_completion(options, self._finished_jobs)
         self._retries = self._make_retries(options, watcher, completion)
         self._pending_pods = self._make_pending_pods(options, completion, self._retries)
         self._queued_jobs = self._make_queued_jobs(options)
@@ -84,7 +84,7 @@ class ClusterSession:
             cancellation_watcher=watcher,
             capacity=self._capacity,
             submission=self._submission,
-            finished_jobs=finished_jobs,
+            finished_jobs=self._finished_jobs,
             completion=completion,
             retries=self._retries,
             pending_pods=self._pending_pods,
@@ -137,6 +137,7 @@ class ClusterSession:
             capacity=self._capacity,
             spending=self._spending,
             jobs=self.jobs,
+            is_held_back=lambda: self._finished_jobs.is_behind,
             find_wish=lambda tracked: self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked)),
         )
 

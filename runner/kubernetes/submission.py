@@ -45,6 +45,8 @@ class Submission:
     jobs: TrackedJobs
     find_wish: Callable[[TrackedJob], NodeWish]
     """Returns the node that a new Job should run on."""
+    is_held_back: Callable[[], bool] = lambda: False
+    """Returns whether the cluster has as many finished Jobs as it may have: then none is created."""
     is_held_by_budget: bool = False
     """Whether the budget left no room for a Job when there was nothing else that kept it from being created."""
     _waiting: defaultdict[str, deque[tuple[int, TrackedJob]]] = field(
@@ -119,7 +121,7 @@ class Submission:
         """Return the first Job in the order of the run for which its nodes and the run have room; None if none."""
         if self.jobs.count("submitting", "in-flight") >= self.max_in_flight:
             return None
-        if self.jobs.count("recording") >= MAX_RECORDING:
+        if self.jobs.count("recording") >= MAX_RECORDING or self.is_held_back():
             return None
         heads: list[tuple[int, TrackedJob]] = []
         for waiting in self._waiting.values():

@@ -95,6 +95,19 @@ def test_a_pools_maximum_holds_for_cells_that_are_alone_and_for_tenants_together
     assert find_submitted(jobs) == order[:3]
 
 
+def test_no_job_is_created_while_finished_ones_are_to_be_deleted(dispatcher: Dispatcher, tmp_path: Path) -> None:
+    jobs = TrackedJobs([track("cpu", seed) for seed in range(3)])
+    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=3)
+    answers = iter((True, False, False, True))
+    submission.is_held_back = lambda: next(answers)
+
+    submission.submit_more()
+    assert find_submitted(jobs) == []
+
+    submission.submit_more()
+    assert len(find_submitted(jobs)) == 2
+
+
 class OneNode(AcceptingServer):
     """Has one node, with the labels of GKE for a T4 that two containers may share."""
 
