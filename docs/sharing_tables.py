@@ -14,7 +14,7 @@ from collector.claims.page import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.plots.sharing import plot_aggregate
 from collector.report.plots.style import to_spec
-from collector.report.sharing_figures import read_ratio, split_cells
+from collector.report.sharing_figures import add_panels_of_cells, read_ratio
 from collector.results.frames import Row, list_rows
 from collector.tables.sharing import make_fallen_table
 from collector.units import RATIO, format_interval, format_number
@@ -151,13 +151,19 @@ def draw_picture(analyses: Iterable[Analysis]) -> bytes | None:
         )
         for analysis in analyses
         for sharing in [analysis.sharing]
-        for title, rows in split_cells(read_ratio(sharing[sharing["neighbour"].isna()], "aggregate_ratio"))
+        for title, rows in _split_cells(sharing[sharing["neighbour"].isna()])
     ]
     if not charts:
         return None
     spec = to_spec(alt.concat(*charts, columns=NUM_COLUMNS)) | {"background": "white"}
     picture: bytes = vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=2)
     return picture
+
+
+def _split_cells(sharing: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
+    """Return the rows of each cell with its title, the cell alone before its tenants."""
+    rows = add_panels_of_cells(read_ratio(sharing, "aggregate_ratio"))
+    return ((str(title), found) for title, found in rows.groupby("panel", sort=False))
 
 
 def _describe_figure(rows: pd.DataFrame, column: str, words: str) -> list[str]:
