@@ -4,6 +4,7 @@ Each process measures the host's matrix product for itself, at the clock that it
 figures of a host, in a precision and with a number of threads, is the host's peak of the run.
 """
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,13 +64,28 @@ class HostDrift:
 
 
 @dataclass(kw_only=True)
+class Products:
+    """The fastest matrix products of one framework's results on one host, in operations per second."""
+
+    low: float = math.inf
+    high: float = 0.0
+    num_results: int = 0
+
+    def add(self, flops_per_second: float) -> None:
+        """Add the product of a result."""
+        self.low, self.high = min(self.low, flops_per_second), max(self.high, flops_per_second)
+        self.num_results += 1
+
+
+@dataclass(kw_only=True)
 class HostFigures:
-    """The figures of one host in one run, in operations per second."""
+    """The figures of one host in one run, in operations per second; a host may have 100,000 results."""
 
     num_results: int = 0
-    theoretical: list[float] = field(default_factory=list)
-    products: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """By framework: the fastest matrix product of each result."""
+    theoretical: float | None = None
+    """The highest of the results."""
+    products: defaultdict[str, Products] = field(default_factory=lambda: defaultdict(Products))
+    """By framework."""
 
     def add(self, framework: str | None, theoretical: float | None, product: float | None, peak: float | None) -> None:
         """Add the figures of a result; those made before results held a HostPeak hold the peak of their time.
@@ -78,25 +94,26 @@ class HostFigures:
         """
         if framework is not None:
             if product:
-                self.products[framework].append(product)
+                self.products[framework].add(product)
             if theoretical:
-                self.theoretical.append(theoretical)
+                self.theoretical = max(theoretical, self.theoretical or 0.0)
         elif peak:
-            self.products[ALL_FRAMEWORKS].append(peak)
+            self.products[ALL_FRAMEWORKS].add(peak)
         self.num_results += 1
 
     @property
     def peak_flops_per_second(self) -> float | None:
         """The highest of all, in operations per second; None without any."""
-        return max((*self.theoretical, *(rate for rates in self.products.values() for rate in rates)), default=None)
+        highest = [products.high for products in self.products.values()]
+        return max(highest if self.theoretical is None else [*highest, self.theoretical], default=None)
 
     @property
     def source(self) -> str:
         """Where the highest comes from, in words."""
-        if self.peak_flops_per_second in self.theoretical:
+        if self.peak_flops_per_second == self.theoretical:
             found = "cores x width x clock"
         else:
-            framework = max(self.products, key=lambda name: max(self.products[name]))
+            framework = max(self.products, key=lambda name: self.products[name].high)
             found = f"matrix product in {framework}"
         return f"{found}; the highest of {self.num_results} results on this host"
 
@@ -150,13 +167,13 @@ class HostPeaks:
             HostDrift(
                 host=host,
                 framework=framework,
-                low_flops_per_second=min(rates),
-                high_flops_per_second=max(rates),
-                num_results=len(rates),
+                low_flops_per_second=products.low,
+                high_flops_per_second=products.high,
+                num_results=products.num_results,
             )
             for host, figures in self._figures.items()
-            for framework, rates in figures.products.items()
-            if max(rates) / min(rates) - 1 > MAX_DRIFT
+            for framework, products in figures.products.items()
+            if products.high / products.low - 1 > MAX_DRIFT
         )
 
 
