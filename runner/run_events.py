@@ -31,7 +31,7 @@ class EstimateDocument(BaseModel):
 class RunEvent(BaseModel):
     """A line of `benchmatrix run --json`. Lines of `progress` and `ended` also count repeats by status, as in `ok: 3`.
 
-    Each kind of event has the fields that its name stands at; a field that it has not is left out.
+    The description of a field begins with the events that have it; the others leave it out.
     """
 
     model_config = ConfigDict(extra="allow")

@@ -63,14 +63,15 @@ def suffer_answers(faulty: FaultyStore, fault: Fault, *, num_faults: int, seed: 
     """Write and collect runs until so many answers were faulty in this way, and return what happened."""
     outcome = FaultOutcome(name=f"answers {fault}")
     chance = random.Random(seed)
-    while faulty.proxy.faults[fault] < num_faults:
+    num_before = faulty.proxy.faults[fault]
+    while outcome.num_faults < num_faults:
         run_id = f"{fault}-{outcome.facts['runs']}"
         run = make_run(list_cells(SIZE.num_cells), repeats=SIZE.num_repeats, run_id=run_id)
         results = [result.model_copy(update={"run_id": run_id}) for result in make_results(SIZE)]
         faulty.proxy.choose_fault = lambda method, path: fault if chance.random() < SHARE else None
         _live_through(faulty, run, results, outcome)
         faulty.proxy.choose_fault = lambda method, path: None
-        outcome.num_faults = faulty.proxy.faults[fault]
+        outcome.num_faults = faulty.proxy.faults[fault] - num_before
         _check_store(faulty.open(), run, results, outcome)
         outcome.facts["runs"] += 1
         outcome.facts["results"] += len(results)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -78,7 +79,8 @@ class WarmProcesses:
         """Kill the process after so many seconds, unless it ended before."""
         ending = self.wait(seconds)
         if ending is None:
-            os.kill(pid, signal.SIGKILL)  # a zombie until it is waited for, so nobody else has its number
+            with suppress(ProcessLookupError):  # it has ended since, and its parent has waited for it
+                os.kill(pid, signal.SIGKILL)
             ending = self.wait(None)
         assert ending is not None
         return ending
@@ -94,8 +96,14 @@ class WarmProcesses:
         self._parent.communicate("")
 
     def _read(self) -> int:
+        """Return the number on the next line, and take nothing behind it: a quick process may have ended already."""
         assert self._parent.stdout is not None
-        return int(os.read(self._parent.stdout.fileno(), 32).split()[0])
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = os.read(self._parent.stdout.fileno(), 1)
+            assert byte, "the process that the others are forked from has ended"
+            line += byte
+        return int(line)
 
 
 def serve() -> None:

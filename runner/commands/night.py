@@ -14,7 +14,7 @@ from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store
 from runner.commands.resume_command import format_resume_command
-from runner.local.run import LocalRun
+from runner.local.run import LocalRun, end_like_interrupt
 from runner.run_events import RunEvents
 from runner.runs import read_run
 
@@ -82,9 +82,13 @@ class NightWatch:
             console.print(f"the night is not watched: {error}", style="yellow", soft_wrap=True)
 
     def hold_metrics(self) -> None:
-        """Wait until a regression of this night has been scraped."""
+        """Wait until a regression of this night has been scraped, or SIGTERM or Ctrl-C ends the wait.
+
+        Raises KeyboardInterrupt then. The first process of a container does not hear SIGTERM unless it handles it.
+        """
         if self.metrics.report is not None and self.metrics.report.regressions:
-            time.sleep(METRICS_SECONDS)
+            with end_like_interrupt():
+                time.sleep(METRICS_SECONDS)
 
     def _look(self, run: Run, console: Console, again: MeasuresAgain) -> "NightReport":
         from runner.nights.display import list_lines

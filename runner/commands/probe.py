@@ -88,7 +88,7 @@ def probe(
 
 
 def _plan_search(cell: "Cell", gpu: "GpuKind | None", max_batch_size: int, deadline: float) -> "Probe":
-    """Raise UserError if nothing can be searched within these bounds, or this machine cannot run the cell."""
+    """Return the search. Raise UserError if these bounds leave nothing to try, or this machine cannot run the cell."""
     from runner.local.hardware import explain_unsupported
     from runner.probe.search import Probe
 

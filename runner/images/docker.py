@@ -73,5 +73,6 @@ def _inspect(name: str, template: str, pattern: str, expected: str) -> str:
     """Return what the engine says of an image; UserError where that is not as `pattern` says."""
     found = run_docker("image", "inspect", "--format", template, name)
     if not re.fullmatch(pattern, found):
-        raise UserError(f"docker image inspect {name}: printed {found[:100]!r}, expected {expected}")
+        printed = f"docker image inspect {name}: printed {found[:100]!r}, expected {expected}"
+        raise UserError(f"{printed}; is `docker` the Docker client?")
     return found

@@ -170,7 +170,7 @@ class Driver:
     def _run_process(self, request: Request) -> Ending:
         with open(request["stdout"], "wb") as stdout, open(request["stderr"], "wb") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "runner.cli", *request["words"]],
+                [sys.executable, "-m", "benchmatrix", *request["words"]],
                 cwd=request["folder"],
                 env=self._variables | request["variables"],
                 stdin=subprocess.DEVNULL,

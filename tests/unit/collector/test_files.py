@@ -122,9 +122,12 @@ def test_a_replaced_file_keeps_its_rights_and_a_link_stays_a_link(tmp_path: Path
 def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
         replace_text(pipe, "text")
-        assert reader.communicate(timeout=30)[0] == b"text"
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
     assert pipe.is_fifo()
 
 
@@ -139,26 +142,11 @@ def test_a_pipe_that_nobody_reads_is_an_error_and_not_waited_for(tmp_path: Path)
         replace_text(tmp_path / "pipe", "x")
 
 
-def test_a_pipe_that_is_read_gets_the_content(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        replace_text(tmp_path / "pipe", "x")
-        assert os.read(reader, 10) == b"x"
-    finally:
-        os.close(reader)
-
-
 def test_stdout_is_written_to_by_its_name_where_it_is_a_pipe() -> None:
     program = (
         "from pathlib import Path; from collector.files import replace_text; replace_text(Path('/dev/stdout'), 'x')"
     )
     assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout == b"x"
-
-
-def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be written \\(Is a directory\\)"):
-        replace_text(tmp_path, "x")
 
 
 def test_a_text_with_half_a_character_is_written(tmp_path: Path) -> None:

@@ -52,16 +52,16 @@ def _decode(decoder: json.JSONDecoder, data: bytes | str) -> Any:
 def _keep_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        _name_double(pairs)
+        _refuse_double(pairs)
     return members
 
 
 def _drop_members(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) != len(pairs):
-        _name_double(pairs)
+        _refuse_double(pairs)
 
 
-def _name_double(pairs: list[tuple[str, Any]]) -> None:
+def _refuse_double(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
