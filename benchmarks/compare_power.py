@@ -43,14 +43,21 @@ class Machine:
     level_gap: float
     """How far the two levels are apart that one cell in ten jumps between."""
     loud: float | None = None
-    """By which a run shifts one cell more, if another than `own`."""
+    """By which a run shifts `num_loud` cells by themselves, if another than `own`."""
+    num_loud: int = 1
 
 
 QUIET = Machine(name="repeats 0.3 %, runs 0.7 %", repeats=0.003, shared=0.005, own=0.005, level_gap=0.02)
 USUAL = Machine(name="repeats 2 %, runs 1.4 %", repeats=0.02, shared=0.01, own=0.01, level_gap=0.10)
 RESTLESS = Machine(name="repeats 2 %, runs 3 %", repeats=0.02, shared=0.021, own=0.021, level_gap=0.10)
-UNEVEN = replace(QUIET, name=f"{QUIET.name}, one cell 3 %", loud=0.0296)
-"""Together with what is shared, runs shift one cell by 3 %, the others by 0.7 %."""
+UNEVEN = tuple(
+    (
+        num_cells,
+        replace(QUIET, name=f"{QUIET.name}, {num_loud} of {num_cells} cells 3 %", loud=0.0296, num_loud=num_loud),
+    )
+    for num_cells, num_loud in ((20, 1), (20, 5), (100, 1), (100, 5), (100, 20))
+)
+"""Numbers of cells, with machines whose runs shift some by 3 % in all, the others by 0.7 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +89,8 @@ def main() -> None:
     for machine in (QUIET, USUAL, RESTLESS):
         for design in list_designs(machine, (1, 5, 20), (3, 5)):
             print(format_null_line(rng, design), flush=True)
-    for num_identical, num_repeats in product((0, 2, 3, 4, 5), (3, 5)):
-        design = Design(machine=UNEVEN, num_cells=20, num_repeats=num_repeats, num_identical=num_identical)
+    for (num_cells, machine), num_repeats, num_identical in product(UNEVEN, (3, 5), (2, 3, 4, 5)):
+        design = Design(machine=machine, num_cells=num_cells, num_repeats=num_repeats, num_identical=num_identical)
         print(format_null_line(rng, design), flush=True)
     rng = np.random.default_rng(SEED)
     print("\n| machine | cells | repeats | runs | one cell 5 % slower: found | all cells 5 % slower: exit code 1 |")
@@ -176,7 +183,7 @@ def draw_logs(rng: np.random.Generator, design: Design) -> FloatArray:
     logs = machine.repeats * rng.standard_normal(shape)
     own = np.full((design.num_cells, 1), machine.own)
     if machine.loud is not None:
-        own[-2] = machine.loud
+        own[-1 - machine.num_loud : -1] = machine.loud  # the last cell is the one that a step is put into
     logs += machine.shared * rng.standard_normal() + own * rng.standard_normal((design.num_cells, 1))
     num_levels = int(SHARE_WITH_LEVELS * design.num_cells)
     logs[:num_levels] += machine.level_gap * (rng.random((num_levels, design.num_repeats)) < 0.5)

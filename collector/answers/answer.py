@@ -30,6 +30,8 @@ class Figures:
     number: int
     are_tested: bool = True
     """Whether their directions are those after Holm's adjustment; the intervals hold together in any case."""
+    are_ratios: bool = True
+    """Whether each has two sides, whose spreads may differ; a cost has one."""
 
 
 @dataclass(frozen=True, kw_only=True)

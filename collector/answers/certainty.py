@@ -7,6 +7,8 @@ from collector.answers.answer import Basis, Figures, Said
 
 MIN_SHARING = 2
 """Findings that share a basis before it is said once for them: of one, it stands in its own sentence."""
+TOGETHER = "hold together in 95 % of cases where both sides vary alike and have as many repeats"
+"""Welch's degrees of freedom are estimated: docs/report.md has in how many cases it is otherwise."""
 
 
 def find_common_basis(findings: Sequence[Said]) -> Basis | None:
@@ -26,6 +28,18 @@ def describe_basis(basis: Basis) -> str:
     return f"{where}, {repeats} repeats"
 
 
+def state_own_basis(basis: Basis | None, common: Basis | None) -> str:
+    """Return as a sentence what a finding rests on where the note on all of them, of `common`, does not say it.
+
+    Machines that the note calls by the same words, and which are others, are said to be others.
+    """
+    if basis is None or basis == common:
+        return ""
+    is_named_alike = common is not None and basis.scope == common.scope and basis.machines != common.machines
+    others = "; not the same machines as in the note below" if is_named_alike else ""
+    return begin_sentence(f"{describe_basis(basis)}{others}")
+
+
 def state_basis(said: Said) -> str:
     """Return what a finding rests on as a sentence of its own: the basis, and the figures that it was judged with."""
     parts = [describe_basis(said.basis)] if said.basis is not None else []
@@ -43,20 +57,22 @@ def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
     texts = []
     if common is not None:
         is_for_all = all(said.basis in (None, common) for said in findings)
-        which = "All ratios above" if is_for_all else "Ratios above that do not say otherwise"
+        # A change over the nights is a ratio too, of one cell: its sentence says by how many repeats it is known.
+        which = "All ratios of two cells above" if is_for_all else "Ratios of two cells above that do not say otherwise"
         texts.append(f"{which} were measured {describe_basis(common)} a side.")
     figures = list(dict.fromkeys(said.figures for said in findings if said.figures is not None))
-    tested = [_count(one) for one in figures if one.number > 1 and one.are_tested]
-    quoted = [_count(one) for one in figures if one.number > 1 and not one.are_tested]
+    several = [one for one in figures if one.number > 1]
+    tested = [_count(one) for one in several if one.are_tested]
     if tested:
         texts.append(
-            "Their directions are those after Holm's adjustment, and their intervals hold together in 95 % of cases "
-            f"where both sides vary alike, over all of a table that were tested: {', '.join(tested)}."
+            f"Directions are those after Holm's adjustment, and the intervals of ratios {TOGETHER}; both over all that "
+            f"were tested of one table, each table by itself: {', '.join(tested)}."
         )
-    if quoted:
-        texts.append(
-            f"The intervals of {' and of '.join(quoted)} hold together in 95 % of cases; these are not tested."
-        )
+    untested = [one for one in several if not one.are_tested]
+    for together, are_ratios in ((TOGETHER, True), ("hold together in 95 % of cases", False)):
+        quoted = [_count(one) for one in untested if one.are_ratios == are_ratios]
+        if quoted:
+            texts.append(f"The intervals of {' and of '.join(quoted)} {together}; these are not tested.")
     return " ".join(texts)
 
 

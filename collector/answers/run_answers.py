@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from collector.analysis import Analysis
 from collector.answers.answer import Answer, Rule, Said
-from collector.answers.certainty import begin_sentence, describe_basis, find_common_basis, state_basis, state_certainty
+from collector.answers.certainty import find_common_basis, state_basis, state_certainty, state_own_basis
 from collector.answers.rules import FINDINGS, UNKNOWNS
 
 MAX_FINDINGS = 10
@@ -45,8 +45,8 @@ def _say_with_certainty(chosen: Sequence[tuple[Rule, Said]]) -> list[Answer]:
     common = find_common_basis(findings)
     answers = []
     for rule, said in chosen:
-        own = [begin_sentence(describe_basis(said.basis))] if said.basis not in (None, common) else []
-        answers.append(_make_answer(rule, said, " ".join([said.text, *own])))
+        texts = filter(None, [said.text, state_own_basis(said.basis, common)])
+        answers.append(_make_answer(rule, said, " ".join(texts)))
     certainty = state_certainty(findings, common)
     if certainty:
         answers.append(Answer(rule=CERTAINTY_RULE, text=certainty, anchor="method", kind="finding"))

@@ -32,7 +32,17 @@ def _cut_panel(figure: Figure, title: str) -> Figure:
     if figure.row_pixels:
         numbers = {row["row"] for rows in shown.values() for row in rows if "row" in row}
         spec["height"] = figure.row_pixels * max(1, len(numbers))
-    return replace(figure, title=title, spec=spec, description=describe_rows(shown, figure.says), panels=())
+    note = count_drawn(data, figure.limit)
+    words = " ".join(filter(None, [note, describe_rows(shown, figure.says)]))
+    return replace(figure, title=title, spec=spec, description=words, note=note, panels=())
+
+
+def count_drawn(data: DataSets, limit: Limit | None) -> str:
+    """Return how many of how many things a panel draws and which, as the page says it; empty where it draws all."""
+    number = 0 if limit is None else len(_list_things(data, limit))
+    if limit is None or number <= limit.most:
+        return ""
+    return f"Drawn are {limit.most} of {number:,} {limit.what}."
 
 
 def limit_rows(data: DataSets, limit: Limit | None) -> dict[str, list[Row]]:
@@ -40,12 +50,16 @@ def limit_rows(data: DataSets, limit: Limit | None) -> dict[str, list[Row]]:
     if limit is None:
         return {name: list(rows) for name, rows in data.items()}
     column = limit.column
-    things = list(dict.fromkeys(row[column] for rows in data.values() for row in rows if column in row))
+    things = _list_things(data, limit)
     places: Iterable[int] = range(min(limit.most, len(things)))
     if limit.is_spread and len(things) > limit.most:
         places = np.linspace(0, len(things) - 1, limit.most).round().astype(int).tolist()
     kept = {things[place] for place in places}
     return {name: [row for row in rows if column not in row or row[column] in kept] for name, rows in data.items()}
+
+
+def _list_things(data: DataSets, limit: Limit) -> list[Any]:
+    return list(dict.fromkeys(row[limit.column] for rows in data.values() for row in rows if limit.column in row))
 
 
 def describe_rows(data: DataSets, says: str) -> str:

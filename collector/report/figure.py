@@ -53,6 +53,8 @@ class Figure:
     row_pixels: int = 0
     """If not 0, a panel is so many pixels high for each value of its column `row`."""
     limit: Limit | None = None
+    note: str = ""
+    """How many of how many things a panel that was cut out draws; empty where it draws all."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ import typer
 
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
-from bench.schema import InvalidDocumentError, read_document
 from runner.commands.forecast_options import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
 from runner.terminal_text import echo
@@ -74,6 +73,7 @@ def _print_lines(lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", l
 
 def _read_probe(path: Path) -> "ProbeReport":
     """Read a search that found a limit. Raise UserError where it is none."""
+    from bench.schema import InvalidDocumentError, read_document
     from runner.probe.search import ProbeReport
 
     try:

@@ -66,15 +66,21 @@ def doctor(
         names = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
         echo(DoctorDocument(**names, findings=found).model_dump_json())
     else:
-        num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
-        CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
-        if not num_failed:
-            place = format_place(on, profile, namespace, queue)
-            say_next(f"benchmatrix run {matrix} {place} --store {store or 's3://BUCKET/PREFIX'}")
-        elif any("`benchmatrix setup`" in finding.hint for finding in findings):
-            say_next(f"benchmatrix setup {format_place(on, profile, namespace)}")
+        run = f"benchmatrix run {matrix} {format_place(on, profile, namespace, queue)}"
+        setup = f"benchmatrix setup {format_place(on, profile, namespace)}"
+        _print_end(findings, run=f"{run} --store {store or 's3://BUCKET/PREFIX'}", setup=setup)
     if _count(findings, "failed"):
         raise typer.Exit(EXIT_NOT_OK)
+
+
+def _print_end(findings: Sequence["Finding"], *, run: str, setup: str) -> None:
+    """Print how many checks failed, and which command is next: `run` where none did, or `setup` where it would help."""
+    num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
+    CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
+    if not num_failed:
+        say_next(run)
+    elif any("`benchmatrix setup`" in finding.hint for finding in findings):
+        say_next(setup)
 
 
 def _count(findings: Sequence["Finding"], state: str) -> int:

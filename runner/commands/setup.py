@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.cluster_runs import PATIENCE_SECONDS, warn_once
 from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
 from runner.terminal_text import echo
 
@@ -71,6 +70,7 @@ def setup(
 
     May be repeated.
     """
+    from runner.commands.cluster_runs import PATIENCE_SECONDS, warn_once
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.rendering.setup_template import SetupTemplate
     from runner.kubernetes.run import ClusterTarget

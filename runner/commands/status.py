@@ -47,10 +47,8 @@ def status(
 
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
-    from bench.raw_removals import read_raw_removals
-    from collector.facts import describe_node_faults, describe_raw_removals
     from runner.profiles.loading import load_profile
-    from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
+    from runner.reporting.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
@@ -62,13 +60,7 @@ def status(
         lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts["missing"])
         echo(_make_document(collection, counts, lines).model_dump_json())
         return
-    states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
-    CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
-    print_skipped(collection, CONSOLE)
-    for line in describe_raw_removals(read_raw_removals(opened, collection.run.run_id)):
-        CONSOLE.print(line, soft_wrap=True)
-    for line in describe_node_faults(collection.node_faults):
-        CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
+    _print_collection(collection, counts, opened)
     if on is not None:
         for line in _ask_cluster(collection.run, on, place, opened, counts["missing"]):
             CONSOLE.print(line, soft_wrap=True)
@@ -76,6 +68,21 @@ def status(
         say_next(f"{format_resumption(collection.run, store, on, profile, namespace)} measures what is missing")
     else:
         say_next(f"benchmatrix report {collection.run.run_id} --store {store}")
+
+
+def _print_collection(collection: "Collection", counts: Counter[str], store: "Store") -> None:
+    """Print what the store says of the run."""
+    from bench.raw_removals import read_raw_removals
+    from collector.facts import describe_node_faults, describe_raw_removals
+    from runner.reporting.stored_runs import print_skipped
+
+    states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
+    CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
+    print_skipped(collection, CONSOLE)
+    for line in describe_raw_removals(read_raw_removals(store, collection.run.run_id)):
+        CONSOLE.print(line, soft_wrap=True)
+    for line in describe_node_faults(collection.node_faults):
+        CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
 
 
 def _make_document(collection: "Collection", counts: Counter[str], cluster: list[str] | None) -> "StatusDocument":

@@ -136,7 +136,7 @@ def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpret
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"BENCH_CELL": "{}"}, "error: BENCH_CELL: model: Field required"),
+        ({"BENCH_CELL": "{}"}, "error: BENCH_CELL: no Cell: model: Field required"),
         ({"BENCH_REPEAT": "0"}, "error: BENCH_REPEAT: '0' is no whole number"),
         ({"BENCH_RUN_ID": "../x"}, "error: BENCH_RUN_ID: '../x' is no name"),
         ({"BENCH_STORE": ""}, "error: BENCH_STORE: not set"),

@@ -73,6 +73,7 @@ SINKS = {
     ("images/bench/src/bench/store/obstore_calls.py", "put"): DOCUMENT,
     ("images/bench/src/bench/tenants/meeting.py", "put_with_short_retries"): DOCUMENT,
     ("runner/commands/access.py", "replace_text"): FILE,
+    ("runner/commands/claims.py", "replace_text"): FILE,
     ("runner/commands/compare.py", "replace_text"): FILE,
     ("runner/commands/cost.py", "replace_text"): FILE,
     ("runner/commands/images.py", "replace_text"): FILE,

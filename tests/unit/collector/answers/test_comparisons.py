@@ -204,6 +204,10 @@ def test_ratios_of_one_card_each_are_not_said_to_be_of_one_card(collect: Collect
     assert text.endswith(" On one card each, not the same for all, 3 repeats.")
     # Two of the three kinds of work ran on one card, the third on another one: it is not said to be the same.
     texts = select_texts(answers, "frameworks-by-work")
-    assert [text.endswith(" On one card, 3 repeats.") for text in texts] == [False, True, False]
+    own = " On one card, 3 repeats; not the same machines as in the note below."
+    assert [text.endswith(own) for text in texts] == [False, True, False]
+    assert not any("On one card" in text for text in (texts[0], texts[2]))
     (certainty,) = select_texts(answers, "how-sure")
-    assert certainty.startswith("Ratios above that do not say otherwise were measured on one card, 3 repeats a side. ")
+    assert certainty.startswith(
+        "Ratios of two cells above that do not say otherwise were measured on one card, 3 repeats a side. Directions "
+    )

@@ -27,8 +27,8 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
     # The speedup and the costs rest on the same card and its host. The intervals of two costs hold together; a single
     # ratio needs no word on others.
     assert select_texts(answers, "how-sure") == [
-        "All ratios above were measured on one card and its host, 3 repeats a side. The intervals of 2 costs hold "
-        "together in 95 % of cases; these are not tested."
+        "All ratios of two cells above were measured on one card and its host, 3 repeats a side. The intervals of 2 "
+        "costs hold together in 95 % of cases; these are not tested."
     ]
     assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
     assert "to 0.00200 (0.00193 to 0.00207) EUR for conv6 train, CPU" in span

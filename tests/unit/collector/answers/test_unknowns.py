@@ -154,9 +154,10 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     assert more.text == "The tables have 2 more such findings: 2 of frameworks-by-work."
     # All ran on one machine: none of the ten says so by itself. Both tables have 12 ratios.
     assert certainty.text == (
-        "All ratios above were measured on one machine, 3 repeats a side. Their directions are those after Holm's "
-        "adjustment, and their intervals hold together in 95 % of cases where both sides vary alike, over all of a "
-        "table that were tested: 12 ratios of frameworks, 12 ratios of batches."
+        "All ratios of two cells above were measured on one machine, 3 repeats a side. Directions are those after "
+        "Holm's adjustment, and the intervals of ratios hold together in 95 % of cases where both sides vary alike and "
+        "have as many repeats; both over all that were tested of one table, each table by itself: 12 ratios of "
+        "frameworks, 12 ratios of batches."
     )
     assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
     order = [rule.id for rule in RULES]

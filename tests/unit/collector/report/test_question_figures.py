@@ -11,7 +11,7 @@ from answered_runs import GPU_PYTORCH, make_framework_pair, make_spread
 from bench.errors import UserError
 from collector.analysis import analyze_run
 from collector.report.drawn_panels import describe_rows, limit_rows, list_panels
-from collector.report.figure import LINES, POINTS, FigureGroup
+from collector.report.figure import LINES, POINTS, ROWS, Figure, FigureGroup
 from collector.report.paper_figures import number_paths, save_figure, set_width
 from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
@@ -103,6 +103,16 @@ def test_a_panel_of_many_cells_draws_those_that_can_be_told_apart_and_what_is_of
     lines = limit_rows(data, LINES)
     assert list(dict.fromkeys(row["series"] for row in lines["points"])) == [f"line {number}" for number in range(8)]
     assert limit_rows({"points": points[:3]}, POINTS) == {"points": points[:3]}
+
+
+def test_a_file_says_how_many_rows_of_its_panel_it_draws() -> None:
+    # Of the 42 rows, 41 are of the panel "a", of which 40 are drawn, and one of "b".
+    rows = [{"panel": "a", "row": number, "name": f"cell {number}"} for number in range(41)]
+    spec = {"datasets": {"rows": [*rows, {"panel": "b", "row": 0, "name": "other"}]}}
+    many, one = list_panels(Figure(spec=spec, panels=("a", "b"), says="{name}", limit=ROWS))
+    assert many.note == "Drawn are 40 of 41 rows, the first of the plan."
+    assert many.description.startswith("Drawn are 40 of 41 rows, the first of the plan. cell 0; cell 1; ")
+    assert (one.note, one.description) == ("", "other")
 
 
 def test_a_plot_in_words_has_whole_numbers_in_full_and_says_what_is_unknown() -> None:
