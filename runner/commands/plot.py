@@ -1,5 +1,6 @@
 """The command `plot`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,7 +23,7 @@ from runner.commands.options import (
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
-    from collector.report.figure import Figure
+    from collector.report.figure import Figure, FigureGroup
 
 # As collector.report.plot_catalogue has them (a test holds them equal): help must not wait for its import.
 PlotName = Literal[
@@ -79,7 +80,12 @@ def plot(
     if as_json:
         print_files(analysis.collection.run.run_id, paths)
         return
-    for figure, path in zip(chosen, paths, strict=True):
+    _print_figures(groups, chosen, paths)
+
+
+def _print_figures(groups: "Sequence[FigureGroup]", figures: "Sequence[Figure]", paths: Sequence[Path]) -> None:
+    """Print which panel is in which file, and what stands above and below the plots in the report."""
+    for figure, path in zip(figures, paths, strict=True):
         named = f"{path}: {figure.title}" if figure.title else str(path)
         CONSOLE.print(f"{named} ({figure.note})" if figure.note else named, soft_wrap=True)
     for group in groups:
