@@ -80,8 +80,7 @@ def plot(
         print_files(analysis.collection.run.run_id, paths)
         return
     for figure, path in zip(chosen, paths, strict=True):
-        named = f"{path}: {figure.title}" if figure.title else str(path)
-        CONSOLE.print(f"{named} ({figure.note})" if figure.note else named, soft_wrap=True)
+        CONSOLE.print(": ".join(filter(None, [str(path), figure.title, figure.note])), soft_wrap=True)
     for group in groups:
         for text in (group.question, group.caption, group.omitted):
             if text:
