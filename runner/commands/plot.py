@@ -86,8 +86,7 @@ def plot(
 def _print_figures(groups: "Sequence[FigureGroup]", figures: "Sequence[Figure]", paths: Sequence[Path]) -> None:
     """Print which panel is in which file, and what stands above and below the plots in the report."""
     for figure, path in zip(figures, paths, strict=True):
-        named = f"{path}: {figure.title}" if figure.title else str(path)
-        CONSOLE.print(f"{named} ({figure.note})" if figure.note else named, soft_wrap=True)
+        CONSOLE.print(": ".join(filter(None, [str(path), figure.title, figure.note])), soft_wrap=True)
     for group in groups:
         for text in (group.question, group.caption, group.omitted):
             if text:
