@@ -116,6 +116,8 @@ def _describe_default(parameter: Parameter) -> str:
         return "needed"
     if default is None or default == "" or default == () or callable(default) or "UNSET" in repr(default):
         return ""
+    if isinstance(getattr(parameter, "show_default", None), str):  # as --help shows it: `30m`
+        return f"`{parameter.show_default}`"
     if isinstance(default, bool):
         names = parameter.opts if default else parameter.secondary_opts
         return f"`{names[0]}`" if names else "off"

@@ -32,7 +32,7 @@ def access(
     and for the money with intervals, and all that the answer rests on.
     """
     if list_scenarios:
-        _print_shipped_scenarios()
+        _print_shipped_scenarios(as_json=as_json)
         return
     if scenario is None:
         raise UserError("SCENARIO is missing; give a YAML file, or a name that `benchmatrix access --list` prints")
@@ -97,9 +97,9 @@ def _print_report(report: "Report") -> None:
         CONSOLE.print(f"  {found.standing}: {found.text}", soft_wrap=True)
 
 
-def _print_shipped_scenarios() -> None:
+def _print_shipped_scenarios(*, as_json: bool) -> None:
     from collector.access.shipped import list_shipped_scenarios
     from runner.access_scenarios.loading import describe_shipped_scenario
+    from runner.commands.shipped import print_shipped
 
-    for name in list_shipped_scenarios():
-        CONSOLE.print(f"{name}: {describe_shipped_scenario(name)}", soft_wrap=True)
+    print_shipped({name: describe_shipped_scenario(name) for name in list_shipped_scenarios()}, as_json=as_json)

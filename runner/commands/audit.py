@@ -38,7 +38,7 @@ def audit(
     reproduced.
     """
     if list_tables:
-        _print_shipped_tables()
+        _print_shipped_tables(as_json=as_json)
         return
     if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
@@ -88,9 +88,9 @@ def _print_audit(table: "AuditTable", rows: "Sequence[AuditedRow]") -> None:
     CONSOLE.print(f"\n{count_verdicts(rows)}", soft_wrap=True)
 
 
-def _print_shipped_tables() -> None:
+def _print_shipped_tables(*, as_json: bool) -> None:
     from collector.audit.shipped import list_shipped_tables
     from runner.audit_tables.loading import describe_shipped_table
+    from runner.commands.shipped import print_shipped
 
-    for name in list_shipped_tables():
-        CONSOLE.print(f"{name}: {describe_shipped_table(name)}", soft_wrap=True)
+    print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()}, as_json=as_json)

@@ -29,8 +29,15 @@ def cancel(
 
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     counts = cleaner.preview() if dry_run else cleaner.cancel()
-    if as_json or dry_run:
-        print_jobs(cleaner, counts, is_dry_run=dry_run, as_json=as_json)
+    if as_json:
+        print_jobs(run_id, cleaner.namespace, counts, is_dry_run=dry_run)
+        return
+    if dry_run:
+        CONSOLE.print(
+            f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} unfinished Jobs would be deleted, "
+            f"{counts.num_left} finished ones left; nothing was changed",
+            soft_wrap=True,
+        )
         return
     for stopped, found in filter(None, [(run_id, counts), counts.confirmation]):
         CONSOLE.print(

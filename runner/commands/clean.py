@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption
+from runner.commands.options import CONSOLE, JsonOption, NamespaceOption, ProfileOption
 
 USE = (
     "give RUN_ID and --on to delete the Jobs of a run, or --store with --raw-older-than to remove raw results from a "
@@ -53,6 +53,7 @@ def clean(
     delete: DeleteOption = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     of_store = {
@@ -63,7 +64,7 @@ def clean(
     }
     if run_id or on:
         _check_absent(of_store, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, force=force, is_dry_run=dry_run)
+        _clean_jobs(run_id, on, profile, namespace, store, force=force, is_dry_run=dry_run, as_json=as_json)
         return
     if dry_run and delete:
         raise UserError("--dry-run: deletes nothing; leave it or --delete out")
@@ -72,12 +73,21 @@ def clean(
     )
     if store is None:
         raise UserError(f"clean: {USE}")
-    _clean_store(store, raw_older_than, include_unfinished=include_unfinished, is_deleted=delete, is_confirmed=yes)
+    _clean_store(
+        store,
+        raw_older_than,
+        include_unfinished=include_unfinished,
+        is_deleted=delete,
+        is_confirmed=yes,
+        as_json=as_json,
+    )
 
 
 def _clean_store(url: str, older_than: str | None, **wishes: bool) -> None:
     from runner.commands.store_cleaning import CleaningRequest, clean_store
 
+    if older_than is None:
+        raise UserError("--store: say which raw results are meant with --raw-older-than AGE, such as 90d")
     clean_store(CleaningRequest(url=url, older_than=older_than, **wishes))
 
 
@@ -96,14 +106,19 @@ def _clean_jobs(
     *,
     force: bool,
     is_dry_run: bool,
+    as_json: bool,
 ) -> None:
     from runner.commands.cluster_runs import open_job_cleaner
+    from runner.commands.jobs_deleted import print_cleaning_preview, print_jobs
 
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     if is_dry_run:
         found = cleaner.preview()
+        if as_json:
+            print_cleaning_preview(run_id, cleaner.namespace, found, force=force)
+            return
         CONSOLE.print(
             f"run {run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
             "unfinished Jobs would be deleted (unfinished ones with --force alone); nothing was changed",
@@ -111,6 +126,9 @@ def _clean_jobs(
         )
         return
     counts = cleaner.clean(force=force)
+    if as_json:
+        print_jobs(run_id, cleaner.namespace, counts, is_dry_run=False)
+        return
     CONSOLE.print(
         f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} Jobs deleted; results stay in the store",
         soft_wrap=True,

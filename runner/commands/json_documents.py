@@ -1,11 +1,18 @@
-"""The documents that commands print with --json and that no other package has: their models and all schemas."""
+"""The documents that commands which read something print with --json, and the schemas of all kinds."""
 
 from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from bench.schema import Decision, Document, Suspicion
+from runner.commands.change_documents import (
+    ImagesDocument,
+    JobsDocument,
+    RawResultsDocument,
+    SetupDocument,
+    ShippedDocument,
+)
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -53,18 +60,6 @@ class FilesDocument(Document):
     run_id: str
     files: tuple[str, ...]
     """Paths, relative to the working directory where they were asked for so."""
-
-
-class JobsDocument(Document):
-    """What `cancel` did to the Jobs of one run, or would do (`is_dry_run`)."""
-
-    jobs_version: Literal[1] = 1
-    run_id: str
-    namespace: str
-    num_deleted: int
-    num_left: int
-    """Finished ones that stay."""
-    is_dry_run: bool
 
 
 class AuditedRowDocument(Document):
@@ -186,23 +181,26 @@ def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
     """Return what makes the schema of each kind; a kind is `stored`, or the command that prints it."""
     return {
         "stored": _export_stored,
-        "access": lambda: _export(AccessDocument),
+        "access": lambda: _export_either(AccessDocument | ShippedDocument),
         "answers": _export_answers,
-        "audit": lambda: _export(AuditDocument),
+        "audit": lambda: _export_either(AuditDocument | ShippedDocument),
         "batches": _export_batches,
         "cancel": lambda: _export(JobsDocument),
         "claims": lambda: _export(ClaimsDocument),
+        "clean": lambda: _export_either(JobsDocument | RawResultsDocument),
         "collect": lambda: _export(FilesDocument),
         "compare": _export_compare,
         "cost": _export_cost,
         "doctor": lambda: _export(DoctorDocument),
         "forecast": _export_forecast,
         "gap": _export_gap,
+        "images": lambda: _export(ImagesDocument),
         "plot": lambda: _export(FilesDocument),
         "probe": _export_probe,
         "render": _export_render,
         "report": lambda: _export(FilesDocument),
         "run": _export_run,
+        "setup": lambda: _export(SetupDocument),
         "status": lambda: _export(StatusDocument),
         "watch": lambda: _export(WatchDocument),
     }
@@ -210,6 +208,11 @@ def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
 
 def _export(model: type[BaseModel]) -> dict[str, Any]:
     return {"$schema": DRAFT, **model.model_json_schema()}
+
+
+def _export_either(models: Any) -> dict[str, Any]:
+    """Return the schema of a union of models."""
+    return {"$schema": DRAFT, **TypeAdapter(models).json_schema()}
 
 
 def _export_stored() -> dict[str, Any]:

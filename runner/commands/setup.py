@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
+from runner.commands.options import (
+    CONSOLE,
+    ContextOption,
+    JsonOption,
+    NamespaceOption,
+    ProfileOption,
+    make_error_console,
+)
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.commands.change_documents import SetupObject
     from runner.kubernetes.rendering.queue_template import QueueTemplate
-    from runner.kubernetes.rendering.setup_template import SetupTemplate
-    from runner.kubernetes.setup import Installer
+    from runner.kubernetes.rendering.setup_template import Manifest, SetupTemplate
+    from runner.kubernetes.run import ClusterTarget
+    from runner.kubernetes.setup import InstalledObject, Installer
     from runner.profiles.model import Profile
 
 KIND = "kind"
@@ -65,6 +74,7 @@ def setup(
     cohort: CohortOption = None,
     dry_run: DryRunOption = False,
     exports: ExportsOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Apply what a run needs: namespace, accounts, permissions; on kind an S3 server, on request a queue of Kueue.
 
@@ -78,21 +88,32 @@ def setup(
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     has_store = target.profile.name == KIND if s3 is None else s3
-    if exports and not has_store:
-        raise UserError("--exports: is for the S3 server in the cluster; add --s3, or leave it out")
+    if exports:
+        _check_exports(has_store=has_store, as_json=as_json)
     template = SetupTemplate(profile=target.profile, users=user or (), has_store=has_store, has_queue=queue is not None)
     made_queue = _make_queue(target.profile, queue, quota or (), cohort)
     if dry_run:
-        _print_manifests(template, made_queue)
+        _show_plan(target, template, made_queue, as_json=as_json)
         return
     connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
     installer = Installer(connection=connection, template=template, queue=made_queue)
-    for line in installer.install():
-        echo(line, err=exports)
+    installed = installer.install()
+    if as_json:
+        _print_document(target, _list_installed(installed), is_dry_run=False)
+    else:
+        for found in installed:
+            echo(found.describe(), err=exports)
     if exports:
         _print_exports(installer)
     elif has_store:
-        CONSOLE.print(_describe_store(on, target.profile), soft_wrap=True)
+        (make_error_console() if as_json else CONSOLE).print(_describe_store(on, target.profile), soft_wrap=True)
+
+
+def _check_exports(*, has_store: bool, as_json: bool) -> None:
+    if as_json:
+        raise UserError("--exports: prints lines for a shell, and --json a document; leave one of them out")
+    if not has_store:
+        raise UserError("--exports: is for the S3 server in the cluster; add --s3, or leave it out")
 
 
 def _make_queue(
@@ -108,17 +129,69 @@ def _make_queue(
     return None
 
 
-def _print_manifests(template: "SetupTemplate", queue: "QueueTemplate | None") -> None:
+def _show_plan(
+    target: "ClusterTarget", template: "SetupTemplate", queue: "QueueTemplate | None", *, as_json: bool
+) -> None:
+    if as_json:
+        _print_document(target, _list_planned(template, queue), is_dry_run=True)
+    else:
+        _print_manifests(template, queue)
+
+
+def _render(template: "SetupTemplate", queue: "QueueTemplate | None") -> "list[list[Manifest]]":
+    """Return the manifests that would be applied, part by part, but for the Secret."""
     from runner.kubernetes.kueue import GROUP, KNOWN_VERSIONS
-    from runner.kubernetes.rendering.setup_template import dump_yaml
 
     queued = [queue.render(f"{GROUP}/{KNOWN_VERSIONS[0]}")] if queue else []
-    for manifests in (*template.render().values(), *queued):
+    return [*template.render().values(), *queued]
+
+
+def _print_manifests(template: "SetupTemplate", queue: "QueueTemplate | None") -> None:
+    from runner.kubernetes.rendering.setup_template import dump_yaml
+
+    for manifests in _render(template, queue):
         echo(dump_yaml(manifests), nl=False)
         echo("---")
     if template.has_store:
         secret = template.profile.store_secret
         echo(f"# The Secret {secret} is not shown: its keys are made when it is set up.")
+
+
+def _list_planned(template: "SetupTemplate", queue: "QueueTemplate | None") -> "list[SetupObject]":
+    from runner.commands.change_documents import SetupObject
+
+    planned = [
+        SetupObject(
+            kind=found["kind"], name=found["metadata"]["name"], outcome="not applied", detail="", manifest=found
+        )
+        for manifests in _render(template, queue)
+        for found in manifests
+    ]
+    if template.has_store:
+        name, detail = str(template.profile.store_secret), "its keys are made when it is set up"
+        planned.append(SetupObject(kind="Secret", name=name, outcome="not applied", detail=detail))
+    return planned
+
+
+def _list_installed(installed: "Sequence[InstalledObject]") -> "list[SetupObject]":
+    from runner.commands.change_documents import SetupObject
+
+    return [
+        SetupObject(kind=found.kind, name=found.name, outcome=found.outcome, detail=found.detail) for found in installed
+    ]
+
+
+def _print_document(target: "ClusterTarget", objects: "Sequence[SetupObject]", *, is_dry_run: bool) -> None:
+    from runner.commands.change_documents import SetupDocument
+
+    document = SetupDocument(
+        context=target.context,
+        namespace=target.profile.namespace,
+        profile=target.profile.name,
+        is_dry_run=is_dry_run,
+        objects=tuple(objects),
+    )
+    echo(document.model_dump_json())
 
 
 def _print_exports(installer: "Installer") -> None:

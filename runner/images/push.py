@@ -16,6 +16,12 @@ class PushedImages:
     control: str | None
     """The image of runner and collector; None if it was not pushed."""
 
+    def find_reference(self, image: ImageSpec) -> str | None:
+        """Return the reference of a pushed image; None if it was not pushed."""
+        if image.flavour is None:
+            return self.control
+        return self.by_framework.get(image.name, {}).get(DEVICES[image.flavour])
+
     def make_profile_values(self) -> dict[str, object]:
         """Return the keys for a profile; empty if no framework's image was pushed."""
         return {"images": self.by_framework} if self.by_framework else {}

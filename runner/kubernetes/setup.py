@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError
@@ -20,6 +20,7 @@ FIELD_MANAGER = "benchmatrix"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 STORE_SECONDS = 300.0
 """For pulling the image and starting."""
+Outcome = Literal["applied", "created", "kept"]
 # Plurals of the kinds in manifests/: what a path names them by.
 _PLURALS = {
     "Namespace": "namespaces",
@@ -37,6 +38,21 @@ _PLURALS = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class InstalledObject:
+    """What became of one object of a set-up."""
+
+    kind: str
+    name: str
+    outcome: Outcome
+    detail: str = ""
+
+    def describe(self) -> str:
+        """Return it in words: `Role runner applied`."""
+        words = self.detail if self.outcome == "kept" else ", ".join(filter(None, [self.outcome, self.detail]))
+        return f"{self.kind} {self.name} {words}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Installer:
     """Applies a set-up to a cluster; may be repeated."""
 
@@ -45,8 +61,8 @@ class Installer:
     queue: QueueTemplate | None = None
     """A queue of Kueue to make as well."""
 
-    def install(self) -> list[str]:
-        """Apply everything and return a line for each object. UserError if the API server refuses."""
+    def install(self) -> list[InstalledObject]:
+        """Apply everything and return what became of each object. UserError if the API server refuses."""
         done = []
         for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys
@@ -92,11 +108,11 @@ class Installer:
             )
         return version
 
-    def _apply(self, manifest: Manifest) -> str:
+    def _apply(self, manifest: Manifest) -> InstalledObject:
         """Apply one object, server-side: fields that it does not name stay as others have set them."""
         name = _describe(manifest)
         if manifest["kind"] == "Namespace" and self._was_created_by_others(manifest):
-            return f"{name} was created by somebody else and is left as it is"
+            return _tell(manifest, "kept", "was created by somebody else and is left as it is")
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         try:
             self.connection.request(
@@ -108,7 +124,7 @@ class Installer:
             )
         except ApiError as error:
             raise self._explain(error, name) from error
-        return f"{name} applied"
+        return _tell(manifest, "applied")
 
     def _was_created_by_others(self, manifest: Manifest) -> bool:
         """Return whether others created the namespace: their pods may need more than we would allow."""
@@ -122,7 +138,7 @@ class Installer:
         labels: Mapping[str, Any] = found["metadata"].get("labels", {})
         return bool(labels.get(MANAGED_BY) != manifest["metadata"]["labels"][MANAGED_BY])
 
-    def _keep_or_create_secret(self) -> str:
+    def _keep_or_create_secret(self) -> InstalledObject:
         secret = self.template.render_store_secret(secrets.token_hex(10).upper(), secrets.token_hex(20))
         name = _describe(secret)
         path = find_path(secret).rpartition("/")[0]
@@ -130,9 +146,9 @@ class Installer:
             self.connection.request("create", path, body=json.dumps(secret).encode())
         except ApiError as error:
             if error.status == HTTPStatus.CONFLICT:
-                return f"{name} exists already and is kept"
+                return _tell(secret, "kept", "exists already and is kept")
             raise self._explain(error, name) from error
-        return f"{name} created, with new keys"
+        return _tell(secret, "created", "with new keys")
 
     def _get(self, path: str, name: str) -> Manifest:
         try:
@@ -155,6 +171,10 @@ def find_path(manifest: Manifest) -> str:
     base = f"/apis/{version}" if "/" in version else f"/api/{version}"
     within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
     return f"{base}{within}/{_PLURALS[kind]}/{metadata['name']}"
+
+
+def _tell(manifest: Manifest, outcome: Outcome, detail: str = "") -> InstalledObject:
+    return InstalledObject(kind=manifest["kind"], name=manifest["metadata"]["name"], outcome=outcome, detail=detail)
 
 
 def _describe(manifest: Manifest) -> str:

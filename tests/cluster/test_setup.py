@@ -21,6 +21,7 @@ from child_process import start_child
 from control_plane import USER, ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.checkout import ROOT
+from runner.commands.change_documents import SetupDocument
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
@@ -85,6 +86,17 @@ def test_a_namespace_of_others_keeps_its_labels(connection: Connection, namespac
     assert f"Namespace {namespace} was created by somebody else and is left as it is" in out
     labels = connection.get_object(f"/api/v1/namespaces/{namespace}")["metadata"]["labels"]
     assert not any(key.startswith("pod-security") for key in labels)
+
+    code, out, err = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace, "--json")
+    document = SetupDocument.model_validate_json(out)
+    assert (code, err, document.namespace, document.is_dry_run) == (0, "", namespace, False)
+    assert [(found.kind, found.outcome) for found in document.objects] == [
+        ("Namespace", "kept"),
+        ("ServiceAccount", "applied"),
+        ("ServiceAccount", "applied"),
+        ("Role", "applied"),
+        ("RoleBinding", "applied"),
+    ]
 
 
 def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
@@ -160,11 +172,16 @@ def test_setup_by_a_user_without_rights_is_one_message(
 def test_dry_run_prints_what_the_api_server_would_take_and_applies_nothing(
     connection: Connection, new_namespace: str, call_main: CallMain
 ) -> None:
-    code, out, _ = call_main("setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--dry-run")
+    words = ("setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--dry-run")
+    code, out, _ = call_main(*words)
 
     assert code == 0
-    kinds = [manifest["kind"] for manifest in yaml.safe_load_all(out) if manifest]
-    assert kinds == ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"]
+    manifests = [manifest for manifest in yaml.safe_load_all(out) if manifest]
+    kinds = ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"]
+    assert [manifest["kind"] for manifest in manifests] == kinds
+    document = SetupDocument.model_validate_json(call_main(*words, "--json")[1])
+    assert [found.manifest for found in document.objects] == [*manifests, None]
+    assert (document.objects[-1].kind, document.objects[-1].name) == ("Secret", "benchmatrix-store")
     with pytest.raises(ApiError, match="not found"):
         connection.get_object(f"/api/v1/namespaces/{new_namespace}")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from access_scenarios import describe_scenario
+from runner.commands.change_documents import ShippedDocument
 from runner.commands.json_documents import AccessDocument
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -82,6 +83,8 @@ def test_shipped_scenarios_are_listed_with_their_question(call_main: CallMain) -
     code, out, err = call_main("access", "--list")
     assert (code, err) == (0, "")
     assert "one-h100-or-t4s: Should our group buy one H100 or rent T4s?" in out.splitlines()
+    document = ShippedDocument.model_validate_json(call_main("access", "--list", "--json")[1])
+    assert [f"{name}: {question}" for name, question in document.shipped.items()] == out.splitlines()
 
 
 @pytest.mark.parametrize(
