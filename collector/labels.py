@@ -76,7 +76,7 @@ def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
 
 def label_shared(pairs: pd.DataFrame) -> list[str]:
     """Return a name per row of a comparison for what both sides share."""
-    rows = zip(label_workloads(pairs), list_rows(pairs), strict=True)
+    rows = zip(label_workloads(pairs), _list_rows(pairs, ("framework", "mode")), strict=True)
     return [", ".join([workload, *_name_variant(row)]) for workload, row in rows]
 
 

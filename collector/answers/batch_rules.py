@@ -10,7 +10,7 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, say_ratios
 from collector.comparisons import PROTOCOL_FIELDS
-from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES, label_workloads
+from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
 from collector.results.cells import select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
@@ -58,21 +58,17 @@ def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
     interval and a repeat under sound conditions, and ran on the same machines or each on several.
     """
     known = select_alone(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    found = []
-    for _, rows in known[list(READ_COLUMNS)].groupby(list(SERIES_COLUMNS), dropna=False, sort=False):
-        ends = _find_ends(rows)
-        if ends is not None:
-            found.append(ends)
+    found = _find_ends(known[list(READ_COLUMNS)])
     estimates = [
         scale_estimate(invert_estimate(estimate_pair(pair)), pair["batch_size_subject"] / pair["batch_size_reference"])
         for pair in found
     ]
-    named = zip(found, estimates, judge_ratios(estimates), strict=True)
+    named = zip(found, _name_series(found), estimates, judge_ratios(estimates), strict=True)
     return [
         (
             pair,
             JudgedRatio(
-                name=_name_series(pair),
+                name=name,
                 ratio=estimate,
                 is_different=is_different,
                 scope=describe_scope(pair, "batch_size"),
@@ -80,30 +76,46 @@ def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
                 num_repeats=find_span(pair[f"num_counted_{side}"] for side in SIDES),
             ),
         )
-        for pair, estimate, is_different in named
+        for pair, name, estimate, is_different in named
     ]
 
 
-def _find_ends(rows: pd.DataFrame) -> Row | None:
-    """Return the largest batch as subject and the smallest as reference; None where they cannot be compared."""
-    ordered = list_rows(rows.sort_values("batch_size", kind="stable"))
-    smallest, largest = ordered[0], ordered[-1]
-    if smallest["batch_size"] == largest["batch_size"] or not are_comparable(smallest, largest):
-        return None
-    sides = zip(SIDES, (largest, smallest), strict=True)
-    shared = {name: largest[name] for name in ("device", "num_gpus")}
+def _find_ends(rows: pd.DataFrame) -> list[Row]:
+    """Return of each series with several batches the largest as subject and the smallest as reference.
+
+    Series whose ends cannot be compared are left out.
+    """
+    series = rows.groupby(list(SERIES_COLUMNS), dropna=False, sort=False).ngroup()
+    ordered = rows.assign(series=series).sort_values(["series", "batch_size"], kind="stable")
+    smallest, largest = (list_rows(ordered.drop_duplicates("series", keep=end)) for end in ("first", "last"))
+    return [
+        _join_sides(subject, reference)
+        for subject, reference in zip(largest, smallest, strict=True)
+        if subject["batch_size"] > reference["batch_size"] and are_comparable(reference, subject)
+    ]
+
+
+def _join_sides(subject: Row, reference: Row) -> Row:
+    shared = {name: subject[name] for name in ("device", "num_gpus")}
+    sides = zip(SIDES, (subject, reference), strict=True)
     return shared | {
         f"{name}_{side}": value for side, row in sides for name, value in row.items() if name not in shared
     }
 
 
-def _name_series(pair: Row) -> str:
-    names = (*SERIES_COLUMNS, "batch_size")
-    row = pd.DataFrame([{name: pair.get(name, pair.get(f"{name}_subject")) for name in names}])
-    workload = label_workloads(row)[0]
+def _name_series(pairs: Sequence[Row]) -> list[str]:
+    """Return what each series is of, with its batches as `batch 64 over 1`."""
+    if not pairs:
+        return []
+    names = [name for name in (*SERIES_COLUMNS, "batch_size") if name not in OPTIONAL_FIELDS]
+    rows = pd.DataFrame([{name: pair.get(name, pair.get(f"{name}_subject")) for name in names} for pair in pairs])
+    return [_name_ends(label, pair) for label, pair in zip(label_workloads(rows), pairs, strict=True)]
+
+
+def _name_ends(label: str, pair: Row) -> str:
     largest, smallest = pair["batch_size_subject"], pair["batch_size_reference"]
-    named = workload.replace(f"batch {largest}", f"batch {largest} over {smallest}")
-    return f"{named}, {pair['precision_subject']}"
+    batches = label.replace(f"batch {largest}", f"batch {largest} over {smallest}")
+    return f"{batches}, {pair['precision_subject']}"
 
 
 def _name_group(pair: Row) -> str:

@@ -1,6 +1,6 @@
 """Evaluate the claim that a GPU saves as much energy as time."""
 
-from collector.claims.measurements import describe_energies, select_speedups, shorten
+from collector.claims.measurements import describe_energies, select_speedups
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult
 
@@ -21,5 +21,5 @@ def evaluate_energy(claim: Claim, context: ClaimContext) -> ClaimResult:
             f"about {saving:.0f} ({figure:g} x {study.cpu.power_watts:g} / {study.gpu.power_watts:g}), where the "
             f"implied claim is {figure:g}",
         ),
-        measured=shorten(describe_energies(context.measurements, pairs[pairs["ratio"].notna()])),
+        measured=describe_energies(context.measurements, pairs[pairs["ratio"].notna()]),
     )

@@ -8,7 +8,7 @@ import pandas as pd
 
 from collector.claims.latency import put_stated_first, select_modes
 from collector.claims.mean_gain import judge_gains
-from collector.claims.measurements import describe_pairs, shorten
+from collector.claims.measurements import describe_pairs
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult, list_missing_intervals
 
@@ -27,8 +27,8 @@ def evaluate_fusion(claim: Claim, context: ClaimContext) -> ClaimResult:
         reason=reason,
         arithmetic=claim.facts,
         measured=(
-            *shorten(describe_pairs(put_stated_first(own, context.study), "as long as")),
-            *shorten(describe_pairs(others[others["ratio"].notna()], "as long as")),
+            *describe_pairs(put_stated_first(own, context.study), "as long as"),
+            *describe_pairs(others[others["ratio"].notna()], "as long as"),
             *list_missing_intervals(own),
         ),
     )

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from collector.claims.mean_gain import Gain, compute_mean, describe_gain, judge_gains
-from collector.claims.measurements import describe_pairs, find_stated_batches, shorten
+from collector.claims.measurements import describe_pairs, find_stated_batches
 from collector.claims.stated_times import compute_latency_gains
 from collector.claims.study import Claim, Study
 from collector.claims.verdicts import ClaimContext, ClaimResult, list_missing_intervals
@@ -25,8 +25,8 @@ def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
         reason=reason,
         arithmetic=(_describe_table(context.study), *claim.facts),
         measured=(
-            *shorten(describe_pairs(put_stated_first(own, context.study), "as long as")),
-            *shorten(describe_pairs(_select_others(pairs), "as long as")),
+            *describe_pairs(put_stated_first(own, context.study), "as long as"),
+            *describe_pairs(_select_others(pairs), "as long as"),
             *list_missing_intervals(own),
         ),
     )

@@ -1,6 +1,6 @@
 """Select from the summary of runs what bears on the study's claims, and put it into words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +18,10 @@ from collector.units import MILLISECOND, PERCENT, RATIO, format_interval, format
 MAX_LINES = 12
 Side = Literal["subject", "reference"]
 
+KEY = ("run_id", "cell_id", "environment_id")
+"""The columns that tell the rows of a summary apart."""
 RowKey = tuple[str, str, str]
-"""Run, cell and environment of a row of the summary."""
+"""Their values."""
 
 
 PHASES = Comparison(name="phases", field="phase", pairs=(("train", "infer"),), measure="time ratio")
@@ -123,60 +125,71 @@ def describe_nearest(pairs: pd.DataFrame) -> list[str]:
     return [f"on {devices}: {', '.join(texts)}" for devices, texts in found.items()]
 
 
-def describe_speedups(measurements: Measurements, pairs: pd.DataFrame) -> list[str]:
-    """Return a line per pair: what was measured, on what, and how far apart the peaks are there."""
-    peaks = _index_rows(pd.concat([measurements.summary, measurements.other_rows]))
-    return [
-        f"{workload}, {_describe_devices(pair)}: {_describe_ratio(pair)} as fast{_compare_peaks(pair, peaks)}"
-        for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
-    ]
+def describe_speedups(measurements: Measurements, pairs: pd.DataFrame) -> tuple[str, ...]:
+    """Return lines, at most MAX_LINES, on pairs: what was measured, on what, and how far apart the peaks are there."""
+    columns = (*KEY, "peak_flops_per_second", "peak_source")
+    peaks = _index_rows(pd.concat([rows[[*columns]] for rows in (measurements.summary, measurements.other_rows)]))
+    return _describe_first(
+        pairs,
+        label_shared(pairs),
+        lambda workload, pair: (
+            f"{workload}, {_describe_devices(pair)}: {_describe_ratio(pair)} as fast{_compare_peaks(pair, peaks)}"
+        ),
+    )
 
 
-def describe_pairs(pairs: pd.DataFrame, relation: Literal["as long as", "as fast as"]) -> list[str]:
-    """Return a line per pair of cells on one GPU; `relation`: what a ratio of 2 says of the subject."""
+def describe_pairs(pairs: pd.DataFrame, relation: Literal["as long as", "as fast as"]) -> tuple[str, ...]:
+    """Return lines, at most MAX_LINES, on pairs of cells on one GPU.
+
+    `relation`: what a ratio of 2 says of the subject.
+    """
     verb = "takes" if relation == "as long as" else "is"
-    return [
-        f"{workload}, {pair['gpu_name_subject']}: {pair['subject']} {verb} {_describe_ratio(pair)} {relation} "
-        f"{pair['reference']}"
-        for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True)
-    ]
+    return _describe_first(
+        pairs,
+        label_shared(pairs),
+        lambda workload, pair: (
+            f"{workload}, {pair['gpu_name_subject']}: {pair['subject']} {verb} {_describe_ratio(pair)} {relation} "
+            f"{pair['reference']}"
+        ),
+    )
 
 
-def describe_phases(pairs: pd.DataFrame) -> list[str]:
-    """Return a line per pair of training and inference on one device."""
-    named = pairs.assign(phase="train over infer")
-    return [
-        f"{workload}, {label_hardware(pair['cpu_model_subject'], pair['num_threads_subject'])}: "
-        f"{_describe_ratio(pair)} as long"
-        for workload, pair in zip(label_shared(named), list_rows(named), strict=True)
-    ]
+def describe_phases(pairs: pd.DataFrame) -> tuple[str, ...]:
+    """Return lines, at most MAX_LINES, on pairs of training and inference on one device."""
+    return _describe_first(
+        pairs,
+        label_shared(pairs.assign(phase="train over infer")),
+        lambda workload, pair: (
+            f"{workload}, {label_hardware(pair['cpu_model_subject'], pair['num_threads_subject'])}: "
+            f"{_describe_ratio(pair)} as long"
+        ),
+    )
 
 
-def describe_times(rows: pd.DataFrame) -> list[str]:
-    """Return a line per row of a summary: how long a step took."""
+def describe_times(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return lines, at most MAX_LINES, on rows of a summary: how long a step took."""
     measured = rows[rows["center_step_seconds"].notna() & (rows["num_sound"] > 0)]
-    return [
-        f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}, "
-        f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}: "
-        f"{format_number(row['center_step_seconds'], MILLISECOND)} ms a step"
-        for workload, row in zip(label_workloads(measured), list_rows(measured), strict=True)
-    ]
+    return _describe_first(
+        measured,
+        label_workloads(measured),
+        lambda workload, row: (
+            f"{workload}, {FRAMEWORK_NAMES[row['framework']]} {row['mode']}, "
+            f"{row['gpu_name'] if row['device'] == 'gpu' else row['cpu_model']}: "
+            f"{format_number(row['center_step_seconds'], MILLISECOND)} ms a step"
+        ),
+    )
 
 
-def describe_energies(measurements: Measurements, pairs: pd.DataFrame) -> list[str]:
-    """Return a line per pair of CPU and GPU whose energy was read on both sides, and was not zero on the GPU's."""
-    rows = _index_rows(measurements.summary)
-    lines: list[str] = []
-    for workload, pair in zip(label_shared(pairs), list_rows(pairs), strict=True):
-        gpu = rows[_key(pair, "subject")]["gpu_energy_per_sample_joules"]
-        cpu = rows[_key(pair, "reference")]["cpu_energy_per_sample_joules"]
-        if pd.notna(gpu) and pd.notna(cpu) and gpu > 0:
-            lines.append(
-                f"{workload}, {_describe_devices(pair)}: {format_significant(cpu)} J a sample by the CPU's whole "
-                f"sockets, {format_significant(gpu)} J by the GPU, a ratio of {format_significant(cpu / gpu)}; the GPU "
-                f"is {_describe_ratio(pair)} as fast"
-            )
-    return lines
+def describe_energies(measurements: Measurements, pairs: pd.DataFrame) -> tuple[str, ...]:
+    """Return lines, at most MAX_LINES, on pairs of CPU and GPU whose energy was read and was not zero on the GPU."""
+    sides = {"subject": "gpu_energy_per_sample_joules", "reference": "cpu_energy_per_sample_joules"}
+    energies = measurements.summary[[*KEY, *sides.values()]]
+    for side, name in sides.items():
+        own = energies[[*KEY, name]].rename(columns={key: f"{key}_{side}" for key in KEY})
+        pairs = pairs.merge(own, how="left", on=[f"{key}_{side}" for key in KEY], sort=False)
+    gpu, cpu = (pairs[name] for name in sides.values())
+    read = pairs.assign(label=label_shared(pairs))[cpu.notna() & (gpu > 0)]
+    return _describe_first(read, read["label"], _describe_energy)
 
 
 def describe_shares(measurements: Measurements) -> list[str]:
@@ -195,7 +208,18 @@ def shorten(lines: Sequence[str]) -> tuple[str, ...]:
     """Return at most MAX_LINES lines, the last of which says how many more there are."""
     if len(lines) <= MAX_LINES:
         return tuple(lines)
-    return (*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more, see the comparisons of the runs' reports")
+    return (*lines[: MAX_LINES - 1], _count_others(len(lines) - MAX_LINES + 1))
+
+
+def _describe_first(rows: pd.DataFrame, labels: Iterable[str], describe: Callable[[str, Row], str]) -> tuple[str, ...]:
+    """Return a line for each row by its label, as `shorten` does: of many rows, only those shown are put into words."""
+    num_shown = len(rows) if len(rows) <= MAX_LINES else MAX_LINES - 1
+    lines = tuple(map(describe, labels, list_rows(rows.head(num_shown))))
+    return lines if num_shown == len(rows) else (*lines, _count_others(len(rows) - num_shown))
+
+
+def _count_others(number: int) -> str:
+    return f"and {number} more, see the comparisons of the runs' reports"
 
 
 def find_stated_batches(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
@@ -236,6 +260,15 @@ def _describe_ratio(pair: Row) -> str:
     if pd.notna(pair["ratio_low"]):
         interval = f"95 % interval {format_interval(pair['ratio_low'], pair['ratio_high'], RATIO)}"
     return f"{format_significant(pair['ratio'])} times ({interval})"
+
+
+def _describe_energy(workload: str, pair: Row) -> str:
+    gpu, cpu = pair["gpu_energy_per_sample_joules"], pair["cpu_energy_per_sample_joules"]
+    return (
+        f"{workload}, {_describe_devices(pair)}: {format_significant(cpu)} J a sample by the CPU's whole sockets, "
+        f"{format_significant(gpu)} J by the GPU, a ratio of {format_significant(cpu / gpu)}; the GPU is "
+        f"{_describe_ratio(pair)} as fast"
+    )
 
 
 def _compare_peaks(pair: Row, rows: Mapping[RowKey, Row]) -> str:

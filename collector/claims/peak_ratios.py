@@ -1,6 +1,6 @@
 """Evaluate claims whose figure is the ratio of two data sheets' peak rates."""
 
-from collector.claims.measurements import describe_pairs, shorten
+from collector.claims.measurements import describe_pairs
 from collector.claims.study import Claim, PeakRatio
 from collector.claims.verdicts import ClaimContext, ClaimResult, ReasonedVerdict
 from collector.units import format_significant
@@ -11,7 +11,7 @@ def evaluate_peaks(claim: Claim, context: ClaimContext) -> ClaimResult:
     verdict, reason = _judge(claim)
     pairs = context.measurements.precisions
     is_tf32 = any("TF32" in ratio.label for ratio in claim.peak_ratios)
-    measured = shorten(describe_pairs(pairs[pairs["ratio"].notna()], "as fast as")) if is_tf32 else ()
+    measured = describe_pairs(pairs[pairs["ratio"].notna()], "as fast as") if is_tf32 else ()
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,

@@ -9,7 +9,6 @@ from collector.claims.measurements import (
     find_stated_batches,
     find_stated_cpu,
     find_stated_sizes,
-    shorten,
 )
 from collector.claims.speedup import SPEEDUP_TOLERANCE
 from collector.claims.stated_times import ReadTime, choose_harshest_time, choose_kindest_time, describe_bound, read_time
@@ -45,7 +44,7 @@ def evaluate_phases(claim: Claim, context: ClaimContext) -> ClaimResult:
         verdict=verdict,
         reason=reason,
         arithmetic=(*_list_ratios(study, context), *_describe_sides([*train, *infer]), describe_bound(study.cpu)),
-        measured=(*shorten(describe_phases(pairs[pairs["ratio"].notna()])), *list_missing_intervals(pairs)),
+        measured=(*describe_phases(pairs[pairs["ratio"].notna()]), *list_missing_intervals(pairs)),
     )
 
 

@@ -1,6 +1,6 @@
 """Evaluate the claim of a matrix product's times on CPU and GPU."""
 
-from collector.claims.measurements import describe_speedups, describe_times, shorten
+from collector.claims.measurements import describe_speedups, describe_times
 from collector.claims.plausibility import Limit, Rate, Work, describe_rate, describe_seconds, is_too_slow
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult, Finding
@@ -30,8 +30,8 @@ def evaluate_product(claim: Claim, context: ClaimContext) -> ClaimResult:
             *claim.facts,
         ),
         measured=(
-            *shorten(describe_speedups(context.measurements, pairs[pairs["ratio"].notna()])),
-            *shorten(describe_times(rows[(rows["model"] == claim.model) & (rows["device"] == "gpu")])),
+            *describe_speedups(context.measurements, pairs[pairs["ratio"].notna()]),
+            *describe_times(rows[(rows["model"] == claim.model) & (rows["device"] == "gpu")]),
         ),
     )
 

@@ -58,7 +58,7 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
         findings=_find_slow_baselines(sides, context.study),
         arithmetic=tuple(_calculate_speedup(claim, sides, context.study)),
         measured=(
-            *shorten(describe_speedups(context.measurements, pairs[pairs["ratio"].notna()])),
+            *describe_speedups(context.measurements, pairs[pairs["ratio"].notna()]),
             *list_missing_intervals(pairs),
         ),
     )

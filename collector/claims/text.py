@@ -1,6 +1,6 @@
 """Evaluate the claim of a text classifier's training times, of which the work is not stated."""
 
-from collector.claims.measurements import describe_speedups, shorten
+from collector.claims.measurements import describe_speedups
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult, list_missing_intervals
 from collector.units import format_significant
@@ -23,7 +23,7 @@ def evaluate_text(claim: Claim, context: ClaimContext) -> ClaimResult:
             *claim.facts,
         ),
         measured=(
-            *shorten(describe_speedups(context.measurements, pairs[pairs["ratio"].notna()])),
+            *describe_speedups(context.measurements, pairs[pairs["ratio"].notna()]),
             *list_missing_intervals(pairs),
         ),
     )
