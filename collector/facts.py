@@ -62,6 +62,22 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text]
 
 
+def describe_windows(collection: Collection) -> str:
+    """Return how many steps were timed a repeat, and how long; empty where none was."""
+    results = collection.results
+    rows = results[(results["status"] == "ok") & (results["throughput_samples_per_s"] > 0)]
+    if rows.empty:
+        return ""
+    steps = rows["num_steps_taken"].astype("float64")
+    seconds = steps * rows["batch_size"] / rows["throughput_samples_per_s"]
+    return f"{_describe_range(steps, '{:,.0f}')} steps a repeat, {_describe_range(seconds, '{:,.2g}')} s"
+
+
+def _describe_range(values: "pd.Series[float]", form: str) -> str:
+    ends = dict.fromkeys(form.format(value) for value in (values.min(), values.max()))
+    return " to ".join(ends)
+
+
 def describe_node_faults(faults: Sequence[NodeFault]) -> list[str]:
     """Return what is to be said of each node that could not measure attempts, the most faults first."""
     by_node: dict[str, list[NodeFault]] = defaultdict(list)

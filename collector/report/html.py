@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
+from operator import itemgetter
 from pathlib import Path
 
 import altair as alt
@@ -18,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from collector.analysis import Analysis, analyze_run
-from collector.facts import list_facts, state_outcome
+from collector.facts import describe_windows, list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
@@ -44,12 +45,13 @@ SCRIPTS = (
         "words",
         "comparability",
         "state",
+        "printing",
         "virtual",
         "filters",
         "columns",
         "heatmap",
     ),
-    *("sides", "documents", "vega", "details", "panels", "plots", "step_plots", "tables", "page"),
+    *("sides", "documents", "vega", "details", "panels", "plots", "step_plots", "sorting", "tables", "page"),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
 
@@ -88,7 +90,7 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
     cells as `details`.
     """
     collection, scripts = analysis.collection, {"bundle": load_bundle(), "page": load_scripts()}
-    facts = list_facts(collection)
+    facts = [*list_facts(collection), *filter(itemgetter(1), [("timed", describe_windows(collection))])]
     cells = pack_cells(list_page_cells(analysis))
     pools = make_pools(cells)
     return (

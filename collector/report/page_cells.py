@@ -66,6 +66,7 @@ FIGURE_COLUMNS = (
     *("log_standard_error", "degrees_of_freedom", "num_machines", "num_planned", "num_ok", "num_sound", "num_counted"),
     *("batch_size", "throughput_samples_per_s", "p95_step_seconds", "p99_step_seconds"),
     *("peak_rss_bytes", "peak_memory_allocated_bytes", "gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
+    *("share_of_peak", "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"),
     *("environment_id", "hardware_id", "gpu_name", "cpu_model", "machines", "hostnames", "faults", "note"),
 )
 """What the page knows of every cell at once; base units."""

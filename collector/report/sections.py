@@ -47,7 +47,7 @@ from collector.tables.sharing import (
 from collector.tables.skipped import SKIPPED_CAPTION, make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
 from collector.tables.sustained import make_sustained_table
-from collector.tables.table import Table, shorten_rows
+from collector.tables.table import MAX_LISTED, Table
 
 MakeTable = Callable[[Analysis], Table | None]
 Content = Mapping[str, Any]
@@ -121,14 +121,15 @@ def _collect_overview(analysis: Analysis) -> Content:
 
 
 def _collect_not_known(analysis: Analysis) -> Content:
-    failures = list_failures(analysis.collection)
-    rows, remark = shorten_rows(failures, "failures.csv")
+    rows = list_failures(analysis.collection)
+    failures = describe_failures(rows) if len(rows) else []
+    more = f"The first {MAX_LISTED} of {len(failures)} ways to fail; failures.csv has all repeats."
     pairs = list(analysis.comparisons.values())
     return {
         "lines": list_unknowns(analysis),
         "pairs": [line for line in (count_left_out(pairs), count_not_compared(pairs)) if line],
-        "failures": describe_failures(rows) if len(rows) else [],
-        "remark": remark,
+        "failures": failures[:MAX_LISTED],
+        "remark": more if len(failures) > MAX_LISTED else "",
     }
 
 

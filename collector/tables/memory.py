@@ -1,5 +1,7 @@
 """The table of peak memory."""
 
+import pandas as pd
+
 from collector.analysis import Analysis
 from collector.tables.columns import CELL, number_column
 from collector.tables.table import Table, make_table
@@ -14,6 +16,8 @@ TITLES = {
     "gpu_memory_peak_bytes": "device, peak in use",
 }
 
+CGROUP = "peak_cgroup_bytes"
+
 
 def make_memory_table(analysis: Analysis) -> Table | None:
     """Return the peaks of memory, the largest of the repeats; None where nothing was measured."""
@@ -21,5 +25,14 @@ def make_memory_table(analysis: Analysis) -> Table | None:
     if rows.empty:
         return None
     unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
-    peaks = [number_column(title, name, unit, is_optional=True) for name, title in TITLES.items()]
+    titles = {name: title for name, title in TITLES.items() if name != CGROUP or not _is_shared(rows[CGROUP])}
+    peaks = [number_column(title, name, unit, is_optional=True) for name, title in titles.items()]
     return make_table("Peak memory, the largest of the repeats that count", [CELL, *peaks], rows)
+
+
+def _is_shared(peaks: "pd.Series[int]") -> bool:
+    """Return whether all cells say the same peak: their cgroup, such as a container's, is older than each of them.
+
+    The kernel keeps the peak since the cgroup was created, so the figure is of none of them.
+    """
+    return bool(peaks.count() > 1 and peaks.nunique() == 1)

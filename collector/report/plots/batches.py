@@ -62,9 +62,9 @@ def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Toolti
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     base = alt.Chart().encode(x=x, y=y, color=colour)
     layers = [
-        base.mark_line(strokeWidth=1.5, opacity=0.7).encode(
-            detail="segment:N", strokeDash=alt.StrokeDash("series:N", legend=None)
-        ),
+        base.transform_filter("datum.is_sound")
+        .mark_line(strokeWidth=1.5, opacity=0.7)
+        .encode(detail="segment:N", strokeDash=alt.StrokeDash("series:N", legend=None)),
         base.mark_point(filled=True, size=55, opacity=1).encode(
             shape=alt.Shape("series:N", legend=legend), tooltip=list(tooltip)
         ),

@@ -13,7 +13,7 @@ Tooltips = Sequence[str | alt.Tooltip]
 LABEL_PIXELS = 270
 """Longest name of a legend: in one column of a paper there is no room for more."""
 CROSS_CAPTION = (
-    "A cross marks a cell without a repeat under sound conditions; a line breaks at a cell without a figure."
+    "A cross marks a cell without a repeat under sound conditions; a line breaks there, and at a cell without a figure."
 )
 
 
@@ -42,9 +42,10 @@ def cross_out(rows: pd.DataFrame, x: alt.X, y: alt.Y, tooltip: Tooltips) -> list
 
 
 def number_segments(rows: pd.DataFrame, series: str, value: str) -> "pd.Series[str]":
-    """Return a name for each stretch of a line: the rows of a `series` between two that have no `value`.
+    """Return a name for each stretch of a line: the rows of a `series` between two without a sound `value`.
 
-    The rows of a series are in the order in which the line goes.
+    The rows of a series are in the order in which the line goes. `is_sound` may be absent: then all values are.
     """
-    breaks = rows[value].isna().groupby(rows[series]).cumsum()
+    is_gap = rows[value].isna() | ~rows.get("is_sound", pd.Series(True, index=rows.index)).astype(bool)
+    breaks = is_gap.groupby(rows[series]).cumsum()
     return rows[series].astype(str) + " / " + breaks.astype(str)

@@ -42,6 +42,8 @@ RATIO_COLUMNS = (
 )
 """The columns of pairs that a plot of ratios has, as far as the pairs have them."""
 RATIO_TITLE = "ratio, log scale"
+EQUALITY_PIXELS = 16
+"""The stroke at 1 of a row: not so long that it reaches the row's name."""
 LEAST_SPAN = [0.95, 1.05]
 """What the axis of ratios shows at least: otherwise ratios that are all alike would fill it with their rounding."""
 
@@ -98,13 +100,20 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     base = alt.Chart().transform_filter("isValid(datum.ratio)")
     base = base.encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
     layers = [
-        alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x),
+        _draw_equality(),
         *_draw_intervals(base, rows),
         base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
         *_cross_out_rows(rows, x),
         *_name_missing(rows),
     ]
     return stack_rows(rows, layers, row_pixels=RATIO_PIXELS)
+
+
+def _draw_equality() -> alt.Chart:
+    """Return a layer with a stroke at 1 in each row, below its name, which a line through all rows would cross."""
+    one = alt.Chart().transform_calculate(one="1")
+    chart: alt.Chart = one.mark_tick(color=INK, thickness=1, size=EQUALITY_PIXELS, yOffset=MARK_OFFSET)
+    return chart.encode(x=_ratio_axis("one:Q"), y=row_position())
 
 
 def _draw_intervals(base: alt.Chart, rows: pd.DataFrame) -> list[alt.Chart]:

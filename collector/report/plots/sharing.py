@@ -64,7 +64,7 @@ def _stack(reference: alt.Chart, points: pd.DataFrame, make_y: Callable[[str], a
     base = alt.Chart().encode(x=x, color=colour)
     layers = [
         reference,
-        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y, detail="segment:N"),
+        base.transform_filter("datum.is_sound").mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y, detail="segment:N"),
         base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=list(tooltip)),
         *cross_out(drawn, x, y, tooltip),
     ]

@@ -53,7 +53,7 @@ def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
     shape = alt.Shape("series:N", legend=legend)
     layers = [
         linear,
-        base.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, detail="segment:N"),
+        base.transform_filter("datum.is_sound").mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, detail="segment:N"),
         base.mark_point(filled=True, size=60, opacity=1).encode(y=y, shape=shape, tooltip=["series:N", "ratio:Q"]),
         *cross_out(points, x, y, ["series:N"]),
     ]

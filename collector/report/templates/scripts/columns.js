@@ -55,12 +55,24 @@ function arrangeCells(cells) {
   return { columns: columns.groups, rows: rows.groups, places, columnOf: columns.of, rowOf: rows.of };
 }
 
-// The column that most cells can be compared with: the first one with the most cells that have figures. Columns of
-// different work have times that are not compared.
+// The column that most cells can be compared with: the first one with the most cells that have sound figures. Columns
+// of different work have times that are not compared.
 function chooseBaseline(cells, map) {
   if (map.columns.length < 2 || listColumnFields(cells).some((field) => field.is_work)) return STEP_TIME;
-  const counts = map.columns.map((_, column) => map.places.filter((line) => line[column] >= 0 && cells.get("num_ok", line[column]) > 0).length);
-  return map.columns[counts.indexOf(Math.max(...counts))].name;
+  const count = (column, isGood) => map.places.filter((line) => line[column] >= 0 && isGood(line[column])).length;
+  // Sound figures count first; those of cells without a sound repeat only where as many are sound.
+  const scores = map.columns.map((_, column) =>
+    count(column, (row) => cells.get("num_sound", row) > 0) * (cells.size + 1) + count(column, (row) => cells.get("num_ok", row) > 0));
+  return map.columns[scores.indexOf(Math.max(...scores))].name;
+}
+
+// The name of the chosen baseline when other fields are columns: the column that has the same cell. Empty where none is
+// chosen, or columns would be of different work.
+function carryBaseline(cells, map, names) {
+  const fields = cells.fields.filter((field) => names.includes(field.name));
+  if (!STATE.baseline || [STEP_TIME, SIDE_A].includes(STATE.baseline)) return STATE.baseline;
+  const row = map.columnOf.indexOf(map.columns.findIndex((column) => column.name === STATE.baseline));
+  return row < 0 || fields.some((field) => field.is_work) ? "" : nameGroup(cells, fields, row) || "all cells";
 }
 
 function findBaseline(cells, map) {

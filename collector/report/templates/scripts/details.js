@@ -1,6 +1,6 @@
 // Shows the details of one cell: figures, steps, distribution, repeats with their conditions, environment, logs, JSON.
 
-const BYTES_PER_MIB = 2 ** 20;
+const BYTES_PER_GIB = 2 ** 30;
 
 function openCell(cells, row) {
   if (row < 0) return;
@@ -21,8 +21,11 @@ function describeFigures(cells, row) {
     ["p95, p99", get("p95_step_seconds") === null ? null : `${formatMilliseconds(get("p95_step_seconds"))}, ${formatMilliseconds(get("p99_step_seconds"))}`],
     ["throughput", unit("throughput_samples_per_s", 1, "samples/s")],
     ["repeats", `${get("num_counted")} count, ${get("num_ok")} of ${get("num_planned")} ended ok`],
-    ["peak memory", unit("peak_rss_bytes", BYTES_PER_MIB, "MiB")],
-    ["GPU memory", unit("peak_memory_allocated_bytes", BYTES_PER_MIB, "MiB")],
+    ["process, peak resident", unit("peak_rss_bytes", BYTES_PER_GIB, "GiB")],
+    ["GPU, peak allocated", unit("peak_memory_allocated_bytes", BYTES_PER_GIB, "GiB")],
+    ["of the device's peak", unit("share_of_peak", 1e-2, "% of its operations")],
+    ["GPU energy", unit("gpu_energy_per_sample_joules", 1, "J a sample")],
+    ["CPU energy", unit("cpu_energy_per_sample_joules", 1, "J a sample, whole sockets")],
     ["SM clock", unit("gpu_sm_clock_mhz", 1, "MHz")],
     ["temperature", unit("gpu_max_temperature_celsius", 1, "°C")],
     ["device", get("gpu_name") ?? get("cpu_model")],
@@ -127,7 +130,7 @@ async function showCell(cells) {
 function makeJsonBox(found) {
   const rule = found.isFull ? "All columns of its repeats" : "The columns that a report of so many repeats holds; results.parquet has all";
   const text = makeElement("pre", { tabindex: "0", "aria-label": "The cell as JSON" });
-  const box = makeElement("details", {}, makeElement("summary", {}, "The cell as JSON"),
+  const box = makeElement("details", { class: "as-json" }, makeElement("summary", {}, "The cell as JSON"),
     makeElement("p", { class: "hint" }, `${rule}. The documents themselves are in the store, under ${found.prefix}${found.plan.cell_id}/.`), text);
   box.addEventListener("toggle", () => { if (box.open && !text.textContent) text.textContent = writeCellJson(found); });
   return box;

@@ -112,9 +112,11 @@ function startFilters(cells) {
   findElement("filters").addEventListener("submit", (event) => event.preventDefault());
   findElement("filter-reset").addEventListener("click", resetFilters);
   findElement("filter-fields").append(...cells.fields.filter((field) => field.texts.length > 1).map(makeFilter));
-  document.addEventListener("click", (event) => {
-    for (const box of document.querySelectorAll("details.filter[open]")) if (!box.contains(event.target)) box.open = false;
-  });
+  for (const name of ["click", "focusin"]) {
+    document.addEventListener(name, (event) => {
+      for (const box of document.querySelectorAll("details.filter[open]")) if (!box.contains(event.target)) box.open = false;
+    });
+  }
   const update = () => {
     applyFilters(cells);
     if (document.activeElement !== search) search.value = STATE.q;

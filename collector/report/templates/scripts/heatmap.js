@@ -16,7 +16,7 @@ const SIGNS = {
   missing: ["?", "no result: the command of the run, given again, measures what is missing"],
   "left-out": ["∅", "left out: it cannot run here"],
 };
-const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [], focus: null };
+const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [], numHidden: 0, focus: null };
 
 // Which of SIGNS a cell has; `alone` where step times are shown.
 function findKind(cells, row) {
@@ -51,14 +51,18 @@ function arrangeHeat(cells) {
   HEAT.comparisons = compareWithBaseline(cells, HEAT.map, HEAT.baseline);
 }
 
-// Keeps the rows and columns that have a cell which passes the filter.
-function filterHeat() {
+// Keeps the rows and columns that have a cell which passes the filter and was not left out, if there is one.
+function filterHeat(cells) {
   const { map } = HEAT;
-  const passes = (row) => row >= 0 && PASSING.rows[row] === 1;
+  const isHere = (row) => cells.get("state", row) !== "left out";
+  const isLeftOut = cells.ids.some((_, row) => PASSING.rows[row] && isHere(row)) ? (row) => !isHere(row) : () => false;
+  const passes = (row) => row >= 0 && PASSING.rows[row] === 1 && !isLeftOut(row);
   HEAT.lines = map.rows.map((_, number) => number).filter((number) => map.places[number].some(passes));
   const used = new Uint8Array(map.columns.length);
   for (const number of HEAT.lines) map.places[number].forEach((row, column) => { if (passes(row)) used[column] = 1; });
   HEAT.columns = map.columns.map((_, column) => column).filter((column) => used[column]);
+  const shown = new Set(HEAT.lines.flatMap((line) => HEAT.columns.map((column) => map.places[line][column])));
+  HEAT.numHidden = cells.ids.filter((_, row) => PASSING.rows[row] && isLeftOut(row) && !shown.has(row)).length;
 }
 
 function makeHeatCell(cells, line, column) {
@@ -87,6 +91,10 @@ function makeHeatLine(cells, index) {
     HEAT.columns.map((column) => makeHeatCell(cells, line, column)));
 }
 
+function noteOnHidden() {
+  return HEAT.numHidden ? ` ${countThings(HEAT.numHidden, "cell")} that could not run here ${HEAT.numHidden === 1 ? "is" : "are"} not in it: see What is not known.` : "";
+}
+
 // What a reader of tenants must know; what they do together is in the section on sharing.
 function noteOnTenants() {
   return CELLS.fields.some((field) => field.name === "tenants") ? " Of a cell with tenants: the steps of its first one, not of all together." : "";
@@ -100,7 +108,7 @@ function drawHeatHead() {
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
   const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `How many times as fast as the baseline (${HEAT.baseline}) each cell is`;
   findElement("heat-scroll").hidden = !HEAT.lines.length;
-  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.${noteOnTenants()}`;
+  findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.${noteOnHidden()}${noteOnTenants()}`;
 }
 
 // Explains the signs that occur.
@@ -119,7 +127,8 @@ function drawControls(cells) {
   const fields = cells.fields.filter((field) => field.texts.length > 1);
   findElement("column-fields").replaceChildren("Columns: ", ...fields.map((field) => {
     const input = makeElement("input", { type: "checkbox", checked: columns.includes(field.name), onchange: () => {
-      changeState({ columns: input.checked ? [...columns, field.name] : columns.filter((name) => name !== field.name), baseline: "" });
+      const names = input.checked ? [...columns, field.name] : columns.filter((name) => name !== field.name);
+      changeState({ columns: names, baseline: carryBaseline(cells, HEAT.map, names) });
       findElement("column-fields").querySelector(`[data-field="${field.name}"]`)?.focus();
     }, "data-field": field.name });
     return makeElement("label", { class: "inline" }, input, ` ${field.title}`);
@@ -128,9 +137,10 @@ function drawControls(cells) {
 
 function startHeat(cells) {
   const rows = new VirtualRows(findElement("heat-scroll"), findElement("heat"), (index) => makeHeatLine(cells, index));
+  printRows(rows);
   const arrange = () => { arrangeHeat(cells); drawLegend(cells); drawControls(cells); show(); };
   const show = () => {
-    filterHeat();
+    filterHeat(cells);
     drawHeatHead();
     const first = HEAT.lines.length && HEAT.columns.length ? `${HEAT.lines[0]}:${HEAT.columns[0]}` : null;
     const [line, column] = (HEAT.focus ?? "").split(":").map(Number);

@@ -15,15 +15,14 @@ async function startPage() {
   startTables();
   startPlots();
   startStepPlots(CELLS);
+  startPrinting();
   followLinks();
   goToAnchor();
+  drawInIdleTime(CELLS);
   performance.mark("interactive");
   document.documentElement.dataset.ready = "true";
 }
 
-addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("main details:not(.filter)")) details.open = true;
-});
 startPage().catch((error) => {
   const notice = findElement("filter-notice");
   notice.hidden = false;

@@ -16,14 +16,16 @@ class PanelBox {
     const titles = await this.listTitles();
     const wanted = titles.slice(0, this.shown);
     for (const [title, place] of this.places) if (!wanted.includes(title)) place.figure.remove();
-    for (const title of wanted) {
+    const drawn = wanted.map(async (title) => {
       if (!this.places.has(title)) this.places.set(title, makePlace(title));
       const place = this.places.get(title);
       this.container.append(place.figure);
-      requestAnimationFrame(() => this.draw(title, place));
-    }
+      await new Promise(requestAnimationFrame); // the place has its width then
+      await this.draw(title, place);
+    });
     this.empty.hidden = titles.length > 0;
     this.offerMore(titles.length - wanted.length);
+    await Promise.all(drawn);
   }
 
   offerMore(count) {
@@ -31,7 +33,8 @@ class PanelBox {
     if (count <= 0) return;
     const show = () => { this.shown += PANELS_AT_ONCE; this.update(); };
     const words = `Show ${Math.min(count, PANELS_AT_ONCE)} more of ${count.toLocaleString("en-US")}`;
-    this.more = makeElement("p", { class: "more" }, makeElement("button", { type: "button", onclick: show }, words));
+    const printed = `${countThings(count, "more plot")} of this kind: in the page, not in print.`;
+    this.more = makeElement("p", { class: "more", "data-printed": printed }, makeElement("button", { type: "button", onclick: show }, words));
     this.container.after(this.more);
   }
 }
@@ -57,7 +60,7 @@ function startPanels(container, text) {
     listTitles: async () => { await load(); return figure.panels.filter((title) => selectRows(figure, title) !== null); },
     draw: (title, place) => {
       const panel = makePanel(figure, title);
-      if (panel) fillPlace(place, panel);
+      return panel && fillPlace(place, panel);
     },
   });
 }
@@ -67,11 +70,11 @@ function startSingleFigures(container, text) {
   const boxes = [...container.querySelectorAll(".plot")];
   drawInView(container, async () => {
     const figures = (await unpackText(text)).map(readFigure);
-    figures.forEach((figure, index) => {
+    await Promise.all(figures.map((figure, index) => {
       const panel = makePanel(figure, "");
       boxes[index].closest("figure").hidden = panel === null;
-      if (panel) drawChart(boxes[index], panel.spec);
-    });
+      return panel && drawChart(boxes[index], panel.spec);
+    }));
   });
 }
 

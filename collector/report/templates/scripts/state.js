@@ -55,8 +55,23 @@ function onChange(names, listen) {
 function goToAnchor() {
   const target = STATE.anchor && findElement(STATE.anchor);
   if (!target) return;
-  target.scrollIntoView();
+  holdInView(target);
   (target.querySelector("h2") ?? target).focus({ preventScroll: true });
+}
+
+let releaseHeld = () => {};
+
+// Brings an element to the top and keeps it there while plots above it are drawn, until the reader does something.
+function holdInView(element) {
+  releaseHeld();
+  const show = () => element.scrollIntoView({ behavior: "instant" });
+  const observer = new ResizeObserver(show);
+  releaseHeld = () => observer.disconnect();
+  for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) {
+    addEventListener(name, releaseHeld, { once: true, passive: true, capture: true });
+  }
+  show();
+  observer.observe(document.body);
 }
 
 function readAddress() {

@@ -46,7 +46,7 @@ function startStepPlots(cells) {
       place.box.setAttribute("aria-label", describeSeries(chooseRepeats(series)));
       place.note.textContent = noteOnRepeats(series);
       place.note.hidden = !place.note.textContent;
-      drawSeries(place.box, series, plan.cell_id, figures.series);
+      await drawSeries(place.box, series, plan.cell_id, figures.series);
     },
   });
 }

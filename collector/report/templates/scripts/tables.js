@@ -1,9 +1,8 @@
 // Shows the rows of the tables that pass the filter; of long tables the rows in view.
 
-const MAX_PRINTED_ROWS = 500;
-
 function startTables() {
   for (const script of document.querySelectorAll(".packed-rows")) new LongTable(script);
+  for (const table of document.querySelectorAll("main table:not(#heat, .long-table)")) startStaticSorting(table);
   const rows = [...document.querySelectorAll("[data-cells]")].map((row) => [row, row.dataset.cells.split(" ")]);
   const update = () => { for (const [row, ids] of rows) row.hidden = !passesCells(ids); };
   onChange(["filters", "q"], update);
@@ -18,7 +17,6 @@ class LongTable {
     this.table.classList.add("long-table");
     this.classes = [...this.table.tHead.rows[0].cells].map((cell) => cell.className);
     drawInView(this.scroller, () => this.draw());
-    addEventListener("beforeprint", () => this.rows?.drawAll(MAX_PRINTED_ROWS));
   }
 
   async draw() {
@@ -27,9 +25,16 @@ class LongTable {
       this.columns = columns;
       this.cells = Array.from(columns[0].codes ?? columns[0].numbers, (_, row) => cells.map((ids) => readValue(ids, row)).filter(Boolean));
       this.rows = new VirtualRows(this.scroller, this.table, (index) => this.makeRow(this.passing[index], index));
+      printRows(this.rows);
+      startSorting(this.table, (column, order) => { this.sortBy(column, order); this.draw(); });
+      this.sortBy(0, "none");
     }
-    this.passing = this.cells.map((_, row) => row).filter((row) => passesCells(this.cells[row]));
+    this.passing = this.sorted.filter((row) => passesCells(this.cells[row]));
     this.rows.show(this.passing.length);
+  }
+
+  sortBy(column, order) {
+    this.sorted = sortPlaces(this.cells.map((_, row) => readValue(this.columns[column], row) ?? ""), order);
   }
 
   makeRow(row, index) {

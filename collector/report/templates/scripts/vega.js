@@ -35,15 +35,19 @@ function drawWithRows(box, figure, replace) {
   return drawChart(box, { ...figure.spec, ...(figure.row_pixels ? { height: figure.row_pixels * rows } : {}), datasets });
 }
 
-// Calls `draw` when the element comes near the view, and again after each change of the filter.
+// Calls `draw` when the element comes near the view or is printed, and again after each change of the filter.
 function drawInView(element, draw) {
   let isNear = false, isStale = true;
-  const update = () => {
-    if (!isNear || !isStale) return;
-    isStale = false;
-    draw();
+  let drawing = Promise.resolve();
+  const drawNow = () => {
+    if (isStale) {
+      isStale = false;
+      drawing = Promise.resolve(draw());
+    }
+    return drawing;
   };
+  const update = () => { if (isNear) drawNow(); };
   new IntersectionObserver((entries) => { isNear = entries.at(-1).isIntersecting; update(); }, { rootMargin: "400px" }).observe(element);
   onChange(["filters", "q"], () => { isStale = true; update(); });
-  addEventListener("beforeprint", () => { isNear = true; update(); });
+  drawBeforePrint(drawNow);
 }

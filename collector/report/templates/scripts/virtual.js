@@ -80,5 +80,7 @@ class VirtualRows {
     [this.first, this.last] = [0, Math.min(limit, this.count)];
     this.fill();
     this.below.hidden = true;
+    const left = this.count - this.last;
+    this.scroller.dataset.printed = left ? `${countThings(left, "more row")}: in the page, not in print.` : "";
   }
 }

@@ -1,7 +1,6 @@
 """The report in a browser: it asks for nothing, follows its filters, compares as the collector, and is accessible."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
 from bench.store import Store
+from browser_visits import Visit, visit
 from collector.analysis import Analysis, analyze_run
 from collector.report.html import make_page
 from collector.results.load import load_run
@@ -20,8 +20,6 @@ from synthetic_runs import Size, put_run
 
 SIZE = Size(num_cells=48, num_steps=20)
 expect.set_options(timeout=60_000)  # of a busy machine
-# The page is ready when everything is drawn that does not wait for being seen.
-READY = "html[data-ready]"
 COMPARE = """([one, other]) => {
   const find = ([id, environment]) => CELLS.ids.findIndex(
     (own, row) => own === id && CELLS.get("environment_id", row) === environment);
@@ -29,27 +27,6 @@ COMPARE = """([one, other]) => {
   return found.reason ? { reason: found.reason } : {
     center: found.ratio.center, interval: found.interval, pValue: found.pValue, verdict: found.verdict };
 }"""
-
-
-@dataclass
-class Visit:
-    """A page opened in a browser, and what it asked for and which errors it had."""
-
-    page: Any
-    requests: list[str]
-    errors: list[str]
-
-
-def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", address: str = "") -> Visit:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
-    requests: list[str] = []
-    errors: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.goto(path.as_uri() + address)
-    page.wait_for_selector(READY)
-    return Visit(page=page, requests=[url for url in requests if not url.startswith("data:")], errors=errors)
 
 
 def draw_everything(seen: Visit) -> None:

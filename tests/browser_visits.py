@@ -1,0 +1,32 @@
+"""Open pages in a browser, and keep what they ask for and which errors they have."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser
+
+# The page is ready when everything is drawn that does not wait for being seen.
+READY = "html[data-ready]"
+
+
+@dataclass
+class Visit:
+    """A page opened in a browser, and what it asked for and which errors it had."""
+
+    page: Any
+    requests: list[str]
+    errors: list[str]
+
+
+def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", address: str = "") -> Visit:
+    """Open a report and return when it can be used. `address`: what follows the file's name, such as `#overview`."""
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.goto(path.as_uri() + address)
+    page.wait_for_selector(READY)
+    return Visit(page=page, requests=[url for url in requests if not url.startswith("data:")], errors=errors)
