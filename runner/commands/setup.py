@@ -80,11 +80,8 @@ def setup(
 
     May be repeated.
     """
-    from runner.commands.cluster_runs import PATIENCE_SECONDS, warn_once
-    from runner.kubernetes.connection import Connection
     from runner.kubernetes.rendering.setup_template import SetupTemplate
     from runner.kubernetes.run import ClusterTarget
-    from runner.kubernetes.setup import Installer
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     has_store = target.profile.name == KIND if s3 is None else s3
@@ -95,8 +92,7 @@ def setup(
     if dry_run:
         _show_plan(target, template, made_queue, as_json=as_json)
         return
-    connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
-    installer = Installer(connection=connection, template=template, queue=made_queue)
+    installer = _make_installer(target, template, made_queue)
     installed = installer.install()
     if as_json:
         _print_document(target, _list_installed(installed), is_dry_run=False)
@@ -107,6 +103,15 @@ def setup(
         _print_exports(installer)
     elif has_store:
         (make_error_console() if as_json else CONSOLE).print(_describe_store(on, target.profile), soft_wrap=True)
+
+
+def _make_installer(target: "ClusterTarget", template: "SetupTemplate", queue: "QueueTemplate | None") -> "Installer":
+    from runner.commands.cluster_runs import PATIENCE_SECONDS, warn_once
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.setup import Installer
+
+    connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
+    return Installer(connection=connection, template=template, queue=queue)
 
 
 def _check_exports(*, has_store: bool, as_json: bool) -> None:
