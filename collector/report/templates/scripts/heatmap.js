@@ -115,7 +115,8 @@ function drawHeatHead() {
 function drawLegend(cells) {
   const kinds = new Set(cells.ids.map((_, row) => findKind(cells, row)));
   findElement("heat-legend").replaceChildren(...Object.entries(SIGNS).filter(([kind]) => kinds.has(kind)).map(([kind, [sign, words]]) =>
-    makeElement("li", {}, makeElement("span", { class: `swatch ${kind}`, "aria-hidden": "true" }, sign), ` ${words}`)));
+    makeElement("li", {}, makeElement("span", { class: `swatch ${kind}`, "aria-hidden": "true" }, sign), ` ${words}`)),
+    HEAT.map.places.some((line) => line.includes(-1)) ? makeElement("li", {}, makeElement("span", { class: "swatch unplanned", "aria-hidden": "true" }, "\u00a0"), " not planned, or not passing the filter") : "");
 }
 
 function drawControls(cells) {
