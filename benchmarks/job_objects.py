@@ -12,6 +12,7 @@ then have the same neighbours, each other included.
 
 import argparse
 import json
+import math
 import re
 import sys
 import tempfile
@@ -82,6 +83,12 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=1000)
     parser.add_argument("--stock-limits", action="store_true", help="Leave the limits of the controllers as they come.")
     parser.add_argument("--layout", choices=LAYOUTS, action="append", help="One of them only.")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=math.inf,
+        help="Stop a layout after so long: its figures are then per cell that has ended, with all of them created.",
+    )
     arguments = parser.parse_args()
     assets = find_assets()
     if assets is None:
@@ -91,25 +98,27 @@ def main() -> None:
             tempfile.TemporaryDirectory() as folder,
             start_plane(Path(folder), assets, has_stock_limits=arguments.stock_limits) as plane,
         ):
-            measure(layout, plane, Store.open(f"file://{folder}/store"), arguments.cells)
+            store = Store.open(f"file://{folder}/store")
+            measure(layout, plane, store, arguments.cells, limit_seconds=arguments.seconds)
 
 
-def measure(layout: str, plane: ControlPlane, store: Store, number: int) -> None:
-    """Print what one layout takes until all its pods have succeeded, and what is left then."""
+def measure(layout: str, plane: ControlPlane, store: Store, num_planned: int, *, limit_seconds: float) -> None:
+    """Print what one layout takes until all its pods have succeeded, or time is up, and what is left then."""
     with play_kubelets(plane, store, NUM_NODES):
-        setup, renderer, jobs = prepare(plane, store, number)
+        setup, renderer, jobs = prepare(plane, store, num_planned)
         bodies = [renderer.render(tracked.repeat.planned, tracked.key) for tracked in jobs]
         path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
         before, start = Reading.take(plane, setup.connection), time.monotonic()
         LAYOUTS[layout](plane, bodies, path)
-        await_success(layout, setup, path, number)
+        number = await_success(layout, setup, path, num_planned, end=start + limit_seconds)
         seconds = time.monotonic() - start
         after = Reading.take(plane, setup.connection)
         plane.forget_history()
         time.sleep(SETTLE_SECONDS)
         newest = Reading.take(plane, setup.connection)
     requests = after.requests - before.requests
-    print(f"{layout}: {number} cells in {seconds:.0f} s, {number / seconds:.1f}/s")
+    stopped = "" if number == num_planned else f" of {num_planned}, stopped"
+    print(f"{layout}: {number} cells{stopped} in {seconds:.0f} s, {number / seconds:.1f}/s")
     print(f"{layout}: {requests.total() / number:.2f} requests per cell: {dict(requests.most_common(9))}")
     for what, reading in (("with its history", after), ("newest versions", newest)):
         kilobytes = (reading.etcd_bytes - before.etcd_bytes) / number / 1e3
@@ -120,14 +129,20 @@ def measure(layout: str, plane: ControlPlane, store: Store, number: int) -> None
     print(f"{layout}: memory at most, MiB {peaks}", flush=True)
 
 
-def await_success(layout: str, setup: Setup, path: str, number: int) -> None:
-    """Return when so many pods have succeeded; print now and then how many have left their record."""
+def await_success(layout: str, setup: Setup, path: str, num_planned: int, *, end: float) -> int:
+    """Return how many pods have succeeded when all have, or at `end` (time.monotonic) those that left their record.
+
+    Print now and then how many have left their record.
+    """
     next_line = 0.0
-    while not have_all_succeeded(setup.connection, path, number):
+    while not have_all_succeeded(setup.connection, path, num_planned):
+        if time.monotonic() >= end:
+            return max(1, setup.count_records().total())
         if time.monotonic() >= next_line:
             next_line = time.monotonic() + LINE_SECONDS
-            print(f"{layout}: {time.strftime('%H:%M:%S')} {setup.count_records().total()} of {number}", flush=True)
+            print(f"{layout}: {time.strftime('%H:%M:%S')} {setup.count_records().total()} of {num_planned}", flush=True)
         time.sleep(POLL_SECONDS)
+    return num_planned
 
 
 def create_jobs(plane: ControlPlane, bodies: list[bytes], path: str) -> None:

@@ -32,9 +32,9 @@ def test_a_cell_survives_json(cell: Cell) -> None:
 
 
 def test_a_run_of_100_000_cells_fits_into_memory() -> None:
-    """Measured on 1,000: 1.1 KB each, to which Pydantic's own set of the names of the fields would add 2.2.
+    """Measured on 1,000: 0.54 KB each. With a dictionary of its own, as Pydantic gives it one, a cell takes 1.1.
 
-    From 22 fields on (there are 24) Python's dictionary of them has room for 42, which takes a third of it.
+    From 22 fields on (there are 24) such a dictionary has room for 42. A set of the names of its fields would take 2.2.
     """
     number = 1000
     documents = [make_cell(seed=1000 + seed).to_json() for seed in range(number)]
@@ -45,7 +45,15 @@ def test_a_run_of_100_000_cells_fits_into_memory() -> None:
     finally:
         tracemalloc.stop()
     assert len(cells) == number
-    assert num_bytes / number < 1200
+    assert num_bytes / number < 700
+
+
+def test_a_changed_copy_leaves_the_cell_as_it_was() -> None:
+    cell = make_cell(seed=1)
+    copy = cell.model_copy(update={"seed": 2})
+    assert (cell.seed, copy.seed) == (1, 2)
+    assert copy == make_cell(seed=2)
+    assert copy.to_json() == make_cell(seed=2).to_json()
 
 
 @pytest.mark.parametrize(

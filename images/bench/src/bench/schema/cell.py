@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from bench.registry import FRAMEWORKS, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
-from bench.schema.document import SCHEMA_VERSION, Count, Document, PositiveSeconds, Seconds, Version, hash_text
+from bench.schema.document import SCHEMA_VERSION, Count, PlanDocument, PositiveSeconds, Seconds, Version, hash_text
 from bench.schema.neighbour import MAX_INPUT_SIZE, Neighbour, Precision
 
 Sharing = Literal["time-slicing", "mps", "mig"]
@@ -27,7 +27,7 @@ def is_device_shared(tenants: int, sharing: str) -> bool:
     return bool(tenants > 1 or sharing != WHOLE_DEVICE)
 
 
-class Cell(Document):
+class Cell(PlanDocument):
     """Says what to measure and how: one value on each axis. Equal cells have equal `cell_id` on every machine."""
 
     schema_version: Version = SCHEMA_VERSION

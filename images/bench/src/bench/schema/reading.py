@@ -5,6 +5,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from bench.foreign_json import ForeignJsonError, check_keys
+from bench.freed_memory import release_freed_memory
 from bench.schema.document import SCHEMA_VERSION, Document
 from bench.schema.night import Decision, Notice, Suspicion
 from bench.schema.node_fault import NodeFault
@@ -72,7 +73,10 @@ def read_document(kind: type[DocumentT], data: bytes) -> DocumentT:
     try:
         if len(data) > LARGE_BYTES:
             check_keys(data)
-            return kind.model_validate_json(data)
+            try:
+                return kind.model_validate_json(data)
+            finally:
+                release_freed_memory()  # Pydantic's tree of the JSON: 160 MB of a plan of 100,000 cells
         document = kind.model_validate_json(data)
         if not _is_as_written(document, data):
             check_keys(data)

@@ -15,6 +15,7 @@ from bench.schema.document import (
     Integer,
     Name,
     Number,
+    PlanDocument,
     PositiveSeconds,
     Time,
     Version,
@@ -25,7 +26,7 @@ from bench.schema.document import (
 MAX_REPEATS = 10_000
 
 
-class PlannedCell(Document):
+class PlannedCell(PlanDocument):
     """A cell with what the executor needs to know about it."""
 
     cell: Cell
@@ -34,7 +35,7 @@ class PlannedCell(Document):
     """How long one attempt may take, import included."""
 
 
-class LeftOutCell(Document):
+class LeftOutCell(PlanDocument):
     """A cell of the matrix that cannot run where the run takes place."""
 
     cell: Cell
