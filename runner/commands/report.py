@@ -20,6 +20,7 @@ from runner.commands.options import (
     ReportOutputOption,
     StoredRunArgument,
     StoreOption,
+    VerifyOption,
     YearOption,
 )
 
@@ -40,6 +41,7 @@ SiteOption = Annotated[
 def report(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     output: ReportOutputOption = None,
     year: YearOption = None,
     table: GpuTableOption = None,
@@ -53,11 +55,11 @@ def report(
     from runner.reporting.report_files import choose_report_path, fit_forecast, write_report
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     if site is not None:
         if run_id or output or as_json:
             raise UserError("report: --site writes the pages of all runs; leave RUN_ID, --output and --json out")
-        _write_site(opened, site, year, table, include_invalid, moderated, prices)
+        _write_site(opened, site, year, table, include_invalid, moderated, prices, verify)
         return
     say(f"reading {run_id or 'the newest run'} from {store}, then drawing its figures")
     collection = load_collection(opened, run_id)
@@ -86,6 +88,7 @@ def _write_site(
     include_invalid: bool,
     moderated: bool,
     prices: Path | None,
+    verify: list[Path] | None,
 ) -> None:
     from runner.reporting.report_files import fit_forecast, make_analyzer
     from runner.reporting.site_files import write_site
@@ -93,7 +96,7 @@ def _write_site(
     analyze = make_analyzer(
         fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
     )
-    settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices}"
+    settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices} {verify}"
     path = write_site(store, folder, analyze, lambda line: CONSOLE.print(line, soft_wrap=True), settings=settings)
     CONSOLE.print(str(path), soft_wrap=True)
     say_next(f"open {path} in a browser")
