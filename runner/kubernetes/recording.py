@@ -135,6 +135,8 @@ class ResultRecorder:
                 f"{self.store.url}/{key}: the record cannot be read ({error}); do the images have "
                 "the version of this tool?"
             ) from error
+        except UnreadableObject as error:  # no StoreError, which would be tried again
+            raise UserError(str(error)) from None
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         """Return the pods of the Job."""
