@@ -1,7 +1,9 @@
 """Compare what was measured, and audit what somebody states."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmatrix.places import DEFAULT_STORE
@@ -28,6 +30,7 @@ def compare(
     metric: str | None = None,
     floor_percent: float | None = None,
     include_invalid: bool = False,
+    verify: Sequence[str | PathLike[str]] = (),
 ) -> "CompareDocument":
     """Return whether B is slower than A, cell by cell, as `benchmatrix compare --json` prints it.
 
@@ -35,7 +38,7 @@ def compare(
     `runs` (patterns of ids; none for the newest run). `where` restricts both sides. `metric`: `step-time`,
     `time-per-sample`, `pipelined-step-time`, `peak-memory` or `energy`; None for the step time, and where a condition
     names `batch_size` for the time per sample. `floor_percent`: smaller differences are taken for none.
-    `benchmatrix schema compare` describes the document; ratios are B over A.
+    `benchmatrix schema compare` describes the document; ratios are B over A. `verify`: as for `load_repeats`.
     Raise UserError if a run is not there, or the sides have nothing in common.
 
     >>> found = compare(
@@ -49,7 +52,7 @@ def compare(
     """
     from runner.reporting.comparison import compare_runs
 
-    choice = _choose(a, b, runs, store, store_b)
+    choice = replace(_choose(a, b, runs, store, store_b), verify=tuple(map(Path, verify)))
     conditions = _write_conditions(where or {})
     _, document = compare_runs(choice, conditions, metric, floor=floor_percent, include_invalid=include_invalid)
     return document
@@ -61,12 +64,14 @@ def audit(
     *,
     store: str = DEFAULT_STORE,
     include_invalid: bool = False,
+    verify: Sequence[str | PathLike[str]] = (),
 ) -> "pd.DataFrame":
     """Return one row for each row of a table of stated times or rates, with its verdicts and the arithmetic.
 
     `table`: a YAML or CSV file (docs/audit.md), or the name of a table that comes with the tool. `runs`: measured runs
-    that it is held against; none for arithmetic alone. Rates are in FLOP/s; `share_of_bound` is the stated rate over
-    the highest that the device allows. Raise UserError if the table is wrong or a run is not there.
+    that it is held against; none for arithmetic alone; `verify`: as for `load_repeats`. Rates are in FLOP/s;
+    `share_of_bound` is the stated rate over the highest that the device allows. Raise UserError if the table is wrong
+    or a run is not there.
 
     >>> audit("nvidia-t4-resnet50")["verdict"].value_counts().to_dict()
     {'possible': 21}
@@ -78,7 +83,7 @@ def audit(
     from collector.results.summary import summarize_collections
     from runner.audit_tables.loading import load_table
 
-    collections = load_collections(runs, store) if runs else []
+    collections = load_collections(runs, store, verify) if runs else []
     summary = summarize_collections(collections) if collections else None
     rows = audit_table(load_table(fspath(table)), summary, include_invalid=include_invalid)
     return pd.DataFrame([describe_row(row) for row in rows])

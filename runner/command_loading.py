@@ -8,7 +8,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
-from runner.commands.catalog import COMMANDS, GROUPS, CatalogEntry
+from runner.commands.catalog import COMMANDS, GROUPS
+from runner.commands.catalog_entry import CatalogEntry
 from runner.terminal_text import echo
 
 PROGRAM = "benchmatrix"

@@ -1,13 +1,13 @@
 """The runs of a store: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
-from bench.store import KeyMissing, Store, is_confirmation, run_key
+from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
 from bench.stored_runs import find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import Records, RecordSnapshot
@@ -15,6 +15,7 @@ from runner.terminal_text import echo, format_message
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
+MAX_NAMED = 10
 
 
 def choose_run(
@@ -84,16 +85,27 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
     until that day.
     """
-    runs, _ = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
+    runs, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
+    if store.checks_signatures:
+        _warn_of_plans(unreadable, warn)
     if not runs:
+        what = f"none of {len(unreadable)} runs here has a plan that can be read" if unreadable else "no run here"
         raise UserError(
-            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
+            f"store {store.url}: {what}; name the right one with --store, or begin one with `benchmatrix run`"
         )
     future = find_future_runs(runs)
     newest = max(runs, key=lambda run: (run.run_id not in future, run.created_at))
     for run_id, reason in future.items():
         warn(f"run {run_id}: {reason}; {'there is no other' if newest.run_id in future else 'name it to have it'}")
     return newest
+
+
+def _warn_of_plans(unreadable: Mapping[str, str], warn: Callable[[str], None]) -> None:
+    """Name runs that are passed over where signatures are checked: one of them may be the newest."""
+    for run_id, reason in list(unreadable.items())[:MAX_NAMED]:
+        warn(f"run {run_id} is passed over: {reason}")
+    if len(unreadable) > MAX_NAMED:
+        warn(f"{len(unreadable) - MAX_NAMED:,} more runs are passed over")
 
 
 def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:
@@ -181,8 +193,8 @@ def _is_same_place(run: Run, plan: Run) -> bool:
 
 
 def _try_to_read_run(store: Store, run_id: str) -> Run | None:
-    """Return the run, or None if its run.json is missing or no run of this version."""
+    """Return the run, or None if its run.json is missing, no run of this version, or not signed where it has to be."""
     try:
         return read_stored_run(store.get(run_key(run_id)))
-    except (KeyMissing, InvalidDocumentError):
+    except (KeyMissing, InvalidDocumentError, UnreadableObject):
         return None

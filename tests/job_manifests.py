@@ -63,6 +63,7 @@ def make_full_profile() -> Profile:
         images=IMAGES,
         image_pull_secrets=("pull",),
         store_secret="keys",
+        signing_secret="signing-keys",
         environment={"MINE": "value"},
         data=Data(claim="claim", mount_path="/data"),
         compile_cache=CompileCache(claim="kernels", mount_path="/kernels"),
@@ -80,6 +81,12 @@ def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
     """Return a renderer for the Jobs of a run with this profile."""
     fields: dict[str, Any] = {"profile": profile, "store_url": STORE, "git_revision": "abc"}
     return JobRenderer(**(fields | overrides))
+
+
+def collect_full_values() -> dict[str, object]:
+    """Return what the template of a Job takes where everything is asked for."""
+    renderer = make_renderer(make_full_profile(), queue="team", owner=OWNER, run_digest="0" * 64)
+    return renderer.collect_values(plan(make_cell()))
 
 
 def make_key(cell: Cell) -> JobKey:

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from collector.analysis import Analysis, analyze_run
-from collector.facts import describe_windows, list_facts, state_outcome
+from collector.facts import describe_signatures, describe_windows, list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
@@ -96,6 +96,8 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
     """
     collection, scripts = analysis.collection, {"bundle": load_bundle(), "page": load_scripts()}
     facts = [*list_facts(collection), *filter(itemgetter(1), [("timed", describe_windows(collection))])]
+    if collection.signatures is None:
+        facts.append(("signatures", describe_signatures(collection)))
     cells = pack_cells(list_page_cells(analysis))
     pools = make_pools(cells)
     return (

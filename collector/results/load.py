@@ -1,6 +1,7 @@
 """Load a run from a store, by its data set. What cannot count is named and skipped, never fatal."""
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from bench.store import KeyMissing, Store, run_key
 from bench.stored_runs import read_runs
 from collector.results.attempts import IntArray, order_attempts
 from collector.results.centers import unify_centers
-from collector.results.collection import Collection, SkippedDocument
+from collector.results.collection import Collection, SignatureCheck, SkippedDocument
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
 from collector.results.dataset.parts import DamagedPartError
@@ -85,6 +86,7 @@ class _Loader:
         run, kind = self._run, make_result_kind()
         results = update_table(self._places, self._store, kind, run.run_id, **self._options)
         attempts = select_rows(self._store, run.run_id, results)
+        num_read = attempts.rows.num_rows
         quarantined = list_quarantined(results)
         results.objects = {}  # a listing of 100,000 results takes 36 MB
         pa.default_memory_pool().release_unused()
@@ -94,6 +96,7 @@ class _Loader:
         counted = select_counted(ordered)
         skipped = sorted([*results.skipped, *quarantined, *unplanned], key=lambda found: found.key)
         tenants = read_tenants(results, attempts, counted)
+        all_skipped = (*skipped, *skipped_placements, *skipped_faults)
         steps = _find_steps(attempts, counted, tenants)
         environments = _read_environments(results, attempts, counted)
         rows = name_machines_of_attempts(unify_centers(attempts.rows, counted))
@@ -107,9 +110,10 @@ class _Loader:
             tenants=tabulate_tenants(tenants),
             steps=steps,
             environments=environments,
-            skipped=(*skipped, *skipped_placements, *skipped_faults),
+            skipped=all_skipped,
             host_drifts=host_peaks.list_drifts(),
             node_faults=node_faults,
+            signatures=_count_signatures(self._store, num_read, all_skipped),
             notices=tuple(self._places.notices),
         )
 
@@ -133,6 +137,14 @@ class _Loader:
             raise DamagedPartError(f"a node fault of the tables cannot be read ({error})") from None
         faults.sort(key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))
         return tuple(faults), [*table.skipped, *list_quarantined(table)]
+
+
+def _count_signatures(store: Store, num_read: int, skipped: Sequence[SkippedDocument]) -> SignatureCheck | None:
+    """Return what was found of the signatures; None where the store does not check them."""
+    if not store.checks_signatures:
+        return None
+    problems = Counter(document.signature_problem for document in skipped if document.signature_problem)
+    return SignatureCheck(num_right=num_read, problems={str(name): count for name, count in problems.most_common()})
 
 
 def _find_steps(attempts: SelectedRows, counted: IntArray, tenants: pa.Table) -> StepTimes:

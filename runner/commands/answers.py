@@ -11,6 +11,7 @@ from runner.commands.options import (
     PricesOption,
     StoredRunArgument,
     StoreOption,
+    VerifyOption,
     make_error_console,
 )
 from runner.terminal_text import echo
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 def answers(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
@@ -37,7 +39,7 @@ def answers(
     from runner.price_tables.loading import load_prices
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     collection = load_collection(opened, run_id)
     analysis = analyze_run(
         collection,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, JsonOption, StoreOption
+from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, JsonOption, StoreOption, VerifyOption
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -25,6 +25,7 @@ def audit(
         typer.Option("--run", metavar="RUN_ID", help="A run whose cells the table is held against; repeatable."),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     include_invalid: IncludeInvalidOption = False,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the audit as a page in Markdown.")
@@ -42,11 +43,18 @@ def audit(
         return
     if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
-    _audit(table, run_ids or [], store, include_invalid=include_invalid, output=output, as_json=as_json)
+    _audit(table, run_ids or [], store, verify, include_invalid=include_invalid, output=output, as_json=as_json)
 
 
 def _audit(
-    name: str, run_ids: list[str], store: str, *, include_invalid: bool, output: Path | None, as_json: bool
+    name: str,
+    run_ids: list[str],
+    store: str,
+    verify: list[Path] | None,
+    *,
+    include_invalid: bool,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     from collector.audit.evaluation import audit_table
     from collector.audit.page import write_audit_json, write_audit_page
@@ -56,7 +64,7 @@ def _audit(
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
     table = load_table(name)
-    collections = load_runs(open_existing_store(store), run_ids) if run_ids else []
+    collections = load_runs(open_existing_store(store, verify=verify), run_ids) if run_ids else []
     summary = summarize_collections(collections) if collections else None
     rows = audit_table(table, summary, include_invalid=include_invalid)
     if output is not None:

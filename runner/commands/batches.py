@@ -8,7 +8,7 @@ import typer
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
 from runner.commands.forecast_options import LevelOption
-from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
+from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, VerifyOption, make_error_console
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -30,6 +30,7 @@ ProbesOption = Annotated[
 def batches(
     run_ids: RunIdsArgument,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     probe: ProbesOption = None,
     level: LevelOption = 95.0,
     as_json: JsonOption = False,
@@ -43,7 +44,7 @@ def batches(
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
     reports = {path: _read_probe(path) for path in probe or ()}
-    lines = fit_lines(load_results(open_existing_store(store), run_ids))
+    lines = fit_lines(load_results(open_existing_store(store, verify=verify), run_ids))
     if not lines:
         raise UserError(
             f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in "

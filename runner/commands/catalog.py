@@ -3,40 +3,12 @@
 Nothing is imported here but the standard library: `benchmatrix --help` and completion read it before anything else.
 """
 
-from dataclasses import dataclass
+from runner.commands.catalog_entry import CLUSTER, DECIDE, MEASURE, READ, TOOL, CatalogEntry
 
-MEASURE = "Measure"
-READ = "Read what was measured"
-DECIDE = "Decide"
-CLUSTER = "Run on a cluster"
-TOOL = "The tool itself"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CatalogEntry:
-    """One command. The name of a command of a group has two words, such as `images build`."""
-
-    name: str
-    summary: str
-    """The first paragraph of its function's docstring."""
-    panel: str
-    examples: tuple[tuple[str, str], ...]
-    """What an example does, and the words after `benchmatrix`."""
-    function: str = ""
-    """Its name in the module; default: that of the command."""
-
-    @property
-    def module(self) -> str:
-        """Return the module that has the command's function."""
-        return f"runner.commands.{self.name.split()[0]}"
-
-    @property
-    def function_name(self) -> str:
-        """Return the name of the command's function in its module."""
-        return self.function or self.name.split()[-1]
-
-
-GROUPS = {"images": "Build and push the container images of benchmatrix."}
+GROUPS = {
+    "images": "Build and push the container images of benchmatrix.",
+    "keys": "Make and show the keys that results are signed with.",
+}
 """What each group of commands is for."""
 
 COMMANDS = (
@@ -49,6 +21,7 @@ COMMANDS = (
             ("say first how long it takes, and measure nothing", "run smoke --dry-run"),
             ("resume a run by its name, and measure again what failed", "run smoke --run-id RUN_ID --retry-failed"),
             ("use a Python of your own; nothing is installed", "run my.yaml --python pytorch=/opt/torch/bin/python"),
+            ("sign plan and results with a key of `benchmatrix keys new`", "run smoke --sign signing-key.pem"),
             ("run on a cluster, with a limit", "run smoke --on current --store s3://BUCKET/runs --max-cost 20"),
         ),
     ),
@@ -92,6 +65,7 @@ COMMANDS = (
         examples=(
             ("of the newest run, into reports/RUN_ID", "report"),
             ("of a run in a bucket, into a folder", "report RUN_ID --store gs://BUCKET/runs --output report"),
+            ("of nothing but what a key signed", "report RUN_ID --verify signing-key.pem.pub"),
             ("pages of all runs and nights of a store", "report --store s3://BUCKET/runs --site pages"),
         ),
     ),
@@ -277,6 +251,24 @@ COMMANDS = (
         panel=CLUSTER,
         summary="Write a software bill of materials (CycloneDX) of each built image.",
         examples=(("of one image", "images sbom pytorch:cuda --output sbom"),),
+    ),
+    CatalogEntry(
+        name="keys new",
+        panel=TOOL,
+        summary="Make a pair of keys: a secret one that signs results, and a public one that checks them.",
+        examples=(
+            ("signing-key.pem and signing-key.pem.pub in this folder", "keys new"),
+            ("a key for the cells of a cluster", "keys new --output cells.pem"),
+        ),
+    ),
+    CatalogEntry(
+        name="keys show",
+        panel=TOOL,
+        summary="Print the names that signatures have of the keys in a file, or the public keys themselves.",
+        examples=(
+            ("whose signature is it?", "keys show signing-key.pem.pub"),
+            ("the public half of a secret key", "keys show signing-key.pem --public"),
+        ),
     ),
     CatalogEntry(
         name="schema",

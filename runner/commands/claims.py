@@ -14,6 +14,7 @@ from runner.commands.options import (
     JsonOption,
     ModeratedOption,
     StoreOption,
+    VerifyOption,
     make_error_console,
 )
 from runner.terminal_text import echo
@@ -33,6 +34,7 @@ def claims(
     ],
     output: FileOption = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     as_json: JsonOption = False,
@@ -43,7 +45,7 @@ def claims(
     from collector.results.load import load_runs
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
-    collections = load_runs(open_existing_store(store), run_ids)
+    collections = load_runs(open_existing_store(store, verify=verify), run_ids)
     page, results = make_claims_page(collections, include_invalid=include_invalid, moderated=moderated)
     if output is not None:
         replace_text(output, page)

@@ -15,6 +15,7 @@ from runner.commands.options import (
     OutputOption,
     StoredRunArgument,
     StoreOption,
+    VerifyOption,
 )
 
 RebuildOption = Annotated[
@@ -33,6 +34,7 @@ FormatOption = Annotated[
 def collect(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     output: OutputOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
@@ -50,7 +52,7 @@ def collect(
     from runner.reporting.report_files import choose_output, write_tables
     from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     say(f"reading {run_id or 'the newest run'} from {store}")
     collection = load_collection(opened, run_id, writes_tables=True, rebuilds_tables=rebuild)
     directory = choose_output(output, collection.run)

@@ -17,6 +17,7 @@ from runner.commands.options import (
     JsonOption,
     MarkdownOption,
     StoreOption,
+    VerifyOption,
 )
 from runner.output import make_console
 from runner.terminal_text import echo, join_printable
@@ -79,6 +80,7 @@ def compare(
     metric: MetricOption = None,
     floor: FloorOption = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     store_b: StoreBOption = None,
     include_invalid: IncludeInvalidOption = False,
     same_hardware: SameHardwareOption = False,
@@ -96,14 +98,10 @@ def compare(
 
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
-    choice = RunChoice(run_a, run_b, tuple(a or ()), tuple(b or ()), tuple(run_ids or ()), store, store_b)
+    sides = tuple(a or ()), tuple(b or ())
+    choice = RunChoice(run_a, run_b, *sides, tuple(run_ids or ()), store, store_b, tuple(verify or ()))
     question, document = compare_runs(
-        choice,
-        where or [],
-        metric,
-        floor=floor,
-        include_invalid=include_invalid,
-        fails_undecided=fail_undecided,
+        choice, where or [], metric, floor=floor, include_invalid=include_invalid, fails_undecided=fail_undecided
     )
     if same_hardware and document.is_between_machines:
         raise UserError(_explain_hardware(question, document))

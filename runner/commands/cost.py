@@ -21,6 +21,7 @@ from runner.commands.options import (
     PricesOption,
     StoredRunsArgument,
     StoreOption,
+    VerifyOption,
     make_error_console,
 )
 from runner.durations import read_durations
@@ -71,6 +72,7 @@ WholeMachinesOption = Annotated[
 def cost(
     run_ids: StoredRunsArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     prices: PricesOption = None,
     machine: MachinesOption = None,
     dataset: DataSetOption = None,
@@ -99,7 +101,7 @@ def cost(
         counts_whole_machines=whole_machines,
         include_invalid=include_invalid,
     )
-    document = _evaluate(run_ids or [], store, prices, question, moderated)
+    document = _evaluate(run_ids or [], store, verify, prices, question, moderated)
     _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
 
 
@@ -127,7 +129,12 @@ def _ask_for_job(
 
 
 def _evaluate(
-    run_ids: list[str], store: str, prices: Path | None, question: "CostQuestion", moderated: bool
+    run_ids: list[str],
+    store: str,
+    verify: list[Path] | None,
+    prices: Path | None,
+    question: "CostQuestion",
+    moderated: bool,
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
     from collector.results.load import load_runs
@@ -138,7 +145,7 @@ def _evaluate(
     table = load_prices(prices)
     check_machines(table, question.machines, prices)
     check_place(table, question.cloud, question.region, prices)
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:
         print_skipped(collection, make_error_console())

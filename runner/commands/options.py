@@ -67,6 +67,14 @@ PythonOption = Annotated[
 StoreOption = Annotated[
     str, typer.Option("--store", metavar="URL", help=f"Where results are: file://DIRECTORY, {BUCKET_URLS}.")
 ]
+VerifyOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--verify",
+        metavar="FILE",
+        help="Public keys (PEM): only what one of them signed counts, the rest is named. Can be given several times.",
+    ),
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
 ]

@@ -18,6 +18,7 @@ from runner.commands.options import (
     PricesOption,
     StoredRunArgument,
     StoreOption,
+    VerifyOption,
     YearOption,
 )
 
@@ -50,6 +51,7 @@ def plot(
     name: NameArgument,
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     output: PlotFileOption = Path("plot.svg"),
     columns: ColumnsOption = 1,
     panel: PanelOption = None,
@@ -67,7 +69,7 @@ def plot(
     from collector.report.plot_catalogue import PLOTS, draw_plot
 
     check_figure_path(output)
-    analysis = _analyze(run_id, store, name, year, table, include_invalid, moderated, prices)
+    analysis = _analyze(run_id, store, verify, name, year, table, include_invalid, moderated, prices)
     groups = draw_plot(name, analysis)
     figures = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
     if not figures:
@@ -105,6 +107,7 @@ def _choose_panel(figures: "list[Figure]", panel: int | None) -> "list[Figure]":
 def _analyze(
     run_id: str | None,
     store: str,
+    verify: list[Path] | None,
     name: str,
     year: int | None,
     table: Path | None,
@@ -117,7 +120,7 @@ def _analyze(
     from runner.reporting.report_files import fit_forecast
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     collection = load_collection(opened, run_id)
     return analyze_run(
         collection,

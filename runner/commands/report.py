@@ -20,6 +20,7 @@ from runner.commands.options import (
     ReportOutputOption,
     StoredRunArgument,
     StoreOption,
+    VerifyOption,
     YearOption,
 )
 
@@ -41,6 +42,7 @@ SiteOption = Annotated[
 def report(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     output: ReportOutputOption = None,
     year: YearOption = None,
     table: GpuTableOption = None,
@@ -55,7 +57,7 @@ def report(
     from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     if site is not None and (run_id or output or as_json):
         raise UserError("report: --site writes the pages of all runs; leave RUN_ID, --output and --json out")
     runs = "all runs" if site is not None else run_id or "the newest run"
@@ -64,7 +66,7 @@ def report(
         fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
     )
     if site is not None:
-        settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices}"
+        settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices} {verify}"
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)

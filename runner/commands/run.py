@@ -10,6 +10,7 @@ from runner.commands.options import (
     PricesOption,
     PythonOption,
     StoreOption,
+    VerifyOption,
 )
 from runner.commands.run_options import (
     ClusterNamespaceOption,
@@ -30,6 +31,7 @@ from runner.commands.run_options import (
     ReportOption,
     RetryOption,
     RunIdOption,
+    SignOption,
     WatchOption,
     WebhookOption,
 )
@@ -63,6 +65,8 @@ def run(
     publish: PublishOption = False,
     watch: WatchOption = False,
     webhook: WebhookOption = None,
+    sign: SignOption = None,
+    verify: VerifyOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
     from runner.commands import estimates, night
@@ -72,6 +76,6 @@ def run(
     caps = execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
     options = execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
     pricing = estimates.Pricing.of(machine, prices, dry_run)
-    asked = execution.RunRequest(matrix, store, run_id, pricing, is_new=new, retry_failed=retry_failed, as_json=as_json)
+    asked = execution.plan_request(matrix, store, run_id, pricing, (sign, verify), (new, retry_failed), as_json=as_json)
     to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
     execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

@@ -1,8 +1,8 @@
 """Do what the options of `run` ask for: measure here or on a cluster, watch the night, collect and report."""
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command
+from runner.commands.run_request import RunRequest
 from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.reporting.run_end import RunEnd, finish_run
@@ -32,26 +33,6 @@ LOCAL_CAPS = ("deadline", "max_cost")
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """Which run is wanted, wherever it runs."""
-
-    matrix: str
-    url: str
-    """Of the store."""
-    run_id: str | None
-    pricing: Pricing
-    _: KW_ONLY
-    is_new: bool
-    retry_failed: bool
-    as_json: bool
-
-    @cached_property
-    def store(self) -> Store:
-        """The store, opened."""
-        return Store.open(self.url)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +77,22 @@ def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> F
     if is_published and not with_report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
     return partial(finish_run, output=output, with_report=with_report, is_published=is_published)
+
+
+def plan_request(
+    matrix: str,
+    store: str,
+    run_id: str | None,
+    pricing: Pricing,
+    keys: tuple[Path | None, Sequence[Path] | None],
+    again: tuple[bool, bool],
+    *,
+    as_json: bool,
+) -> RunRequest:
+    """Return which run is asked for. `keys`: --sign and --verify. `again`: --new and --retry-failed."""
+    (sign, verify), (is_new, retry_failed) = keys, again
+    flags = {"is_new": is_new, "retry_failed": retry_failed, "as_json": as_json}
+    return RunRequest(matrix, store, run_id, pricing, sign=sign, verify=verify or (), **flags)
 
 
 def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:

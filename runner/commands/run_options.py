@@ -1,5 +1,6 @@
 """The options of `run` alone."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -122,6 +123,15 @@ OwnerOption = Annotated[
         metavar="NAME/UID",
         help="The Job of the runner itself, in the cells' namespace; the run's Jobs are deleted with it.",
         rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+SignOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sign",
+        metavar="FILE",
+        help="Sign plan and results with this secret key, which `benchmatrix keys new` makes. On a cluster, cells sign "
+        "with that of the Secret `signing_secret` of the profile.",
     ),
 ]
 DryRunOption = Annotated[

@@ -15,6 +15,7 @@ from runner.commands.options import (
     ProfileOption,
     StoredRunArgument,
     StoreOption,
+    VerifyOption,
 )
 from runner.terminal_text import echo, join_printable
 
@@ -38,6 +39,7 @@ OnOption = Annotated[
 def status(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     on: OnOption = None,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
@@ -50,7 +52,7 @@ def status(
     from runner.profiles.loading import load_profile
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
     place = namespace

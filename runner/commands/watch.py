@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
-from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console
+from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, VerifyOption, make_error_console
 from runner.commands.run_options import WebhookOption
 from runner.terminal_text import echo
 
@@ -33,6 +33,7 @@ MetricsFileOption = Annotated[
 
 def watch(
     store: StoreOption = DEFAULT_STORE,
+    verify: VerifyOption = None,
     matrix: WatchedMatrixOption = None,
     as_json: JsonOption = False,
     webhook: WebhookOption = None,
@@ -48,7 +49,7 @@ def watch(
     from runner.reporting.stored_runs import open_existing_store
 
     webhooks = parse_webhooks(webhook or [])
-    opened = open_existing_store(store)
+    opened = open_existing_store(store, verify=verify)
     report = Watch(store=opened, matrix=matrix).look(is_final=final)
     messages = make_error_console() if as_json else CONSOLE
     if as_json:

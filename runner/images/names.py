@@ -65,7 +65,12 @@ def list_images() -> Iterator[ImageSpec]:
     """Yield every image: one per framework and flavour, then that of runner and collector."""
     for name, framework in FRAMEWORKS.items():
         for flavour in (FLAVOURS[device] for device in framework.devices):
-            own = (FRAMEWORK_DOCKERFILE, "images/install_requirements.sh", locate_requirements(name, flavour))
+            own = (
+                FRAMEWORK_DOCKERFILE,
+                "images/install_requirements.sh",
+                locate_requirements(name, flavour),
+                "images/bench/requirements-signing.txt",
+            )
             yield ImageSpec(name=name, flavour=flavour, dockerfile=FRAMEWORK_DOCKERFILE, sources=(*own, *_SHARED))
     yield ImageSpec(
         name=CONTROL, flavour=None, dockerfile=CONTROL_DOCKERFILE, sources=(CONTROL_DOCKERFILE, *_TOOL, *_SHARED)

@@ -12,7 +12,7 @@ from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import InvalidDocumentError, Result, read_result
-from bench.store import Store, parse_result_key, result_key, results_prefix, tenants_prefix
+from bench.store import Store, UnreadableObject, parse_result_key, result_key, results_prefix, tenants_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_waited
@@ -124,7 +124,7 @@ class ResultRecorder:
         """Return a record, or None if it is damaged: a repeat with a damaged record is measured again."""
         try:
             return read_result(self.store.get(key))
-        except InvalidDocumentError:
+        except (InvalidDocumentError, UnreadableObject):
             return None
 
     def _read(self, key: str) -> Result:
@@ -135,6 +135,8 @@ class ResultRecorder:
                 f"{self.store.url}/{key}: the record cannot be read ({error}); do the images have "
                 "the version of this tool?"
             ) from error
+        except UnreadableObject as error:  # no StoreError, which would be tried again
+            raise UserError(str(error)) from None
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         """Return the pods of the Job."""
@@ -152,8 +154,10 @@ class ResultRecorder:
             log = self._read_log(path, query)
             data = None if log is None else find_marked_record(log.decode(errors="replace"))
             result = None if data is None else _read_record(data)
-            if result and (result.run_id, result.cell_id, result.repeat) == (tracked.key.run_id, *tracked.repeat.key):
-                self._put(result)
+            if data is None or result is None:
+                continue
+            is_wanted = (result.run_id, result.cell_id, result.repeat) == (tracked.key.run_id, *tracked.repeat.key)
+            if is_wanted and self._put_logged(result, data):
                 return result
         return None
 
@@ -202,6 +206,19 @@ class ResultRecorder:
         self._put(result)
         self.clear_meetings(tracked)
         return result
+
+    def _put_logged(self, result: Result, data: bytes) -> bool:
+        """Store a record from a log as it is, with its signature; return False where it lacks one that it should have.
+
+        The runner's own signature would say of anybody's line that the cell wrote it.
+        """
+        key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
+        try:
+            self.store.unseal(key, data)
+        except UnreadableObject:
+            return False
+        self.store.put(key, data)
+        return True
 
     def _put(self, result: Result) -> None:
         self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json())

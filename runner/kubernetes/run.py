@@ -37,6 +37,7 @@ from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot
 from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing
+from runner.signing import check_cells_sign, find_run_digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,7 @@ class ClusterRun:
                 f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
                 f"name a bucket, {BUCKET_URLS}"
             )
+        check_cells_sign(self.store, self.target.profile.name, self.target.profile.signing_secret)
         return choose_run(
             self.store,
             self._plan,
@@ -129,6 +131,7 @@ class ClusterRun:
             git_revision=run.git_revision,
             queue=self.target.queue,
             owner=self.owner,
+            run_digest=find_run_digest(self.store, run),
         )
         for planned in run.cells:
             renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, retry_round=0))
@@ -252,7 +255,7 @@ class ClusterRun:
 
     def find_fingerprint(self, run: Run) -> str:
         """Return what the Jobs of the run have in common. UserError if the profile names no image for a cell."""
-        return compute_fingerprint(run, self.target.profile, self.store.url)
+        return compute_fingerprint(run, self.target.profile, self.store.url, find_run_digest(self.store, run))
 
     def find_deadline(self, run: Run) -> datetime | None:
         """Return when the run has to end, whenever this runner began, or None."""

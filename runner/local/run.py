@@ -16,6 +16,7 @@ from bench.store import Store, run_key
 from runner.images.names import Flavour
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.executor import LocalExecutor
+from runner.local.handover import open_handover
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.planning import plan_local_run
@@ -90,9 +91,18 @@ class LocalRun:
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
             num_failed = 0 if self.retry_failed else count_failed(run, snapshot)
             num_ok = run.num_repeats - len(repeats) - num_failed
-            with Progress(console, repeats, num_ok=num_ok, num_failed=num_failed, events=events) as progress:
+            counts = {"num_ok": num_ok, "num_failed": num_failed}
+            with (
+                open_handover(self.store) as handover,
+                Progress(console, repeats, **counts, events=events) as progress,
+            ):
                 ended = LocalExecutor(
-                    run_id=run.run_id, store=self.store, interpreters=interpreters, lock=lock, observer=progress
+                    run_id=run.run_id,
+                    store=self.store,
+                    handover=None if handover is self.store else handover,
+                    interpreters=interpreters,
+                    lock=lock,
+                    observer=progress,
                 ).measure_repeats(repeats, caps)
             if ended is not None:
                 console.print(

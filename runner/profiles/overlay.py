@@ -15,7 +15,7 @@ from runner.yaml_files.wording import quote
 
 CONTAINER = "bench"
 """The one container of a cell's pod."""
-OWN_VOLUMES = ("tmp", "shm", "data", "compile-cache")
+OWN_VOLUMES = ("tmp", "shm", "data", "compile-cache", "signing")
 """Volumes in manifests/job.yaml.j2."""
 CONTAINER_KEYS = (
     *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),

@@ -18,6 +18,7 @@ from fuzz.judging import Fault, Outcome, judge, take_inventory
 from fuzz.markers import SECRET
 from fuzz.server_inputs import CLUSTER
 from fuzz.servers import S3_TRUTH, ApiLiar, S3Liar
+from fuzz.signed import write_signed
 from fuzz.targets import Target, list_targets
 from fuzz.workspaces import write_workspace
 from fuzz.zygote import Ending, Request
@@ -58,6 +59,7 @@ class Driver:
         self.folder = self._outside / "a" / "b" / "work"
         self._template.mkdir()
         write_workspace(self._template)
+        write_signed(self._template)
         self._s3, self._api = S3Liar(), ApiLiar()
         self._s3.folder = self.folder / "results"
         self._variables = self._make_variables()

@@ -20,6 +20,7 @@ from fuzz.inputs import (
     value_tables,
 )
 from fuzz.server_inputs import clusters, kubeconfigs, store_servers
+from fuzz.signed import PLAN_FILE, RESULT_FILE, public_keys, signed_plans, signed_results, signing_keys
 from fuzz.stored import DOCUMENTS, rows
 from fuzz.surroundings import command_lines, environments, file_names, programs
 from fuzz.workspaces import RUN_A, RUN_B
@@ -90,6 +91,29 @@ STORE_USES = {
     "earlier": "render matrix.yaml --earlier file://results",
     "plan": "run matrix.yaml --dry-run",
     "resume": f"run matrix.yaml --dry-run --run-id {RUN_A}",
+}
+VERIFYING_USES = {
+    command: f"{words} --verify keys.pub"
+    for command, words in {
+        "status": f"status {RUN_A} --store file://signed",
+        "newest": "status --store file://signed",
+        "collect": f"collect {RUN_A} --store file://signed --output out",
+        "answers": f"answers {RUN_A} --store file://signed",
+        "compare": f"compare {RUN_A} {RUN_B} --store file://signed --store-b file://results",
+        "report": f"report {RUN_A} --store file://signed --output out",
+        "plot": f"plot roofline {RUN_A} --store file://signed --output out.svg",
+        "claims": f"claims {RUN_A} --store file://signed --output old.md",
+        "audit": f"audit audit.yaml --run {RUN_A} --store file://signed",
+        "cost": f"cost {RUN_A} --store file://signed --machine cpu=n2-standard-8",
+        "batches": f"batches {RUN_A} --store file://signed",
+        "watch": "watch --store file://signed",
+        "resume": f"run matrix.yaml --dry-run --run-id {RUN_A} --store file://signed --sign key.pem",
+    }.items()
+}
+SIGNED_USES = {
+    use: words.replace("keys.pub", "key.pem.pub")
+    for use, words in VERIFYING_USES.items()
+    if use in ("status", "newest", "collect", "answers", "report", "watch", "resume")
 }
 CLUSTER_USES = {
     "status": f"status {RUN_A} --on lab",
@@ -162,6 +186,12 @@ def _make_store_targets() -> Iterable[Target]:
     )
     for name, (file, contents) in DOCUMENTS.items():
         yield Target(name=name, file=f"results/{file}", contents=contents, uses=STORE_USES)
+    shown = {"show": "keys show keys.pub", "show-public": "keys show keys.pub --public"}
+    yield Target(name="public-keys", file="keys.pub", contents=public_keys, uses=VERIFYING_USES | shown)
+    signing = {"plan": "run matrix.yaml --dry-run --sign key.pem", "show": "keys show key.pem --public"}
+    yield Target(name="signing-key", file="key.pem", contents=signing_keys, uses=signing)
+    yield Target(name="signed-result", file=RESULT_FILE, contents=signed_results, uses=SIGNED_USES)
+    yield Target(name="signed-plan", file=PLAN_FILE, contents=signed_plans, uses=SIGNED_USES)
     yield Target(name="names", place="names", contents=file_names, uses=STORE_USES)
     yield Target(name="rows", place="rows", contents=rows, uses=STORE_USES)
 

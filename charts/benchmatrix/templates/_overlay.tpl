@@ -4,7 +4,7 @@
 {{- define "benchmatrix.overlaid" -}}
 {{- $overlay := (index . 0).Values.runner.overlay -}}
 {{- range ($overlay.spec | default dict).volumes -}}
-{{- if has .name (list "tmp" "config") -}}
+{{- if has .name (list "tmp" "config" "signing") -}}
 {{- fail (printf "runner.overlay.spec.volumes: `%s` is a volume of the chart; take another name" .name) -}}
 {{- end -}}
 {{- end -}}

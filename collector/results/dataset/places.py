@@ -1,6 +1,14 @@
-"""Where parts are written: into the store; where that cannot be, into this user's cache folder; else nowhere."""
+"""Where parts are written: into the store; where that cannot be, into this user's cache folder; else nowhere.
 
+Where signatures are checked neither is trusted, as others may have written there: all is read anew, into a folder that
+is this process's alone.
+"""
+
+import functools
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -21,10 +29,12 @@ class Places:
         self.notices: list[str] = []
         """What to tell the user, one line each."""
         self._writable: list[Callable[[], Store]] = [lambda: store, lambda: Store.open(f"file://{folder}")]
+        if store.checks_signatures:
+            self.stores, self._writable = [], [functools.cache(_open_private_folder)]
         self._explanations = [
             f"the tables cannot be written there and are kept in {folder}",
             "nor can they be written there: the next command reads the results anew",
-        ]
+        ][-len(self._writable) :]
 
     def write(
         self, table: str, run_id: str, tables: Mapping[str, pa.Table], replaces: Iterable[str] = ()
@@ -37,6 +47,17 @@ class Places:
                 self._writable.pop(0)
                 self.notices.append(f"{error}; {self._explanations.pop(0)}")
         return hold_part(table, run_id, tables)
+
+
+def _open_private_folder() -> Store:
+    """Return a store in a new folder, which is deleted when nothing refers to the store any more."""
+    try:
+        folder = tempfile.mkdtemp(prefix="benchmatrix-")
+    except OSError as error:
+        raise StoreError(f"a folder for tables cannot be made in {tempfile.gettempdir()}: {error.strerror}") from None
+    store = Store.open(f"file://{folder}")
+    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+    return store
 
 
 def _find_cache_folder(store: Store) -> Path:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from bench.schema import InvalidDocumentError
+from bench.signatures.signed_store import UnverifiedObject
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     KeyMissing,
@@ -203,7 +204,11 @@ class _Reader:
 
     def _add(self, batch: Batch, stored: StoredObject, data: bytes | StoreError) -> None:
         key = self.kind.parse_key(stored.key)
-        if isinstance(data, StoreError):  # it may be readable tomorrow
+        if isinstance(data, UnverifiedObject):
+            self.table.skipped.append(
+                SkippedDocument(key=stored.key, reason=data.reason, signature_problem=data.problem)
+            )
+        elif isinstance(data, StoreError):  # it may be readable tomorrow
             self.table.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}"))
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:
             reason = f"too large: {stored.num_bytes:,} bytes, a {self.kind.noun} has at most {MAX_DOCUMENT_BYTES:,}"

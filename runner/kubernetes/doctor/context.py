@@ -20,6 +20,7 @@ from runner.profiles.model import Profile
 DOCTOR = "doctor"
 """Stands for the run in Jobs that are only tried."""
 ANY_STORE = "s3://bucket/prefix"
+ANY_DIGEST = "0" * 64
 ANY_IMAGE = "registry.invalid/image"
 """Stands for an image that the profile does not name, so that all else can be looked at; `.invalid` is nobody's."""
 
@@ -94,7 +95,11 @@ class DoctorContext:
             profile, problem = _complete_images(target.profile, planned.cell)
             findings += [_describe_problem(problem)] if problem else []
             renderer = JobRenderer(
-                profile=profile, store_url=store_url or ANY_STORE, git_revision=None, queue=target.queue
+                profile=profile,
+                store_url=store_url or ANY_STORE,
+                git_revision=None,
+                queue=target.queue,
+                run_digest=ANY_DIGEST if profile.signing_secret else None,
             )
             key = JobKey(run_id=DOCTOR, cell_id=planned.cell.cell_id, number=1, retry_round=0)
             try:

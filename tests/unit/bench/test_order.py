@@ -29,6 +29,8 @@ FULL = Order(
     compile_cache="/cache",
     grace_seconds=25.0,
     parent_pid=4711,
+    signing_key_file="/etc/benchmatrix-signing/signing-key.pem",
+    run_digest="0123456789abcdef" * 4,
 )
 
 
@@ -138,3 +140,11 @@ def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str,
     variables = SHARED.to_variables() | changes
     with pytest.raises(UserError, match=message):
         Order.from_variables({name: value for name, value in variables.items() if value is not None})
+
+
+def test_a_key_needs_the_digest_of_the_plan_that_its_signatures_cover() -> None:
+    key = {"BENCH_SIGNING_KEY_FILE": "/key.pem"}
+    with pytest.raises(UserError, match="^BENCH_RUN_DIGEST: not set; BENCH_SIGNING_KEY_FILE needs it$"):
+        Order.from_variables(VARIABLES | key)
+    with pytest.raises(UserError, match="^BENCH_RUN_DIGEST: expected 64 hex digits$"):
+        Order.from_variables(VARIABLES | key | {"BENCH_RUN_DIGEST": "0" * 63})

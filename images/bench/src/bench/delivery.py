@@ -34,7 +34,8 @@ class Delivery:
 
     def deliver(self, result: Result, *, deadline: float) -> int:
         """Try to store the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
-        key, data = self.find_key(result), self.encode(result)
+        key = self.find_key(result)
+        data = self.store.seal(key, self.encode(result))  # so that a record in the log is signed too
         wait = MIN_WAIT_SECONDS
         while True:
             try:

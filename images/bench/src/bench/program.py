@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from bench.attempt import Attempt
@@ -23,10 +24,12 @@ from bench.exit_codes import (
 )
 from bench.interruption import GRACE_SECONDS, Interruption
 from bench.node_faults import name_node_fault
-from bench.order import Order
+from bench.order import SIGNING_KEY_VARIABLE, Order
 from bench.parent import die_with_parent
 from bench.preflight import DeviceInUseError, check_place
 from bench.schema import Result
+from bench.signatures.keys import read_signing_key
+from bench.signatures.signed_store import SignedStore
 from bench.sigterm import SigtermListener
 from bench.store import Store, StoreError, StoreUnreachable, interrupted_key
 from bench.tenants.meeting import GroupOverError, Meeting
@@ -43,7 +46,7 @@ def main(listener: SigtermListener | None) -> int:
     start = time.monotonic()
     try:
         order = Order.from_variables(os.environ)
-        store = Store.open(order.store_url)
+        store = _open_store(order)
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
             store.check_writable()
@@ -70,6 +73,15 @@ def main(listener: SigtermListener | None) -> int:
         with suppress(StoreError):  # `clean` deletes what is left with the run
             Meeting(store=store, order=order).clear()
     return exit_code
+
+
+def _open_store(order: Order) -> Store:
+    """Return the store of the order, which signs what is written where the order names a key. Raise UserError."""
+    store = Store.open(order.store_url)
+    if order.signing_key_file is None or order.run_digest is None:
+        return store
+    signer = read_signing_key(Path(order.signing_key_file), SIGNING_KEY_VARIABLE)
+    return SignedStore.over(store, signer=signer, run_digests={order.run_id: order.run_digest})
 
 
 def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:

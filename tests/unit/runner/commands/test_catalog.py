@@ -11,7 +11,8 @@ import typer.main
 
 from runner.cli import app
 from runner.command_loading import CatalogGroup, parse_words
-from runner.commands.catalog import COMMANDS, CatalogEntry
+from runner.commands.catalog import COMMANDS
+from runner.commands.catalog_entry import CatalogEntry
 
 EXAMPLES = [words for entry in COMMANDS for _, words in entry.examples]
 # Options that take different things in different commands, and what each command takes.

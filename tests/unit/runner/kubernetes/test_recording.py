@@ -1,17 +1,24 @@
 """What is left in the store when a repeat has its record."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from bench.store import Store, meeting_key, tenants_prefix
-from factories import make_cell
+from bench.delivery import mark_record
+from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.schema import Result
+from bench.signatures.signed_store import SignedStore
+from bench.store import Store, meeting_key, result_key, tenants_prefix
+from factories import make_cell, make_result
 from job_manifests import RUN_ID, make_key, plan
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.object_status import read_job_status, read_pod_status
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
+from signing import make_key as make_signing_key
 
 
 @pytest.mark.parametrize(("tenants", "num_left"), [(2, 2), (1, 4)])
@@ -29,3 +36,75 @@ def test_what_tenants_left_to_meet_goes_with_the_record_of_their_repeat(
     recorder.clear_meetings(TrackedJob(repeat=Repeat(planned=plan(cell), number=1), key=make_key(cell)))
 
     assert len(list(store.list_keys(tenants_prefix(RUN_ID)))) == num_left
+
+
+CELL = make_cell()
+RESULT = make_result(CELL, run_id=RUN_ID)
+KEY = result_key(RUN_ID, CELL.cell_id, 1, "a1")
+AT = "2026-03-01T12:00:00Z"
+JOB = read_job_status(
+    {
+        "metadata": {"name": "j", "uid": "u", "creationTimestamp": AT, "labels": {}},
+        "spec": {},
+        "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy"}]},
+    }
+)
+
+
+@dataclass
+class LogServer:
+    """An API server that has the log of one pod."""
+
+    log: bytes
+    patience_seconds: float = 0.0
+
+    def request(self, verb: str, path: str, **_: Any) -> bytes:
+        assert (verb, path.rpartition("/")[2]) == ("get", "log")
+        return self.log
+
+
+def record_logged(store: Store, line: bytes) -> Result:
+    """Return the record of a repeat whose pod left this record in its log."""
+    tracked = TrackedJob(repeat=Repeat(planned=plan(CELL), number=1), key=make_key(CELL))
+    ended = {"exitCode": EXIT_RESULT_IN_LOG, "reason": "Error", "startedAt": AT, "finishedAt": AT}
+    pod = read_pod_status(
+        {
+            "metadata": {"name": "p", "uid": "a1", "creationTimestamp": AT},
+            "spec": {"nodeName": "n"},
+            "status": {"phase": "Failed", "containerStatuses": [{"name": "bench", "state": {"terminated": ended}}]},
+        }
+    )
+    tracked.pods = {"a1": pod}
+    server = LogServer(log=f"{mark_record(line)}\n".encode())
+    found = ResultRecorder(connection=cast(Connection, server), namespace="space", store=store).record_finished(
+        tracked, JOB
+    )
+    assert isinstance(found, Result)
+    return found
+
+
+def test_a_record_in_a_log_is_stored_as_the_cell_wrote_it(tmp_path: Path) -> None:
+    store = Store.open(f"file://{tmp_path}")
+    assert record_logged(store, RESULT.to_json()) == RESULT
+    assert store.get(KEY) == RESULT.to_json()
+
+
+def test_a_record_in_a_log_keeps_the_signature_of_its_cell(tmp_path: Path) -> None:
+    plain, digests = Store.open(f"file://{tmp_path}"), {RUN_ID: "ab" * 32}
+    cells, own = make_signing_key("cells"), make_signing_key("own")
+    signed = SignedStore.over(plain, signer=cells, run_digests=digests).seal(KEY, RESULT.to_json())
+    runner = SignedStore.over(plain, signer=own, trusted=[cells.public], run_digests=digests)
+    assert record_logged(runner, signed).status == "ok"
+    assert plain.get(KEY) == signed
+
+
+@pytest.mark.parametrize("signer", ["nobody", "other"])
+def test_the_runner_does_not_sign_a_line_of_a_log_that_no_trusted_cell_signed(tmp_path: Path, signer: str) -> None:
+    plain, digests = Store.open(f"file://{tmp_path}"), {RUN_ID: "ab" * 32}
+    line = RESULT.to_json()
+    if signer == "other":
+        line = SignedStore.over(plain, signer=make_signing_key("other"), run_digests=digests).seal(KEY, line)
+    runner = SignedStore.over(plain, signer=make_signing_key("own"), run_digests=digests)
+    found = record_logged(runner, line)
+    assert (found.status, found.written_by) == ("failed", "runner")
+    assert runner.get(KEY) == found.to_json()

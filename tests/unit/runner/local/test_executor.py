@@ -11,11 +11,13 @@ import pytest
 from bench.errors import UserError
 from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
-from factories import RUN_ID, make_cell, make_result
+from factories import RUN_ID, make_cell, make_result, make_run
 from fake_interpreters import await_end, make_interpreter, make_measuring_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor
+from runner.local.handover import open_handover
 from runner.matrix.plan import Repeat
+from signing import open_verifying, put_signed, write_keys
 from workspace import HANG_GUARD_SECONDS
 
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"
@@ -257,3 +259,29 @@ def test_attempts_at_a_repeat_have_keys_of_their_own(executor: LocalExecutor, tm
     executor.measure_repeats([make_repeat(1), make_repeat(1)])
 
     assert [record.repeat for record in read_records(executor)] == [1, 1]
+
+
+def test_records_are_signed_by_the_runner_and_no_process_sees_the_key(executor: LocalExecutor, tmp_path: Path) -> None:
+    (path,) = write_keys(tmp_path, "own")
+    store = put_signed(tmp_path / "store", make_run(), [])
+    log = tmp_path / "log"
+    make_measuring_interpreter(tmp_path / "python", log=log, before=f"env > {tmp_path}/env")
+    with open_handover(store) as handover:
+        signing = replace(executor, store=store, handover=handover)
+        measured = signing.measure_repeat(make_repeat(1))
+        make_interpreter(tmp_path / "python", "exit 7")
+        died = signing.measure_repeat(make_repeat(2))
+        assert list(handover.list_keys("")) == []
+    assert (measured.status, died.status) == ("ok", "failed")
+    verifying = open_verifying(tmp_path / "store")
+    found = dict(verifying.get_listed(list(verifying.list_keys(results_prefix(RUN_ID)))))
+    assert set(found.values()) == {measured.to_json(), died.to_json()}
+    variables = (tmp_path / "env").read_text()
+    assert f"BENCH_STORE={handover.url}" in variables
+    assert "SIGN" not in variables
+    assert path not in variables
+
+
+def test_without_a_key_processes_write_to_the_store_itself(executor: LocalExecutor) -> None:
+    with open_handover(executor.store) as handover:
+        assert handover is executor.store

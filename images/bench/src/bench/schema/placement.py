@@ -1,6 +1,15 @@
 """Placement: where in a cluster an attempt ran, as its runner learned it from the pod and the node."""
 
-from bench.schema.document import SCHEMA_VERSION, CellId, Count, Document, Name, PositiveAmount, Version
+from bench.schema.document import (
+    SCHEMA_VERSION,
+    CellId,
+    Count,
+    Document,
+    Name,
+    PositiveAmount,
+    SignableDocument,
+    Version,
+)
 
 
 class Node(Document):
@@ -26,7 +35,7 @@ class Node(Document):
     """What labels say of its GPUs: `nvidia.com/gpu.product`, `cloud.google.com/gke-accelerator` and the like."""
 
 
-class Placement(Document):
+class Placement(SignableDocument):
     """Where in a cluster one attempt at one repeat ran. Locally there is none."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -13,6 +13,7 @@ from bench.schema.placement import Placement
 from bench.schema.raw_removal import RawRemoval
 from bench.schema.result import Result
 from bench.schema.run import Run
+from bench.signatures.text import split_signature
 
 MAX_REASON_CHARACTERS = 300
 LARGE_BYTES = 2**20
@@ -93,7 +94,8 @@ def _is_as_written(document: Document, data: bytes) -> bool:
     Pydantic takes the last of two equal keys and cannot tell. To write a Result takes 50 microseconds, a third of the
     time that Python's decoder takes to go through its keys; to read it as a document 150.
     """
-    return document.__pydantic_serializer__.to_json(document, indent=1, exclude_unset=True) == data
+    unsigned, _ = split_signature(data)
+    return document.__pydantic_serializer__.to_json(document, indent=1, exclude_unset=True) == unsigned
 
 
 def _describe_validation_error(kind: type[Document], error: ValidationError) -> str:

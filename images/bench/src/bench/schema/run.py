@@ -17,6 +17,7 @@ from bench.schema.document import (
     Number,
     PlanDocument,
     PositiveSeconds,
+    SignableDocument,
     Time,
     Version,
     hash_text,
@@ -70,7 +71,7 @@ class Ending(Document):
     """Those without a record: the run's deadline passed before they were measured. Empty: the run is complete."""
 
 
-class Run(Document):
+class Run(SignableDocument):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -10,6 +10,10 @@ PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
 NODE_FAULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/node-faults/{_OF_ATTEMPT}")
 CONFIRMATION_ID = re.compile(r"confirm-[0-9a-f]{8}")
 CHANGE_KEY = re.compile(rf"nights/(?P<matrix>{NAME})/changes/(?P<change_id>{NAME})/(?P<document>[a-z0-9/-]+)\.json")
+# What is signed where signatures are asked for (bench.signatures): the plan, and what says how repeats were measured.
+SIGNED_KEY = re.compile(
+    rf"runs/(?P<run_id>{NAME})/(?:run|(?:results|interrupted|placements|node-faults|tenants)/[^\n]+)\.json"
+)
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
 LATEST_RUN_KEY = "latest/run.json"
@@ -166,6 +170,12 @@ def parse_change_key(key: str) -> tuple[str, str] | None:
 def parse_result_key(key: str) -> ResultKey | None:
     """Return the parts of a result's key; None for any other key."""
     return _parse(RESULT_KEY, key)
+
+
+def find_signed_run(key: str) -> str | None:
+    """Return the run of a key whose object is signed where signatures are asked for; None for any other key."""
+    match = SIGNED_KEY.fullmatch(key)
+    return None if match is None else match["run_id"]
 
 
 def check_key(key: str) -> None:

@@ -67,18 +67,33 @@ class Store:
         """
         return cls(url=url, backend=open_backend(url))
 
+    @property
+    def checks_signatures(self) -> bool:
+        """Whether what is read was signed by a trusted key: only in a `bench.signatures` store."""
+        return False
+
+    def seal(self, key: str, data: bytes) -> bytes:
+        """Return what `put` writes for an object: here, its bytes as they are."""
+        return data
+
+    def unseal(self, key: str, data: bytes) -> bytes:
+        """Return what `get` returns of an object: here, its bytes as they are."""
+        return data
+
     def put(self, key: str, data: bytes) -> None:
         """Write an object. Readers see all of it or nothing. It replaces one of the same key: the last writer wins.
 
         Errors of the server and of the network are retried for `PUT_RETRY_SECONDS`.
         """
         check_key(key)
+        data = self.seal(key, data)
         with self._translate_errors():
             submit(lambda: write_object(self.backend.long_retries, key, data)).result()
 
     def put_with_short_retries(self, key: str, data: bytes) -> None:
         """Write an object as `put` does, but retry for `RETRY_SECONDS` only: for callers that have a deadline."""
         check_key(key)
+        data = self.seal(key, data)
         with self._translate_errors():
             submit(lambda: write_object(self.backend.short_retries, key, data)).result()
 
@@ -86,7 +101,8 @@ class Store:
         """Return an object's bytes; raise KeyMissing where there is none, and UnreadableObject."""
         check_key(key)
         with self._translate_errors(key):
-            return submit(functools.partial(self._read, key)).result()
+            data = submit(functools.partial(self._read, key)).result()
+        return self.unseal(key, data)
 
     def holds(self, key: str) -> bool:
         """Return whether there is an object of this key, without reading it."""
@@ -120,14 +136,14 @@ class Store:
         16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
         """
         for key, data in read_objects(self._read, map(_checked, keys), num_parallel):
-            if isinstance(data, bytes):
-                yield key, data
-                continue
             try:
-                with self._translate_errors(key):
-                    raise data
+                if not isinstance(data, bytes):
+                    with self._translate_errors(key):
+                        raise data
+                found: bytes | KeyMissing | StoreError = self.unseal(key, data)
             except (KeyMissing, StoreError) as error:
-                yield key, error
+                found = error
+            yield key, found
 
     def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield what is below the folder `prefix` ('': all), in any order, without what a killed writer left."""

@@ -21,6 +21,7 @@ from job_manifests import (
     POD,
     RUN_ID,
     SLOTS,
+    collect_full_values,
     load,
     make_full_profile,
     make_key,
@@ -102,18 +103,16 @@ PLACES: dict[str, tuple[Callable[[Values, str], Values], list[str]]] = {
         ["metadata.labels.kueue.x-k8s.io/queue-name", "spec.template.metadata.labels.kueue.x-k8s.io/queue-name"],
     ),
     "namespace": (put_in_profile(lambda profile, text: {"namespace": text}), ["metadata.namespace"]),
-    "service account": (
-        put_in_profile(lambda profile, text: {"service_account": text}),
-        [f"{POD}.serviceAccountName"],
-    ),
+    "service account": (put_in_profile(lambda _, text: {"service_account": text}), [f"{POD}.serviceAccountName"]),
     "priority": (put_in_profile(lambda profile, text: {"priority_class": text}), [f"{POD}.priorityClassName"]),
-    "pull secret": (
-        put_in_profile(lambda profile, text: {"image_pull_secrets": (text,)}),
-        [f"{POD}.imagePullSecrets.0.name"],
-    ),
+    "pull key": (put_in_profile(lambda _, text: {"image_pull_secrets": (text,)}), [f"{POD}.imagePullSecrets.0.name"]),
     "store secret": (
         put_in_profile(lambda profile, text: {"store_secret": text}),
         [f"{CONTAINER}.envFrom.0.secretRef.name"],
+    ),
+    "signing secret": (
+        put_in_profile(lambda _, text: {"signing_secret": text}),
+        [f"{POD}.volumes.4.secret.secretName"],
     ),
     "claim": (
         put_in_profile(
@@ -200,7 +199,7 @@ def expect(harmless: dict[str, object], paths: list[str], text: str) -> dict[str
     }
 
 
-FULL = make_renderer(make_full_profile(), queue="team", owner=OWNER).collect_values(plan(make_cell()))
+FULL = collect_full_values()
 SHAPE = JobShape.render(FULL)
 
 

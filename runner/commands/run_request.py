@@ -1,0 +1,34 @@
+"""Which run the options of `run` ask for, and its store, wherever the run is measured."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bench.store import Store
+from runner.commands.estimates import Pricing
+from runner.signing import sign_store
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Which run is wanted, wherever it runs."""
+
+    matrix: str
+    url: str
+    """Of the store."""
+    run_id: str | None
+    pricing: Pricing
+    _: KW_ONLY
+    sign: Path | None
+    """The file of the key that signs; None: nothing is signed."""
+    verify: Sequence[Path]
+    """Files of public keys that are trusted besides that of `sign`."""
+    is_new: bool
+    retry_failed: bool
+    as_json: bool
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, opened; it signs if that is asked for. UserError if a key cannot be read."""
+        return sign_store(Store.open(self.url), self.sign, self.verify)
