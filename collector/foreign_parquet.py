@@ -5,7 +5,6 @@ million times in the column. Sizes are taken from the headers of the pages, by w
 file's own summary of them.
 """
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,7 +79,9 @@ def _read(data: bytes, limits: ParquetLimits, columns: Sequence[str] | None) -> 
 
 def _open(data: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
     return pq.ParquetFile(
-        io.BytesIO(data),
+        # Not a file object of Python: Arrow's threads would read from it, and now and then end the process at its exit
+        # (https://github.com/apache/arrow/issues/34314, 50482).
+        pa.BufferReader(data),
         read_dictionary=list(read_dictionary),
         thrift_string_size_limit=MAX_FOOTER_BYTES,
         thrift_container_size_limit=MAX_THRIFT_ITEMS,

@@ -109,7 +109,7 @@ def read_contents(parts: Sequence[Part]) -> Iterator[PartContent | DamagedPartEr
             if isinstance(data, UnreadableObject):
                 raise DamagedPartError(str(data))
             rows = parse_rows(data, key, part.table)
-            said = decode_object((pq.read_schema(io.BytesIO(data)).metadata or {})[METADATA_KEY])
+            said = decode_object((pq.read_schema(pa.BufferReader(data)).metadata or {})[METADATA_KEY])
             others, replaces = (tuple(map(str, said[name])) for name in ("other_tables", "replaces"))
             yield PartContent(part=part, rows=rows, other_tables=others, replaces=replaces)
         except DamagedPartError as error:

@@ -29,7 +29,10 @@ WORDS: Mapping[str, frozenset[str]] = {
 """What columns of this name may say in the rows of results and tenants."""
 LARGEST_INTEGER = 2**62
 """In any column: the sum of two fits 64 bits. Operations of a step are up to 2^63 in a document; none has come near."""
-REQUIRED = ("key", "object_version", "run_id", "cell_id", "repeat", "attempt", "tenant")
+REQUIRED = (
+    *("key", "object_version", "run_id", "cell_id", "repeat", "attempt", "tenant"),
+    *("warmup_step_seconds", "step_seconds", "document"),
+)
 
 
 def find_fault(rows: pa.Table, table: str) -> str | None:

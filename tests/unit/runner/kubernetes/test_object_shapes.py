@@ -2,23 +2,19 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from answer_readers import READERS, refuse
 from cluster_objects import list_objects, load_object
 from fuzz.mutations import Path, list_paths
 from fuzz.server_inputs import CLUSTER
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, decode_object, read_item
-from runner.kubernetes.autoscaler_limits import count_cells_within_limits, explain_unready, list_node_pool_misfits
-from runner.kubernetes.doctor.node_fit import count_daemon_requests, fit_pod, read_node_status
-from runner.kubernetes.doctor.queue_fit import fit_queue
-from runner.kubernetes.kueue import choose_api_version, read_inactivity, read_wait
-from runner.kubernetes.node_labels import describe_node
+from runner.kubernetes.kueue import choose_api_version
 from runner.kubernetes.object_shapes import FINDERS
-from runner.kubernetes.object_status import read_pod_status, read_remaining_job
-from runner.kubernetes.prepull import find_error
+from runner.kubernetes.object_status import read_remaining_job
 
 ODD: tuple[Any, ...] = (
     None,
@@ -39,35 +35,6 @@ ODD: tuple[Any, ...] = (
     {"": None},
     {"x": {}},
 )
-POD = {
-    "containers": [{"name": "bench", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}],
-    "nodeSelector": {"a": "b"},
-    "tolerations": [{"key": "x", "operator": "Exists"}],
-}
-
-
-def _read_pod(pod: ApiObject) -> object:
-    return read_pod_status(pod), find_error(pod), count_daemon_requests([pod])
-
-
-def _read_node(node: ApiObject) -> object:
-    status = read_node_status(node, {})
-    return describe_node(node), status.kind, fit_pod(POD, [status]).describe()
-
-
-def _read_node_pool(pool: ApiObject) -> object:
-    return count_cells_within_limits(POD, [pool]), explain_unready(pool), list(list_node_pool_misfits(POD, pool))
-
-
-READERS: dict[str, Callable[[ApiObject], object]] = {
-    "jobs": read_remaining_job,
-    "pods": _read_pod,
-    "nodes": _read_node,
-    "nodepools": _read_node_pool,
-    "clusterqueues": lambda queue: (read_inactivity(queue), fit_queue(POD, queue, {})),
-    "localqueues": lambda queue: (read_inactivity(queue), queue["spec"]["clusterQueue"]),
-    "workloads": read_wait,
-}
 
 
 def list_recorded() -> Iterator[Any]:
@@ -105,15 +72,6 @@ def test_an_object_with_any_odd_value_is_read_or_named(kind: str, recorded: Any)
         assert isinstance(error.__cause__, ValueError | None), "a reader reads what the shape does not name"
 
 
-def refuse(text: str, kind: str) -> AnswerError | None:
-    """Return why the readers of a kind do not take an object; None if they do."""
-    try:
-        read_item(decode_answer(text.encode()), READERS[kind], kind)
-    except AnswerError as error:
-        return error
-    return None
-
-
 @pytest.mark.parametrize("kind", sorted(FINDERS.keys() & CLUSTER.keys()))
 def test_a_recorded_answer_is_of_its_shape(kind: str) -> None:
     said = CLUSTER[kind]
@@ -143,9 +101,9 @@ def test_what_is_no_quantity_is_named(amount: object) -> None:
     with pytest.raises(
         AnswerError, match=r"status.allocatable.memory: expected a quantity such as 500m or 4Gi, found "
     ):
-        read_item(node, _read_node, "nodes")
+        read_item(node, READERS["nodes"], "nodes")
     for good in ("500m", "16Gi", 7, 0.5, "1e3", "9223372036854775807"):
-        read_item(load_node_with_memory(good), _read_node, "nodes")
+        read_item(load_node_with_memory(good), READERS["nodes"], "nodes")
 
 
 def load_node_with_memory(amount: object) -> ApiObject:
