@@ -263,18 +263,20 @@ def _read_body(response: urllib3.BaseHTTPResponse) -> bytes:
 
 
 def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    rest = bytearray()
+    parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
+    num_bytes = 0
     for chunk in response.stream(65_536, decode_content=True):
-        first, *others = chunk.split(b"\n")
-        rest += first
-        if others:
-            yield bytes(rest)
-            yield from others[:-1]
-            rest = bytearray(others[-1])
-        if len(rest) > MAX_LINE_BYTES:
+        *ended, rest = chunk.split(b"\n")
+        if ended:
+            yield b"".join([*parts, ended[0]])
+            yield from ended[1:]
+            parts, num_bytes = [], 0
+        parts.append(rest)
+        num_bytes += len(rest)
+        if num_bytes > MAX_LINE_BYTES:
             raise AnswerError(f"a line of a watch is longer than {MAX_LINE_BYTES:,} bytes")
-    if rest:
-        yield bytes(rest)
+    if num_bytes:
+        yield b"".join(parts)
 
 
 def name_kind(path: str) -> str:
