@@ -19,6 +19,11 @@ def load_object(name: str) -> Any:
     return copy.deepcopy(_load()[name])
 
 
+def list_objects() -> dict[str, Any]:
+    """Return copies of all objects by their names."""
+    return copy.deepcopy(_load())
+
+
 def load_job(state: str) -> JobStatus:
     return read_job_status(load_object(f"job-{state}"))
 

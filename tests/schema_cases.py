@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE, Cell, Device, Neighbour, Sharing
+from bench.schema import Cell, Device, Neighbour, Sharing
+from bench.schema.document import MAX_SECONDS, MIN_STEP_SECONDS
 
 SHARINGS: tuple[Sharing, ...] = ("time-slicing", "mps", "mig")
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
@@ -36,13 +37,13 @@ def draw_cells(draw: st.DrawFn) -> Cell:
         num_classes=None if spec.num_classes is None else draw(st.integers(2, 10**7)),
         data_dir=None if spec.data is None else draw(st.none() | st.text("/ab ü.", min_size=1, max_size=4096)),
         num_warmup_steps=draw(st.integers(1, 10**9)),
-        max_warmup_seconds=draw(st.floats(SMALLEST_POSITIVE, MAX_AMOUNT)),
+        max_warmup_seconds=draw(st.floats(MIN_STEP_SECONDS, MAX_SECONDS)),
         num_steps=draw(st.integers(1, 10**9)),
-        min_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
-        sampling_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
+        min_seconds=draw(st.floats(-0.0, MAX_SECONDS)),
+        sampling_seconds=draw(st.floats(-0.0, MAX_SECONDS)),
         num_profiled_steps=draw(st.integers(0, 100)),
-        pipelined_seconds=draw(st.floats(-0.0, MAX_AMOUNT)),
-        sustain_seconds=draw(st.floats(-0.0, MAX_AMOUNT)) if tenants == 1 else 0.0,
+        pipelined_seconds=draw(st.floats(-0.0, MAX_SECONDS)),
+        sustain_seconds=draw(st.floats(-0.0, MAX_SECONDS)) if tenants == 1 else 0.0,
         seed=draw(st.integers(0, 2**32 - 1)),
         tenants=tenants,
         sharing=sharing,
@@ -70,5 +71,5 @@ def change_document(document: BaseModel, path: str, value: Any) -> str:
     inner = content
     for parent in parents:
         inner = inner[int(parent)] if isinstance(inner, list) else inner[parent]
-    inner[key] = value
+    inner[int(key) if isinstance(inner, list) else key] = value
     return json.dumps(content)

@@ -8,12 +8,14 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from bench.schema.document import Amount, Document, PositiveAmount
+from bench.schema.document import Document, Price, Watts
 
 # No control characters: what a shared scenario says is printed in a terminal, which would obey them.
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 Words = Annotated[str, Field(min_length=1, max_length=2000, pattern=PRINTABLE)]
 Label = Annotated[str, Field(min_length=1, max_length=60, pattern=PRINTABLE)]
+Hours = Annotated[float, Field(ge=1e-6, le=8784)]
+"""From some milliseconds to a year."""
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 Spread = Literal["none", "exponential", "lognormal"]
 Sharing = Literal["time-slicing", "mps"]
@@ -43,20 +45,20 @@ class Group(Document):
 
     name: Label
     number: Annotated[int, Field(ge=1, le=1000)] = 1
-    job_hours: Annotated[tuple[PositiveAmount, ...], Field(min_length=1, max_length=10_000)]
+    job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000)]
     """How long a job runs alone on the GPU that `job_hours_on` names; one of them is drawn for each job."""
     spread: Spread = "exponential"
     """What varies around the drawn `job_hours`, which stay the mean."""
-    cv: PositiveAmount | None = None
+    cv: Annotated[float, Field(ge=0.001, le=100)] | None = None
     """Coefficient of variation of `lognormal`: standard deviation over mean."""
-    jobs_per_day: PositiveAmount | None = None
+    jobs_per_day: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
     """Of each user on each working day, whatever became of earlier jobs."""
-    think_hours: PositiveAmount | None = None
+    think_hours: Hours | None = None
     """Mean working time between the end of a user's job and the next: a user with one job at a time."""
     working_hours: tuple[Annotated[float, Field(ge=0, le=24)], Annotated[float, Field(ge=0, le=24)]] = (0.0, 24.0)
     """Jobs are submitted between these hours of the day only; they run at any time."""
     working_days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7)] = DAYS
-    checkpoint_hours: PositiveAmount | None = None
+    checkpoint_hours: Hours | None = None
     """How much progress lies between two checkpoints, in hours alone on the GPU. None: nothing is saved."""
     quota: Annotated[int, Field(ge=0, le=1000)] = 0
     """Of `fair-share`: GPUs that the queue of each user is guaranteed; what nobody is guaranteed, all borrow."""
@@ -88,7 +90,7 @@ class Measured(Document):
 class Kind(Document):
     """One kind of GPU: its speed, and how slow it is for several tenants."""
 
-    samples_per_second: PositiveAmount | None = None
+    samples_per_second: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
     """Of a job alone on it; ratios between kinds say how long a job takes on each."""
     measured: Measured | None = None
     source: Words | None = None
@@ -108,17 +110,17 @@ class Kind(Document):
 class Buy(Document):
     """What a machine costs that is bought, all of it together: its GPUs and their host."""
 
-    price: PositiveAmount
-    lifetime_years: Annotated[float, Field(gt=0, le=50)]
+    price: Price
+    lifetime_years: Annotated[float, Field(ge=0.01, le=50)]
     """The price is spread evenly over it."""
-    watts: Amount = 0.0
+    watts: Watts = 0.0
     """Drawn from the wall with all GPUs at work, cooling included."""
-    idle_watts: Amount = 0.0
+    idle_watts: Watts = 0.0
     """Drawn with none at work."""
-    electricity_per_kwh: Amount | None = None
-    upkeep_per_year: Amount = 0.0
+    electricity_per_kwh: Annotated[float, Field(ge=0, le=1e12)] | None = None
+    upkeep_per_year: Annotated[float, Field(ge=0, le=1e12)] = 0.0
     """Rack space, maintenance, administration."""
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    share: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
     """What part of all this the group pays."""
 
     @model_validator(mode="after")
@@ -133,14 +135,14 @@ class Buy(Document):
 class Rent(Document):
     """What a rented GPU costs, with its host: on demand, or spot where it is interrupted."""
 
-    price_per_hour: PositiveAmount | None = None
+    price_per_hour: Price | None = None
     """Of one GPU. None: that of the price table."""
     machine: Label | None = None
     """The machine type in the price table. None: the one that costs least for each of its GPUs of this kind."""
     region: Label | None = None
     """Of the machine; None: the one where it costs least."""
     spot: bool = False
-    interruptions_per_hour: Annotated[float, Field(gt=0, le=1000)] | None = None
+    interruptions_per_hour: Annotated[float, Field(ge=1e-6, le=1000)] | None = None
     """Of one spot GPU that runs, at any time as likely as at any other."""
     always_on: bool = False
     """Paid for all hours of the week, used or not."""
@@ -186,7 +188,7 @@ class Scenario(Document):
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
     prices: Words | None = None
     """The price table: a file of one's own. None: the one that comes with the tool."""
-    budget_per_week: PositiveAmount | None = None
+    budget_per_week: Price | None = None
     """No job is started on a rented GPU once the week has cost so much; it waits for the next week."""
     job_hours_on: Label
     """The kind of GPU that `job_hours` are of."""

@@ -7,11 +7,17 @@ from pydantic import Field, ValidationError, model_validator
 
 from bench.registry import MODELS, Phase
 from bench.schema import Cell, Precision
-from bench.schema.document import MAX_INTEGER, Count, Document, PositiveAmount
+from bench.schema.document import MAX_STEP_SECONDS, Count, Document, StepSeconds
 
 StatedPrecision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "amp"]
 """`amp`: automatic mixed precision, that is fp16 with float32 accumulation. `int8` is no precision of a cell."""
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
+Tera = Annotated[float, Field(ge=1e-6, le=1e9)]
+"""10^12 operations a second of one device: from a million to 10^21."""
+Gigahertz = Annotated[float, Field(ge=1e-6, le=1000)]
+StatedFlops = Annotated[float, Field(ge=1, le=1e24)]
+"""Of one sample: the most are those that 10^9 devices of a PFLOP/s have in a second."""
+MAX_ROWS = 100_000
 TIMES = ("milliseconds", "seconds", "samples_per_second")
 
 # The precision whose peak bounds a row. None: no cell and no row of `bench.peaks` has it.
@@ -28,21 +34,21 @@ class StatedDevice(Document):
     name: Words
     source: Words
     """Where its peaks, or its clock, are from."""
-    tflops: dict[StatedPrecision, PositiveAmount] = {}
+    tflops: dict[StatedPrecision, Tera] = {}
     """Peaks of dense arithmetic in 10^12 operations a second; int8 too."""
-    bound_tflops: dict[StatedPrecision, PositiveAmount] = {}
+    bound_tflops: dict[StatedPrecision, Tera] = {}
     """What no such device is taken to exceed, where that is more than the rated peak: a clock above the rated one."""
-    gigabytes_per_second: PositiveAmount | None = None
+    gigabytes_per_second: Annotated[float, Field(ge=1e-6, le=1e9)] | None = None
     """Bandwidth of its memory."""
     cache_mebibytes: Annotated[float, Field(ge=0, le=1e9)] = 0.0
     """The last level of cache in front of that memory."""
     cores: Count | None = None
     """Physical cores, of all sockets."""
-    flops_per_cycle: PositiveAmount | None = None
+    flops_per_cycle: Annotated[float, Field(ge=0.001, le=1e9)] | None = None
     """Of one core at FP32: 32 with AVX2 and two FMA units, 64 with AVX-512 and two."""
-    gigahertz: PositiveAmount | None = None
+    gigahertz: Gigahertz | None = None
     """The clock that all cores sustain."""
-    bound_gigahertz: PositiveAmount | None = None
+    bound_gigahertz: Gigahertz | None = None
     """The highest clock that the cores can reach; a time is judged by it."""
     measured_as: Words | None = None
     """Words that the name of such a device holds in measured results; default: all of its own name."""
@@ -72,9 +78,9 @@ class StatedReading(Document):
     label: Words | None = None
     input_size: Annotated[int, Field(ge=2, le=65_536)] | None = None
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None = None
-    flops_per_sample: PositiveAmount | None = None
+    flops_per_sample: StatedFlops | None = None
     """FLOPs of one sample's part of a step, a multiply-add as two: of training, forward and backward together."""
-    most_flops_per_sample: PositiveAmount | None = None
+    most_flops_per_sample: StatedFlops | None = None
     """The most, where they are a range that begins at `flops_per_sample`."""
     winograd_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """The part of `flops_per_sample` in 3x3 convolutions of stride 1. None: not known, judged as if all were."""
@@ -90,21 +96,21 @@ class TableRow(Document):
     """A name in the registry. None: `flops_per_sample` or `readings` say what was computed."""
     input_size: Annotated[int, Field(ge=2, le=65_536)] | None = None
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None = None
-    flops_per_sample: PositiveAmount | None = None
+    flops_per_sample: StatedFlops | None = None
     readings: Annotated[tuple[StatedReading, ...], Field(min_length=1, max_length=20)] | None = None
     phase: Phase
     precision: StatedPrecision
     batch_size: Count | None = None
     """Samples of a step over all devices; may be left out where a rate is given."""
     num_devices: Annotated[int, Field(ge=1, le=65_536)] = 1
-    milliseconds: PositiveAmount | None = None
-    seconds: PositiveAmount | None = None
-    samples_per_second: PositiveAmount | None = None
+    milliseconds: Annotated[float, Field(ge=1e-6, le=1000 * MAX_STEP_SECONDS)] | None = None
+    seconds: StepSeconds | None = None
+    samples_per_second: Annotated[float, Field(ge=1e-9, le=1e18)] | None = None
     framework: Words | None = None
     """Of any name; measured cells match only where it is one of the registry's."""
     label: Words | None = None
     source: Words | None = None
-    peak_tflops: PositiveAmount | None = None
+    peak_tflops: Tera | None = None
     """The peak of one device in the row's precision, for devices that are in no table."""
     peak_source: Words | None = None
 
@@ -187,7 +193,7 @@ class AuditTable(Document):
     remark: Words | None = None
     """What a reader of the verdicts should know."""
     devices: tuple[StatedDevice, ...] = ()
-    rows: Annotated[tuple[TableRow, ...], Field(min_length=1, max_length=MAX_INTEGER)]
+    rows: Annotated[tuple[TableRow, ...], Field(min_length=1, max_length=MAX_ROWS)]
 
     @model_validator(mode="after")
     def _check_devices(self) -> Self:

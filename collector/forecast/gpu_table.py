@@ -23,6 +23,9 @@ SHIPPED_TABLE = Path(__file__).parent / "gpus.csv"
 MIN_MEMORY_GB, MAX_MEMORY_GB = 1e-6, 1e9
 """A kilobyte and an exabyte: no GPU has so little or so much, and what a forecast computes of them stays finite."""
 
+FIRST_YEAR, LAST_YEAR = 1990, 2100
+"""Graphics cards have had memory of their own since the nineties; a decimal year is read as a date of this time."""
+
 _RELEASE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
 
 
@@ -98,6 +101,8 @@ def _parse_release(text: str, place: str) -> tuple[int, float]:
     if match is None:
         raise UserError(f"{place}, column release: {text!r} is not a month; expected year and month, as in 2018-09.")
     year, month = int(match[1]), int(match[2])
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise UserError(f"{place}, column release: {text!r} is not between {FIRST_YEAR} and {LAST_YEAR}.")
     return year, year + (month - 0.5) / 12
 
 

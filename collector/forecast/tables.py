@@ -11,15 +11,23 @@ from datetime import date
 from difflib import get_close_matches
 
 import pandas as pd
+import pyarrow as pa
 
 from bench.errors import UserError
 from collector.forecast.publications import Publication, Quantity, recognize_publication
 from collector.forecast.series import COLUMNS, DatedValues
 from collector.forecast.source_files import read_source
+from collector.foreign_parquet import ParquetLimits, read_foreign_parquet
 
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+"""Of dated values: published tables of models begin in 1950."""
 MAX_VALUE = 1e100
 """Largest value of a table, and 1 by the smallest: the square of a sum of squares is a number still."""
 _PARQUET_MAGIC = b"PAR1"
+MAX_VALUES = 2_000_000
+"""Rows times columns: Epoch AI's largest table has 250,000 (November 2026). Each is a text of some 100 bytes here."""
+LIMITS = ParquetLimits(max_rows=MAX_VALUES, max_bytes=64 * 2**20)
+MAX_REASON_CHARACTERS = 300
 _OTHER_SEPARATORS = (";", "\t", "|")
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ].*)?)?)?")
 
@@ -119,9 +127,12 @@ def _list_csv_rows(reader: "csv.DictReader[str]", source: str) -> Rows:
 
 def _open_parquet(content: bytes, source: str) -> tuple[list[str], Rows]:
     try:
-        frame = pd.read_parquet(io.BytesIO(content))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({error}).") from error
+        table = read_foreign_parquet(content, LIMITS)
+        _check_flat(table, source)
+        frame = table.to_pandas()
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:MAX_REASON_CHARACTERS]
+        raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({reason}).") from error
     _check_unique([str(name) for name in frame.columns], source)
     texts = frame.astype(object).where(frame.notna(), "").map(str)
     rows = (
@@ -129,6 +140,15 @@ def _open_parquet(content: bytes, source: str) -> tuple[list[str], Rows]:
         for number, row in enumerate(texts.to_dict("records"), start=1)
     )
     return [str(name) for name in frame.columns], rows
+
+
+def _check_flat(table: pa.Table, source: str) -> None:
+    """Raise UserError where a table has more values than its texts may take memory, or a column that is no value."""
+    if table.num_rows * table.num_columns > MAX_VALUES:
+        raise UserError(f"{source}: has more than {MAX_VALUES:,} values; expected a table with one row per release.")
+    for field in table.schema:
+        if pa.types.is_nested(field.type):
+            raise UserError(f"{source}: the column {field.name!r} holds lists or structs; leave it out.")
 
 
 def _check_unique(columns: list[str], place: str) -> None:
@@ -236,12 +256,16 @@ def parse_date(text: str, place: str) -> tuple[int, float]:
         if match is None:
             raise ValueError
         year = int(match[1])
+        if not FIRST_YEAR <= year <= LAST_YEAR:
+            raise ValueError
         if match[2] is None:
             return year, year + 0.5
         if match[3] is None:
             return year, year + (date(year, int(match[2]), 1).month - 0.5) / 12
         day = date(year, int(match[2]), int(match[3]))
     except ValueError:
-        raise UserError(f"{place}: {text!r} is not a date; expected 2018, 2018-09 or 2018-09-13.") from None
+        raise UserError(
+            f"{place}: {text!r} is not a date from {FIRST_YEAR} to {LAST_YEAR}; expected 2018, 2018-09 or 2018-09-13."
+        ) from None
     first = date(year, 1, 1)
     return year, year + ((day - first).days + 0.5) / (date(year + 1, 1, 1) - first).days

@@ -4,12 +4,11 @@ docs/cost.md lists the keys. A row says where its number is from and of which da
 """
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.schema.document import Amount, Count, Document, PositiveAmount
+from bench.schema.document import Count, Day, Document, Price, Watts
 
 Words = Annotated[str, Field(min_length=1, max_length=500)]
 Purchase = Literal["on-demand", "spot"]
@@ -26,7 +25,7 @@ class PriceRow(Document):
     machine: Words
     """The machine type, as the label `node.kubernetes.io/instance-type` of a node has it."""
     purchase: Purchase = "on-demand"
-    price_per_hour: PositiveAmount
+    price_per_hour: Price
     """Of the whole machine, in the currency of the table."""
     gpu: Words | None = None
     """Words that the name which NVML gives the GPU holds, such as `H100 80GB HBM3`. None: the machine has none."""
@@ -35,7 +34,7 @@ class PriceRow(Document):
     cpu: Words | None = None
     """Words that the model name of the machine's CPU holds. None: not known."""
     vcpus: Count
-    date: date
+    date: Day
     """The day of the price list; the day on which it was read where the list has none."""
     source: Words
     """The address of the price list."""
@@ -77,11 +76,11 @@ class CarbonRow(Document):
 
     cloud: Words
     region: Words
-    grams_per_kwh: Amount
+    grams_per_kwh: Annotated[float, Field(ge=0, le=10_000)]
     """Grams of CO2 equivalent per kWh from the region's grid, averaged over `year`."""
     pue: Annotated[float, Field(ge=1, le=10)] | None = None
     """Power usage effectiveness: energy of the data centre over that of its machines. None: not known, taken as 1."""
-    year: Annotated[int, Field(ge=1990, le=2100)]
+    year: Annotated[int, Field(ge=2000, le=2100)]
     source: Words
 
 
@@ -91,9 +90,9 @@ class PowerRow(Document):
     kind: PowerKind
     device: Words
     """Words that the name of the GPU, or the model name of the CPU, holds. `any` of a vCPU: of every CPU."""
-    idle_watts: Amount | None = None
-    full_watts: PositiveAmount
-    date: date
+    idle_watts: Watts | None = None
+    full_watts: Annotated[float, Field(ge=0.001, le=1e6)]
+    date: Day
     source: Words
 
     @model_validator(mode="after")

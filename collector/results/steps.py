@@ -117,8 +117,25 @@ class StepTimes:
         else:
             rows, indices = self._load(places, columns)
         series = [[*_split_lists(rows[name]), np.empty(0)] for name in columns]  # the last one is that of -1
-        for index in indices.tolist():
-            yield tuple(own[index] for own in series)
+        for place, index in zip(places, indices.tolist(), strict=True):
+            found = tuple(own[index] for own in series)
+            self._check(place, columns, found)
+            yield found
+
+    def _check(self, place: int, columns: Sequence[str], found: Sequence[FloatArray]) -> None:
+        """Raise UserError where a file of the data set has not the steps of a result that its other tables speak of."""
+        lengths = {name: len(steps) for name, steps in zip(columns, found, strict=True)}
+        number, least = lengths["step_seconds"] + lengths.get("warmup_step_seconds", 0), self.num_steps[place]
+        if "warmup_step_seconds" not in lengths:
+            least = min(1, least)
+        if least <= number <= self.num_steps[place]:
+            return
+        part = self.parts[int(self.part_numbers[place])]
+        raise UserError(
+            f"the step times cannot be read: {part.key_of(STEPS)} has {number} of the {self.num_steps[place]} steps of "
+            f"{self.documents[place].as_py().partition(chr(10))[0]}; `benchmatrix collect {part.run_id} --rebuild` "
+            "makes them anew"
+        )
 
     def _tabulate(self, places: Sequence[int], series: Sequence[tuple[FloatArray, ...]]) -> pd.DataFrame:
         """Return the rows of these results, whose step times (warm-up, timed, by the device) are `series`."""

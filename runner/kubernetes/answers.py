@@ -7,15 +7,25 @@ the encoder of an API server writes maps, which have each key once.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.object_shapes import (
+    FINDERS,
+    find_misfit_of_event,
+    find_misfit_of_list,
+    find_misfit_of_version,
+)
 
 MAX_ANSWER_BYTES = 256 * 2**20
 """A page of 500 objects has 10 MB; etcd takes 1.5 MB for one (--max-request-bytes), and a log is rotated at 10 MiB
 (containerLogMaxSize of the kubelet)."""
+
+MAX_NAME_CHARACTERS = 253
+"""Names of objects are DNS subdomains: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""
+MAX_REASON_CHARACTERS = 300
 
 T = TypeVar("T")
 
@@ -26,6 +36,10 @@ class AnswerError(ApiError):
     def __init__(self, found: str) -> None:
         super().__init__(HTTPStatus.OK, "InvalidAnswer", f"the API server's answer is none of Kubernetes: {found}")
         self.found = found
+
+
+class GarbledWatchError(AnswerError):
+    """A line of a watch is no event."""
 
 
 class ApiObject(dict[str, Any]):
@@ -45,7 +59,7 @@ class ApiObject(dict[str, Any]):
 
 
 def decode_answer(body: bytes) -> ApiObject:
-    """Return the JSON object of an answer; AnswerError where it is none."""
+    """Return the JSON object of an answer, of whatever kind; AnswerError where it is none."""
     try:
         found = _DECODER.decode(body.decode())
     except (ValueError, RecursionError):
@@ -56,14 +70,38 @@ def decode_answer(body: bytes) -> ApiObject:
     return found
 
 
+def decode_object(body: bytes, kind: str, what: str) -> ApiObject:
+    """Return the object of a kind in an answer; AnswerError, with `what` in it, where it is not of the kind's shape."""
+    found = decode_answer(body)
+    _check_shape(found, kind, what)
+    return found
+
+
+def _check_shape(found: ApiObject, kind: str, what: str) -> None:
+    find_misfit = FINDERS.get(kind)
+    if find_misfit is not None and (misfit := find_misfit(found)):
+        raise AnswerError(f"{what}: {misfit}")
+
+
 def read_items(page: ApiObject, read: Callable[[ApiObject], T], kind: str) -> list[T]:
     """Return what `read` takes of each object of a list; AnswerError as `read_item`. `items: null` is an empty list."""
-    if "metadata" not in page:
-        raise AnswerError(f"it is no list of {kind}")
-    items = page.get("items", [])
-    if not isinstance(items, list):
-        raise AnswerError(f"it is no list of {kind}")
-    return [read_item(item, read, kind) for item in items]
+    if misfit := find_misfit_of_list(page):
+        raise AnswerError(f"it is no list of {kind}: {misfit}")
+    return [read_item(item, read, kind) for item in page.get("items", [])]
+
+
+def read_watch_event(line: bytes, kind: str) -> ApiObject:
+    """Return the event in a line of a watch, `type` and `object`; GarbledWatchError where it is none."""
+    try:
+        event = decode_answer(line)
+        misfit = find_misfit_of_event(event)
+        if misfit is None and event["type"] != "ERROR":
+            misfit = find_misfit_of_version(event["object"])
+    except AnswerError as error:
+        raise GarbledWatchError(f"a line of its watch of {kind}: {error.found}") from None
+    if misfit:
+        raise GarbledWatchError(f"a line of its watch of {kind}: {misfit}")
+    return event
 
 
 def read_item(item: object, read: Callable[[ApiObject], T], kind: str) -> T:
@@ -71,10 +109,9 @@ def read_item(item: object, read: Callable[[ApiObject], T], kind: str) -> T:
     metadata = item.get("metadata") if isinstance(item, ApiObject) else None
     if not isinstance(item, ApiObject) or not isinstance(metadata, ApiObject):
         raise AnswerError(f"one of the {kind} has no metadata")
-    what = f"one of the {kind}, {metadata.get('name', 'without a name')}"
-    for part in ("spec", "status"):
-        if not isinstance(item.get(part, {}), Mapping):
-            raise AnswerError(f"{what}: its {part} is no object")
+    name = metadata.get("name")
+    what = f"one of the {kind}, {name[:MAX_NAME_CHARACTERS] if isinstance(name, str) else 'without a name'}"
+    _check_shape(item, kind, what)
     return interpret(item, read, what)
 
 
@@ -84,8 +121,12 @@ def interpret(found: ApiObject, read: Callable[[ApiObject], T], what: str) -> T:
         return read(found)
     except AnswerError as error:
         raise AnswerError(f"{what}: {error.found}") from None
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise AnswerError(f"{what}: {error}") from error
+    except ValueError as error:  # a value of the right type that means nothing, such as a label that is no number
+        raise AnswerError(f"{what}: {' '.join(str(error).split())[:MAX_REASON_CHARACTERS]}") from error
 
 
-_DECODER = json.JSONDecoder(object_hook=ApiObject)
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_hook=ApiObject, parse_constant=_refuse_constant)

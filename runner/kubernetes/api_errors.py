@@ -24,6 +24,8 @@ https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserve
 NO_RIGHT = re.compile(r"User .* cannot \w+ resource ")
 """What an authorizer answers with 403: also RBAC's for a while, to users who have the right, when the server starts."""
 MAX_MESSAGE_CHARACTERS = 300
+MAX_STATUS_CHARACTERS = 4000
+"""Of what a server says itself: admission webhooks explain at length."""
 # https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
 TRANSIENT = frozenset(
     {
@@ -63,7 +65,7 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> 
     text = body.decode(errors="replace")
     try:
         status = json.loads(text)
-        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+        reason, message = _cut(str(status.get("reason") or "")), _cut(str(status.get("message") or ""))
     except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
         reason, message = str(response.reason), _shorten(text)
     is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
@@ -77,7 +79,7 @@ def read_watch_error(status: object) -> ApiError:
     """Return the error that an event of type ERROR in a watch means."""
     status = status if isinstance(status, dict) else {}
     code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
-    reason, message = str(status.get("reason", "")), str(status.get("message", ""))
+    reason, message = _cut(str(status.get("reason", ""))), _cut(str(status.get("message", "")))
     if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
     return ApiError(code, reason, message)
@@ -133,6 +135,10 @@ def to_user_error(error: ApiError, context: str) -> UserError:
 
 def _read_retry_after(text: str | None) -> float | None:
     return float(text) if text and re.fullmatch("[0-9]{1,6}", text) else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_STATUS_CHARACTERS else f"{text[: MAX_STATUS_CHARACTERS - 1]}…"
 
 
 def _shorten(text: str) -> str:

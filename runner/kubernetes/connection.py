@@ -17,7 +17,7 @@ import kubernetes.client
 import urllib3
 
 from bench.errors import UserError
-from runner.kubernetes.answers import MAX_ANSWER_BYTES, AnswerError, ApiObject, decode_answer, read_items
+from runner.kubernetes.answers import MAX_ANSWER_BYTES, AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
 from runner.kubernetes.login import log_in, read_authorization
 from runner.kubernetes.rate_limiter import RateLimiter
@@ -33,6 +33,8 @@ READ_SECONDS = 60.0
 """The time limit of an ordinary request; a watch has its own."""
 PAGE_SIZE = 500
 """Objects of one answer: `kubectl` asks for as many (--chunk-size). A finished Job takes up to 15 KB."""
+MAX_LINE_BYTES = 16 * 2**20
+"""Of a watch: one object, of which etcd takes 1.5 MB (--max-request-bytes)."""
 MAX_PAGES = 2000
 """A million objects, ten times as many Jobs as a cluster has been seen with: a list of more does not end."""
 MAX_LISTS = 10
@@ -99,7 +101,7 @@ class Connection:
 
     def get_object(self, path: str, *, patience_seconds: float | None = None) -> ApiObject:
         """Return one object; ApiError as `request`, and where the answer is no object."""
-        return decode_answer(self.request("get", path, patience_seconds=patience_seconds))
+        return decode_object_at(path, self.request("get", path, patience_seconds=patience_seconds))
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:
         """Return the objects of a kind as they are; ApiError as `request`. For many objects, see `read_items`."""
@@ -232,6 +234,11 @@ _METHODS = {
 }
 
 
+def decode_object_at(path: str, body: bytes) -> ApiObject:
+    """Return the object in an answer to a request for `path`; AnswerError where it is none of the kind there."""
+    return decode_object(body, name_kind(path), f"its answer to {path}")
+
+
 def _keep(item: ApiObject) -> dict[str, Any]:
     return item
 
@@ -266,8 +273,8 @@ def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
             parts, num_bytes = [], 0
         parts.append(rest)
         num_bytes += len(rest)
-        if num_bytes > MAX_ANSWER_BYTES:
-            raise AnswerError(f"a line of a watch is longer than {MAX_ANSWER_BYTES:,} bytes")
+        if num_bytes > MAX_LINE_BYTES:
+            raise AnswerError(f"a line of a watch is longer than {MAX_LINE_BYTES:,} bytes")
     if num_bytes:
         yield b"".join(parts)
 
@@ -279,4 +286,6 @@ def name_kind(path: str) -> str:
     named = parts[after : after + 3]
     if len(named) == 3:
         return f"{named[0]}/{named[2]}"
-    return named[0] if named else parts[-1]
+    if named:
+        return named[0]
+    return "namespaces" if "namespaces" in parts else parts[-1]

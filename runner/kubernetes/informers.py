@@ -5,13 +5,21 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Generic, TypeAlias, TypeVar
 
-from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, read_item, read_items
+from runner.kubernetes.answers import (
+    ApiObject,
+    GarbledWatchError,
+    decode_answer,
+    read_item,
+    read_items,
+    read_watch_event,
+)
 from runner.kubernetes.api_errors import ApiError, BusyError, read_watch_error
 from runner.kubernetes.connection import MAX_PAGES, PAGE_SIZE, Connection, make_endless, name_kind
 from runner.kubernetes.request_retries import Retries
@@ -21,7 +29,18 @@ WATCH_SECONDS = 240
 IDLE_SECONDS = 150.0
 """A watch that has neither event nor bookmark for so long is opened again: bookmarks come every minute."""
 
+LASTING_SECONDS = 5.0
+"""A watch that stood for so long was one, even if nothing happened meanwhile."""
+MAX_GARBLED = 5
+"""Watches in a row that bring nothing but a line that is no event. One is cut off now and then, in the middle of a
+line; a server, or what stands before it, that does it each time will not stop."""
+MAX_LISTS = 10
+"""How often a list is begun again whose first pages became too old while the rest was read."""
+
 _WATCH_ENDED = BusyError(HTTPStatus.SERVICE_UNAVAILABLE, "Ended", "the API server ended a watch at once", None)
+_LIST_TOO_OLD = BusyError(
+    HTTPStatus.SERVICE_UNAVAILABLE, "Expired", "the API server knows no list long enough to watch from it", None
+)
 
 T = TypeVar("T")
 
@@ -51,6 +70,39 @@ class InformerFailed:
 Notification: TypeAlias = Listed[T] | Changed[T] | InformerFailed
 
 
+@dataclass
+class WatchAttempts:
+    """Watches of one list, one after the other: how long to wait before the next, and when to give up.
+
+    Patience is renewed by a watch that was of use: one that brought a newer version, or stood for LASTING_SECONDS.
+    """
+
+    retries: Retries
+    was_useful: bool = False
+    """Whether any was."""
+    _num_garbled: int = 0
+    _reason: ApiError | None = None
+    """Why to wait before the next."""
+
+    def note(self, problem: ApiError | None, *, is_useful: bool) -> int | None:
+        """Note how a watch ended, and return the status of what ended it; GarbledWatchError after too many of these."""
+        if is_useful:
+            self.was_useful, self._num_garbled = True, 0
+            self.retries.reset()
+        if isinstance(problem, GarbledWatchError):  # cut off in a line: the next watch begins with this event
+            self._num_garbled += 1
+            if self._num_garbled > MAX_GARBLED:
+                raise problem
+            problem = _WATCH_ENDED
+        self._reason = problem if problem is not None or is_useful else _WATCH_ENDED
+        return None if problem is None else problem.status
+
+    def wait(self, stop: threading.Event) -> None:
+        """Wait before the next watch; raise the error that ended the last where there is to be none."""
+        if self._reason is not None:
+            self.retries.wait(self._reason, stop)
+
+
 @dataclass(kw_only=True)
 class Informer(Generic[T]):
     """Follows the objects of one kind that selectors name. `read` takes what matters from an object's JSON."""
@@ -67,10 +119,14 @@ class Informer(Generic[T]):
     def run(self, notify: Callable[[Notification[T]], None]) -> None:
         """Notify of everything until `stop` is called or the informer fails; blocks, so call it in a thread."""
         try:
+            lists = self._make_retries()
             while not self._stop.is_set():
                 version, items = self._list()
                 notify(Listed(items))
-                self._watch(version, notify)
+                if self._watch(version, notify):
+                    lists.reset()
+                else:
+                    lists.wait(_LIST_TOO_OLD, self._stop)
         except Exception as error:  # noqa: BLE001  (raised where it is handled; nobody would notice a silent end)
             notify(InformerFailed(error))
 
@@ -82,8 +138,12 @@ class Informer(Generic[T]):
         """End after the next line that comes; the thread is not waited for."""
         self._stop.set()
 
+    def _make_retries(self) -> Retries:
+        return Retries(connection=self.connection, patience_seconds=self.connection.patience_seconds)
+
     def _list(self) -> tuple[str, tuple[T, ...]]:
-        while True:
+        expired: ApiError = _LIST_TOO_OLD
+        for _ in range(MAX_LISTS):
             try:
                 version, items = self._list_pages()
                 self.num_lists += 1
@@ -91,6 +151,8 @@ class Informer(Generic[T]):
             except ApiError as error:
                 if error.status != HTTPStatus.GONE:  # the first pages are too old for the rest: from the start
                     raise
+                expired = error
+        raise expired
 
     def _list_pages(self) -> tuple[str, tuple[T, ...]]:
         """Return version and items of all pages; while one is read, the server is at work on the next."""
@@ -126,27 +188,32 @@ class Informer(Generic[T]):
     def _select(self) -> dict[str, str]:
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
 
-    def _watch(self, version: str, notify: Callable[[Changed[T]], None]) -> None:
-        """Notify of changes since `version`; return when the server no longer knows it."""
-        retries = Retries(connection=self.connection, patience_seconds=self.connection.patience_seconds)
+    def _watch(self, version: str, notify: Callable[[Changed[T]], None]) -> bool:
+        """Notify of changes since `version`; return when the server no longer knows it, or after `stop`.
+
+        Returns whether a watch was of any use.
+        """
+        attempts = WatchAttempts(self._make_retries())
         while not self._stop.is_set():
+            begun, first = time.monotonic(), version
+            problem: ApiError | None = None
             try:
-                has_notified = False
-                for kind, found in self._read_events(version, retries):
-                    has_notified = True
-                    version = read_item(found, _read_version, self._kind)
+                for kind, found in self._read_events(version):
                     if kind != "BOOKMARK":
                         notify(Changed(read_item(found, self.read, self._kind), is_deleted=kind == "DELETED"))
+                    version = str(found["metadata"]["resourceVersion"])
                     if self._stop.is_set():
-                        return
-                if not has_notified:
-                    retries.wait(_WATCH_ENDED, self._stop)
+                        return True
             except ApiError as error:
-                if error.status == HTTPStatus.GONE:
-                    return
-                retries.wait(error, self._stop)
+                problem = error
+            is_useful = version != first or time.monotonic() - begun >= LASTING_SECONDS
+            if attempts.note(problem, is_useful=is_useful) == HTTPStatus.GONE:
+                break
+            attempts.wait(self._stop)
+        return attempts.was_useful
 
-    def _read_events(self, version: str, retries: Retries) -> Iterator[tuple[str, ApiObject]]:
+    def _read_events(self, version: str) -> Iterator[tuple[str, ApiObject]]:
+        """Yield type and object of each event; GarbledWatchError at a line that is none."""
         query = self._select() | {
             "watch": "1",
             "resourceVersion": version,
@@ -154,19 +221,11 @@ class Informer(Generic[T]):
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         with self.connection.stream(self.path, query, idle_seconds=IDLE_SECONDS) as lines:
-            retries.reset()
             for line in filter(None, lines):
-                try:
-                    event = decode_answer(line)
-                except AnswerError:  # cut off in the middle of a line: the next watch begins with this event
-                    return
+                event = read_watch_event(line, self._kind)
                 if event["type"] == "ERROR":
                     raise read_watch_error(event["object"])
-                yield str(event["type"]), event["object"]
-
-
-def _read_version(found: ApiObject) -> str:
-    return str(found["metadata"]["resourceVersion"])
+                yield event["type"], event["object"]
 
 
 def _find_continue(body: bytes) -> str:

@@ -11,6 +11,9 @@ from kubernetes.utils.quantity import parse_quantity
 
 from bench.schema import Node
 
+MAX_QUANTITY, MIN_QUANTITY = 2**63, Decimal("1e-9")
+"""The API server holds quantities in 64 bits and rounds fractions up to nanos:
+https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -75,7 +78,13 @@ def find_capacity_type(labels: Mapping[str, str]) -> tuple[bool | None, str | No
     return (False if any(name in labels for name in MARKED_ONLY_WHEN_SPOT) else None), None
 
 
-def read_quantity(text: str) -> Decimal:
-    """Return a quantity of Kubernetes, such as `500m` or `4Gi`, in cores, bytes or pieces."""
-    amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
+def read_quantity(text: str | float) -> Decimal:
+    """Return a quantity of Kubernetes, such as `500m` or `4Gi`, in cores, bytes or pieces; ValueError if it is none."""
+    try:
+        amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
+        is_right = amount.is_finite() and (not amount or MIN_QUANTITY <= abs(amount) <= MAX_QUANTITY)
+    except (ValueError, ArithmeticError):
+        is_right = False
+    if not is_right:
+        raise ValueError(f"{str(text)[:40]!r} is no quantity such as 500m or 4Gi")
     return amount

@@ -114,7 +114,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         name=metadata["name"],
         uid=_read_uid(metadata),
         cell_id=labels.get(CELL_LABEL, ""),
-        number=int(labels.get(REPEAT_LABEL, 0)),
+        number=_read_number(labels),
         pool=labels.get(POOL_LABEL, ""),
         end=end,
         reason=found.get("reason", "") if found else "",
@@ -162,7 +162,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         uid=_read_uid(metadata),
         job_name=labels.get("batch.kubernetes.io/job-name", ""),
         cell_id=labels.get(CELL_LABEL, ""),
-        number=int(labels.get(REPEAT_LABEL, 0)),
+        number=_read_number(labels),
         pool=labels.get(POOL_LABEL, ""),
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
@@ -224,10 +224,21 @@ def _read_time(text: str | None) -> datetime | None:
 
 def read_time(text: str) -> datetime:
     """Return a time of the API server; ValueError where it is none that a document can hold."""
-    found = datetime.fromisoformat(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is no time") from None
     if found.tzinfo is None:
         raise ValueError(f"{text} is a time without its zone")
     return check_time(found)
+
+
+def _read_number(labels: Mapping[str, str]) -> int:
+    """Return which repeat an object is of; 0 if no label says."""
+    text = labels.get(REPEAT_LABEL, "0")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ValueError(f"the label {REPEAT_LABEL} is {text[:40]!r}, no number of a repeat")
+    return int(text)
 
 
 def _read_uid(metadata: Mapping[str, Any]) -> str:

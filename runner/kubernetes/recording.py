@@ -4,14 +4,13 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
 from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
-from bench.schema import InvalidDocumentError, Result, read_result
+from bench.schema import InvalidDocumentError, Result, read_result, read_time_of_day
 from bench.store import Store, UnreadableObject, parse_result_key, result_key, results_prefix, tenants_prefix
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
@@ -187,8 +186,8 @@ class ResultRecorder:
         """Write the record of a cell that died. Its attempt is the pod's id, so that two runners write the same one."""
         status, failure = outcome
         pod = choose_decisive_pod(pods)
-        started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or datetime.now(UTC)
-        finished_at = (pod and pod.ended_at) or (job and job.ended_at) or datetime.now(UTC)
+        started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or read_time_of_day()
+        finished_at = (pod and pod.ended_at) or (job and job.ended_at) or read_time_of_day()
         attempt = pod.uid if pod else job.uid if job else tracked.name
         cell = tracked.repeat.planned.cell
         result = Result(

@@ -4,13 +4,22 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from bench.errors import UserError
 from bench.order import Order
-from bench.schema import Failure, Framework, InvalidDocumentError, Result, Status, TenantRecord, read_result
+from bench.schema import (
+    Failure,
+    Framework,
+    InvalidDocumentError,
+    Result,
+    Status,
+    TenantRecord,
+    read_result,
+    read_time_of_day,
+)
 from bench.store import KeyMissing, Store, meeting_key, result_key
 from runner.checkout import read_git_revision
 from runner.local.caps import LocalCaps
@@ -85,7 +94,7 @@ class LocalExecutor:
             )
             for tenant in range(cell.tenants)
         ]
-        started_at = datetime.now(UTC)
+        started_at = read_time_of_day()
         try:
             with share_device(cell, keep_open=[self.lock]) as shared:
                 end = self._run(orders, shared, repeat.planned.timeout_seconds)
@@ -169,7 +178,7 @@ class LocalExecutor:
             status=status,
             written_by="runner",
             started_at=started_at,
-            finished_at=max(started_at, datetime.now(UTC)),  # the time of day may have been set back
+            finished_at=max(started_at, read_time_of_day()),  # the time of day may have been set back
             error=error,
         )
         self.store.put(key, result.to_json())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run
+from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run, bound_time
 from runner import __version__
 from runner.checkout import read_git_revision
 from runner.matrix.expansion import Matrix
@@ -53,6 +53,8 @@ def plan_run(
         )
     explained = list(zip(matrix.cells, reasons, strict=True))
     now = datetime.now(UTC)
+    if bound_time(now) != now:
+        raise UserError(f"this machine's clock says {now.isoformat()}: set it; runs are ordered by their dates")
     return Run(
         run_id=run_id or f"{shorten_name(matrix.name)}-{now:{TIME_FORMAT}}-{secrets.token_hex(2)}",
         matrix=matrix.name,

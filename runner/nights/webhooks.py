@@ -13,12 +13,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 from urllib.parse import urlsplit
 
 from bench.errors import UserError
-from bench.schema import Alarm, AlarmedChange, Notice, hash_text
+from bench.schema import Alarm, AlarmedChange, Notice, hash_text, read_time_of_day
 from bench.store import Store, notice_key, report_key
 from collector.nights.records import RecordedChange
 from collector.units import NOT_THERE
@@ -170,7 +170,7 @@ def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange
             matrix=suspicion.matrix,
             change_id=suspicion.change_id,
             channel=webhook.channel,
-            sent_at=datetime.now(UTC),
+            sent_at=read_time_of_day(),
         )
         store.put(notice_key(suspicion.matrix, suspicion.change_id, webhook.channel), notice.to_json())
     return f"sent to {webhook.kind}:{webhook.variable}: {len(changes)} regressions of {alarm.night_run_id}"

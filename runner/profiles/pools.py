@@ -30,7 +30,7 @@ class Pool(Document):
     """No other cell runs on the node of a cell, of whatever run and namespace."""
     max_parallel: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Jobs of the pool that are unfinished at once. null: twice the cells that fit on its nodes."""
-    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    price_per_hour: Annotated[float, Field(ge=0, le=1e12)] | None = None
     """What a node costs, in `currency`. null: unknown."""
 
     @model_validator(mode="after")

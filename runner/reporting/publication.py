@@ -5,10 +5,9 @@ Pages and dashboards point at `latest/`; it changes once per run, after everythi
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import NamedTuple
 
-from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run
+from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
 
 MISSING = "missing"
@@ -26,7 +25,7 @@ def describe_ending(states: Iterable[RepeatState]) -> Ending:
     """Return how far a run is, from one state for each planned repeat."""
     states = list(states)
     return Ending(
-        published_at=datetime.now(UTC),
+        published_at=read_time_of_day(),
         num_repeats=dict(Counter(state.status for state in states)),
         missing=tuple(
             MissingRepeat(cell_id=state.cell_id, repeat=state.repeat) for state in states if state.status == MISSING

@@ -10,6 +10,9 @@ from runner.yaml_files.wording import MAX_SHOWN_CHARACTERS, quote, suggest_near_
 
 Schema = dict[str, Any]
 
+LARGE_BOUND = 10**10
+"""From here on a bound is written with an exponent."""
+
 KEY_MARK = "[key]"
 """What pydantic writes behind the key of a mapping if the key itself is refused."""
 
@@ -86,8 +89,14 @@ def _describe_kind(schema: Schema) -> str:
         if schema.get(key) == SMALLEST_POSITIVE:
             words.append("above 0")
         elif key in schema and schema[key] != MAX_AMOUNT:
-            words.append(f"{bound} {schema[key]}")
+            words.append(f"{bound} {_write_bound(schema[key])}")
     return ", ".join(words)
+
+
+def _write_bound(bound: float) -> str:
+    """Return a bound as people write it: 0.5, 86400, 1e+12."""
+    is_plain = float(bound).is_integer() and abs(bound) < LARGE_BOUND
+    return str(int(bound)) if is_plain else f"{bound:g}"
 
 
 def describe_found(node: Node) -> str:

@@ -132,7 +132,9 @@ def _explain_length(node: Node, context: Any) -> YamlError:
 
 def _point_at_part(node: Node, message: str) -> YamlError:
     """Return the error of a whole, whose message begins with the key of the part that has to be fixed."""
-    part, _, words = message.partition(": ")
+    part, colon, words = message.partition(": ")
+    if not colon:  # of a value by itself
+        return node.error(ErrorKind.OUT_OF_RANGE, message)
     child = node.find_child(part)
     if child is not None:
         return child.error(ErrorKind.CONFLICT, words)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from collector.results.dataset.columns import compute_version
 from fuzz.cases import Case, put, read_words
 from fuzz.judging import Fault, Outcome, judge, take_inventory
 from fuzz.markers import SECRET
@@ -129,7 +130,10 @@ class Driver:
         elif target.place == "names":
             _put_names(json.loads(_expect_bytes(case)), self.folder / "results")
         elif target.place == "rows":
-            put(case.content, self.folder / "results/tables/attempts/nightly-1/rows.parquet")
+            name = (
+                f"{compute_version()}.{'0' * 32}.parquet"  # as a file of the data set is named, else nothing reads it
+            )
+            put(case.content, self.folder / "results/tables/attempts/nightly-1" / name)
         else:
             server = self._s3 if target.place == "store-server" else self._api
             server.says = _read_loosely(_expect_bytes(case))

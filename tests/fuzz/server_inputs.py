@@ -87,11 +87,20 @@ CLUSTER: dict[str, Any] = {
     },
     "resourceflavors": {"metadata": {"name": "f"}, "spec": {"nodeLabels": {"a": "b"}}},
     "workloads": _make_list({
-        "metadata": {"name": "w", "ownerReferences": [{"uid": "u"}]},
+        "metadata": {"name": "w", "labels": {"kueue.x-k8s.io/job-uid": "u"}},
+        "spec": {"active": True},
         "status": {"conditions": [CONDITION | {"type": "QuotaReserved", "status": "False"}]},
     }),
     "kueue.x-k8s.io": {"versions": [{"groupVersion": "kueue.x-k8s.io/v1beta1", "version": "v1beta1"}],
-                       "preferredVersion": {"version": "v1beta1"}},
+                       "preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta1", "version": "v1beta1"}},
+    "nodepools": _make_list({
+        "metadata": {"name": "general"},
+        "spec": {"limits": {"cpu": "9", "memory": "99Gi"}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
+            "taints": [{"key": "x", "effect": "NoSchedule"}],
+            "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]}}},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no"}]},
+    }),
+    "resourceslices": _make_list({"metadata": {"name": "s"}, "spec": {"devices": [{"name": "gpu-0"}]}}),
     "deployments": {"metadata": {"name": "s3"}, "status": {"availableReplicas": 1, "conditions": []}},
     "configmaps": {"data": {"status": "ok"}},
     "log": "a line of a log\n",

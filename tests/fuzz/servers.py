@@ -42,7 +42,7 @@ class LyingServer:
         self._server = _QuietServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def answer(self, verb: str, path: str, body: bytes) -> Answer:
         """Return status, headers and body of the answer to a request."""

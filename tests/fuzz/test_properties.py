@@ -13,6 +13,8 @@ from fuzz.targets import list_targets
 FINDINGS = Path(".fuzz")
 NUM_EXAMPLES = 2
 """Of each input: `make fuzz` tries thousands."""
+MORE_EXAMPLES = {"api-server": 8, "rows": 4}
+"""Of inputs whose values lie deep inside."""
 REAL_CASES = ("matrix/render", "result/status", "words/words")
 """Where the first case of the corpus is also run in a process of its own, as users start it."""
 
@@ -41,7 +43,9 @@ def test_what_was_found_once_stays_mended(path: Path, driver: Driver) -> None:
 
 @pytest.mark.parametrize("name", list_targets())
 def test_what_must_hold_holds_for_a_few_odd_inputs(name: str, driver: Driver) -> None:
-    @settings(derandomize=True, max_examples=NUM_EXAMPLES, database=None, deadline=None, phases=[Phase.generate],
+    number = MORE_EXAMPLES.get(name, NUM_EXAMPLES)
+
+    @settings(derandomize=True, max_examples=number, database=None, deadline=None, phases=[Phase.generate],
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(list_targets()[name].draw_cases(is_cheap=True))
     def look(case: Case) -> None:

@@ -19,12 +19,17 @@ import pyarrow.parquet as pq
 
 from bench.foreign_json import decode_object
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
-from collector.results.dataset.columns import align_table, compute_version
+from collector.foreign_parquet import ForeignParquetError, ParquetLimits, read_foreign_parquet
+from collector.results.dataset.columns import TABLE_COLUMNS, align_table, compute_version
+from collector.results.dataset.row_bounds import find_fault
 from collector.results.dataset.shared_values import share_values
 from collector.results.parquet_files import choose_dictionary_columns
 
 PART_NAME = re.compile(r"(?P<version>[0-9]+-[0-9a-f]{8})\.(?P<part_id>[0-9a-f]{32})\.parquet")
 ROW_GROUP_ROWS = 8192
+LIMITS = ParquetLimits(max_rows=2**20, max_bytes=192 * 2**20)
+"""Of one file. A merged part has at most some ten thousand documents with 64 tenants each, and its step times are those
+of 300 MB of JSON (BATCH_BYTES), which writes 20 bytes for what takes 8."""
 METADATA_KEY = b"benchmatrix"
 
 
@@ -104,7 +109,7 @@ def read_contents(parts: Sequence[Part]) -> Iterator[PartContent | DamagedPartEr
             if isinstance(data, UnreadableObject):
                 raise DamagedPartError(str(data))
             rows = parse_rows(data, key, part.table)
-            said = decode_object((pq.read_schema(io.BytesIO(data)).metadata or {})[METADATA_KEY])
+            said = decode_object((pq.read_schema(pa.BufferReader(data)).metadata or {})[METADATA_KEY])
             others, replaces = (tuple(map(str, said[name])) for name in ("other_tables", "replaces"))
             yield PartContent(part=part, rows=rows, other_tables=others, replaces=replaces)
         except DamagedPartError as error:
@@ -119,12 +124,15 @@ def parse_rows(data: bytes, key: str, table: str, columns: Sequence[str] | None 
     DamagedPartError where it holds none.
     """
     try:
-        file = pq.ParquetFile(io.BytesIO(data))
-        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-        # A part is read in milliseconds: several threads gain nothing, and each keeps memory of its own.
-        return align_table(file.read(columns=names, use_threads=False), table, columns)
-    except (pa.ArrowException, OSError) as error:
-        raise DamagedPartError(f"{key}: no whole Parquet file: {' '.join(str(error).split())[:200]}") from error
+        wanted = TABLE_COLUMNS[table] if columns is None else columns
+        rows = align_table(read_foreign_parquet(data, LIMITS, tuple(wanted)), table, columns)
+    except ForeignParquetError as error:
+        raise DamagedPartError(f"{key}: {error}") from error
+    except (pa.ArrowException, ValueError) as error:
+        raise DamagedPartError(f"{key}: a column of another type: {' '.join(str(error).split())[:200]}") from error
+    if fault := find_fault(rows, table):
+        raise DamagedPartError(f"{key}: {fault}")
+    return rows
 
 
 def write_part(

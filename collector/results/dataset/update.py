@@ -88,7 +88,8 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
     the only rows of results that were removed. Parts that others replaced a while ago are deleted.
     """
     contents: list[PartContent] = []
-    damaged: list[Part] = []
+    damaged: dict[str, Part] = {}
+    reasons: dict[str, str] = {}
     num_foreign = 0
     for store in places.stores:
         parts = list_parts(store, table, run_id)
@@ -96,7 +97,7 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
             if not isinstance(found, DamagedPartError):
                 contents.append(found)
             elif part.is_current:
-                damaged.append(part)
+                damaged[part.part_id], reasons[part.part_id] = part, str(found)
             else:
                 num_foreign += 1
     if num_foreign:
@@ -104,10 +105,12 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
             f"{num_foreign} files of the tables of {run_id} are of another version of benchmatrix, and this one cannot "
             "read them; they stay as they are"
         )
-    delete_replaced([*(content.part for content in contents), *damaged], contents)
+    delete_replaced([*(content.part for content in contents), *damaged.values()], contents)
     kept = drop_replaced(contents)
     replaced = {part_id for content in contents for part_id in content.replaces}
-    return kept, {part.part_id for part in damaged} - replaced
+    unread = damaged.keys() - replaced
+    places.notices += [f"{reasons[part_id]}; its documents are read anew" for part_id in sorted(unread)]
+    return kept, unread
 
 
 def _replace(places: Places, table: RunTable, run_id: str, replaced: set[str]) -> None:

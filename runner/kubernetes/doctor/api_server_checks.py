@@ -1,12 +1,14 @@
 """Checks of the API server: that it answers, its version, its clock, and what the user may do there."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from runner.kubernetes.answers import ApiObject, decode_answer, interpret
+from runner.kubernetes.answers import ApiObject
 from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import decode_object_at
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState
 from runner.kubernetes.login import IN_CLUSTER
@@ -35,7 +37,7 @@ def check_version(context: DoctorContext) -> Finding:
     """Find the version of the API server, and the name that it knows the user by; ApiError if it does not answer."""
     version = context.connection.get_object("/version")
     user = _review_self(context)[0]
-    number = interpret(version, _read_version, "its version")
+    number = _read_version(version)
     message = f"{version['gitVersion']}, where you are {user}"
     if number < MIN_VERSION:
         needed = ".".join(map(str, MIN_VERSION))
@@ -45,7 +47,8 @@ def check_version(context: DoctorContext) -> Finding:
 
 
 def _read_version(version: ApiObject) -> tuple[int, int]:
-    return int(version["major"]), int("".join(filter(str.isdecimal, version["minor"])))
+    major, minor = (re.match("[0-9]{1,4}", version[name]) for name in ("major", "minor"))
+    return (int(major[0]), int(minor[0])) if major and minor else (0, 0)
 
 
 def explain_unreachable(error: ApiError) -> Finding:
@@ -132,8 +135,8 @@ def _may(context: DoctorContext, permission: Permission, verb: str, namespace: s
         "spec": {"resourceAttributes": attributes},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = decode_answer(context.connection.request("create", path, body=json.dumps(body).encode()))
-    return interpret(answer, lambda review: bool(review["status"].get("allowed")), "its review of access")
+    review = decode_object_at(path, context.connection.request("create", path, body=json.dumps(body).encode()))
+    return bool(review["status"].get("allowed"))
 
 
 def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
@@ -141,14 +144,10 @@ def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     try:
-        review = decode_answer(context.connection.request("create", path, body=json.dumps(body).encode()))
+        review = decode_object_at(path, context.connection.request("create", path, body=json.dumps(body).encode()))
     except ApiError as error:
         if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             raise
         return "a user that it does not name", None
-    return interpret(review, _read_self, "its review of the user")
-
-
-def _read_self(review: ApiObject) -> tuple[str, datetime | None]:
     created = review["metadata"].get("creationTimestamp")
     return str(review["status"]["userInfo"]["username"]), read_time(created) if created else None

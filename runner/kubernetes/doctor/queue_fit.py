@@ -64,6 +64,9 @@ def _fit_flavor(
     misfits, borrowed = [], []
     resources = {item["name"]: item for item in quotas["resources"]}
     for resource, amount in wanted.items():
+        if resource not in resources:  # its API refuses such a queue
+            misfits.append(f"flavour {name}: {resource}: it has no quota")
+            continue
         nominal = read_quantity(str(resources[resource]["nominalQuota"]))
         limit = resources[resource].get("borrowingLimit")
         if amount <= nominal:

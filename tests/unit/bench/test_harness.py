@@ -4,6 +4,7 @@ from itertools import chain, repeat
 
 import pytest
 
+from bench.errors import UserError
 from bench.harness import is_steady, measure, run_steps
 from bench.probes.cpu_use import CpuCounters, read_cpu_counters
 from bench.schema import Cell, Phases, Samples
@@ -27,6 +28,24 @@ def run(clock: Clock, cell: Cell, *durations: float) -> tuple[Phases, Samples]:
 
 
 # What is timed
+
+
+def test_a_clock_that_cannot_tell_steps_apart_ends_the_measurement_in_words(clock: Clock) -> None:
+    with pytest.raises(UserError, match="warm-up: a step took 0 s by this machine's clock"):
+        run(clock, make_cell(num_warmup_steps=2, num_steps=2), 7.0, 0.0, 0.0, 40.0)
+    with pytest.raises(UserError, match="timed window: a step took 0 s by this machine's clock"):
+        run(clock, make_cell(num_warmup_steps=2, num_steps=2), 7.0, 20.0, 20.0, 0.0, 40.0)
+
+
+def test_nonsense_of_the_devices_events_costs_only_the_devices_times(clock: Clock) -> None:
+    class Stopped(ScriptedTimer):
+        def read_seconds(self, start: list[float], end: list[float]) -> float:
+            return 0.0
+
+    workload = ScriptedWorkload(clock, repeat(0.5), device_timer=Stopped())
+    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT)
+    assert samples.device_step_seconds is None
+    assert samples.step_seconds[0] == 0.5
 
 
 def test_every_phase_holds_its_own_steps(clock: Clock) -> None:

@@ -5,12 +5,14 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
+from typing import Any
 
 from bench.attempt_failures import describe_failure
 from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
+from bench.measured_bounds import are_steps, make_record
 from bench.node_faults import is_node_fault
 from bench.observation import Observer, Passes
 from bench.order import Order
@@ -32,6 +34,8 @@ from bench.schema import (
     Samples,
     Status,
     Validity,
+    bound_time,
+    describe_clock,
 )
 from bench.tenants.meeting import GroupOverError
 from bench.tenants.tenant import Tenant
@@ -49,6 +53,11 @@ class Measured:
     roofline: Roofline | None
     validity: Validity
 
+    def list_fields(self) -> dict[str, Any]:
+        """Return the parts by the names of a Result's fields."""
+        parts = {name: getattr(self, name) for name in ("samples", "memory", "cpu_use", "roofline", "validity")}
+        return parts | {name: getattr(self.passes, name) for name in ("pipelined", "sustained", "device_profile")}
+
 
 class Attempt:
     """One attempt and its progress: what is known so far goes into the record, also when a later part fails."""
@@ -58,10 +67,12 @@ class Attempt:
         self._tenant = tenant
         """Of a cell with several tenants, which of them this process is."""
         self._cell = order.cell if tenant is None else tenant.cell
-        self._started_at = datetime.now(UTC)
+        clock = datetime.now(UTC)
+        self._started_at = bound_time(clock)
         self._start = perf_counter()
         self._num_threads = count_threads()
         self._observer = Observer(self._cell, self._num_threads, is_under_mps=order.cell.sharing == "mps")
+        self._observer.failures += filter(None, [describe_clock(clock)])
         self._phases = Phases()
         self._environment: Environment | None = None
         self._chosen_caches: dict[str, str] = {}
@@ -99,10 +110,12 @@ class Attempt:
         May be called in another thread, while `run` is at work.
         """
         warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
-        samples = Samples(
-            warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
-        )
-        result = self._make_result(status, error=failure, samples=samples if steps else None)
+        samples = None
+        if steps and are_steps((*warmup, *steps)):
+            samples = Samples(
+                warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
+            )
+        result = self._make_result(status, error=failure, samples=samples)
         return self._tenant.name_result(result) if self._tenant is not None and self._tenant.is_first else result
 
     @property
@@ -253,33 +266,32 @@ class Attempt:
         samples: Samples | None = None,
         error: Failure | None = None,
     ) -> Result:
-        cut_short = Memory(
-            peak_rss_bytes=read_peak_rss_bytes(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
-        )
-        return Result(
-            run_id=self._order.run_id,
-            cell=self._cell,
-            cell_id=self._cell.cell_id,
-            repeat=self._order.repeat,
-            attempt=self._order.attempt,
-            status=status,
-            written_by="bench",
-            started_at=self._started_at,
+        fields: dict[str, Any] = {
+            "run_id": self._order.run_id,
+            "cell": self._cell,
+            "cell_id": self._cell.cell_id,
+            "repeat": self._order.repeat,
+            "attempt": self._order.attempt,
+            "status": status,
+            "written_by": "bench",
+            "started_at": self._started_at,
             # Not the time of day again: it may have been set back since.
-            finished_at=self._started_at + timedelta(seconds=perf_counter() - self._start),
-            phases=self._phases,
-            samples=measured.samples if measured else samples,
-            pipelined=measured.passes.pipelined if measured else None,
-            sustained=measured.passes.sustained if measured else None,
-            memory=measured.memory if measured else cut_short,
-            cpu_use=measured.cpu_use if measured else None,
-            gpu_use=self._observer.gpu_use,
-            device_profile=measured.passes.device_profile if measured else None,
-            roofline=measured.roofline if measured else None,
-            host_peak=self._observer.host_peak,
-            calibration=self._observer.calibration,
-            validity=measured.validity if measured else None,
-            probe_failures=tuple(self._observer.failures),
-            environment=self._environment,
-            error=error,
-        )
+            "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
+            "phases": self._phases,
+            "samples": samples,
+            "memory": None if measured else _read_memory(),
+            "gpu_use": self._observer.gpu_use,
+            "host_peak": self._observer.host_peak,
+            "calibration": self._observer.calibration,
+            "probe_failures": tuple(self._observer.failures),
+            "environment": self._environment,
+            "error": error,
+        }
+        return make_record(fields | ({} if measured is None else measured.list_fields()))
+
+
+def _read_memory() -> Memory:
+    """Return the memory of an attempt that came to no window."""
+    return Memory(
+        peak_rss_bytes=read_peak_rss_bytes(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
+    )

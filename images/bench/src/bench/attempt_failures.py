@@ -5,6 +5,7 @@ import traceback
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework
+from bench.measured_bounds import describe_violation
 from bench.out_of_memory import parse_requested_bytes
 from bench.schema import Failure, Status
 from bench.tenants.meeting import NoCommonWindowError
@@ -36,6 +37,8 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
 
 def summarize_error(error: Exception) -> str:
     """Return one line for people: the error's type and its first line, or the line with CAUSE_WORDS."""
+    if violation := describe_violation(error):  # of a part of the record
+        return f"the measurement gave what no record can hold: {violation}"[:MESSAGE_CHARACTERS]
     lines = [line.strip() for line in make_printable(str(error)).splitlines() if line.strip()]
     with_cause = [line for line in lines if any(words in line for words in CAUSE_WORDS)]
     return f"{type(error).__name__}: {[*with_cause, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from bench.levels import find_levels
+from bench.measured_bounds import are_steps, check_steps
 from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
 
@@ -133,6 +134,7 @@ def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) ->
     spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
+    check_steps("warm-up", (first_step_seconds, *recorder.warmup_steps))
     durations = {
         "spin_up_seconds": spin_up_seconds,
         "first_step_seconds": first_step_seconds,
@@ -192,11 +194,12 @@ class TimedWindow:
         return seconds
 
     def read_events(self) -> tuple[float, ...] | None:
-        """Return the seconds between the two events of each step; None without events."""
+        """Return the seconds between the two events of each step; None without events, or if one is out of bounds."""
         timer = self._workload.device_timer
         if timer is None:
             return None
-        return tuple(timer.read_seconds(start, end) for start, end in self._events[: len(self._recorder.steps)])
+        seconds = tuple(timer.read_seconds(start, end) for start, end in self._events[: len(self._recorder.steps)])
+        return seconds if are_steps(seconds) else None  # a driver's nonsense: the wall times stand without it
 
     def _run_part(self, num_steps: int, min_seconds: float) -> float:
         """Time at least so many steps for at least so long; return the seconds that they took together."""
@@ -240,6 +243,7 @@ class TimedWindow:
 def _make_samples(
     recorder: StepRecorder, device_steps: tuple[float, ...] | None, feed: Feed | None, reached_steady: bool
 ) -> Samples:
+    check_steps("timed window", recorder.steps)
     return Samples(
         warmup_step_seconds=tuple(recorder.warmup_steps),
         step_seconds=tuple(recorder.steps),

@@ -14,6 +14,7 @@ from bench.device_profile import profile_steps
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
+from bench.measured_bounds import describe_violation
 from bench.peaks import Peaks, find_gpu_peaks
 from bench.pipelined import run_pipelined
 from bench.probes.cpu_use import list_own_pids
@@ -218,7 +219,8 @@ class Observer:
             return probe()
         except Exception as error:  # whatever it is: the timing is worth more than a probe
             text = str(error).strip().splitlines() or ["no message"]
-            self.failures.append(f"{name}: {type(error).__name__}: {text[0]}"[:500])
+            said = describe_violation(error) or f"{type(error).__name__}: {text[0]}"
+            self.failures.append(f"{name}: {said}"[:500])
             return fallback
 
     def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:

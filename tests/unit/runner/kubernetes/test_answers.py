@@ -62,14 +62,26 @@ def test_what_is_no_list_is_not_taken_for_an_empty_one(page: dict[str, Any]) -> 
         (JOB.replace(f'"uid": "{UID}", ', ""), "one of the jobs, a: an object has no 'uid'"),
         (JOB.replace(f'"{UID}"', "null"), "one of the jobs, a: an object has no 'uid'"),
         (JOB.replace(UID, "../../x"), "one of the jobs, a: the uid '../../x' is none"),
-        (JOB.replace(f'"{UID}"', "7"), "one of the jobs, a: expected string"),
-        (JOB.replace('"name": "a", ', ""), "one of the jobs, without a name: an object has no 'name'"),
-        (JOB.replace('"spec": {}', '"spec": 7'), "one of the jobs, a: its spec is no object"),
-        (JOB.replace('"spec": {}', '"spec": {}, "status": "x"'), "one of the jobs, a: its status is no object"),
-        (JOB.replace('"spec": {}', '"spec": {"template": []}'), "one of the jobs, a: 'list' object has no attribute"),
-        (JOB.replace(TIME, "0001-01-01T00:00:00Z"), "one of the jobs, a: 0001-01-01T00:00:00+00:00 is not between"),
-        (JOB.replace(TIME, "2026-11-22"), "one of the jobs, a: 2026-11-22 is a time without its zone"),
-        (JOB.replace(TIME, "yesterday"), "one of the jobs, a: Invalid isoformat string"),
+        (JOB.replace(f'"{UID}"', "7"), "one of the jobs, a: metadata.uid: expected a text, found 7"),
+        (JOB.replace('"name": "a", ', ""), "one of the jobs, without a name: metadata.name is missing"),
+        (JOB.replace('"spec": {}', '"spec": 7'), "one of the jobs, a: spec: expected an object, found 7"),
+        (
+            JOB.replace('"spec": {}', '"spec": {}, "status": "x"'),
+            "one of the jobs, a: status: expected an object, found 'x'",
+        ),
+        (
+            JOB.replace('"spec": {}', '"spec": {"template": []}'),
+            "one of the jobs, a: spec.template: expected an object, found a list",
+        ),
+        (
+            JOB.replace(TIME, "0001-01-01T00:00:00Z"),
+            "one of the jobs, a: metadata.creationTimestamp: expected a time between 2000",
+        ),
+        (JOB.replace(TIME, "2026-11-22"), "one of the jobs, a: metadata.creationTimestamp: expected a time between"),
+        (
+            JOB.replace(TIME, "yesterday"),
+            "one of the jobs, a: metadata.creationTimestamp: expected a time between 2000 and 2100 with its",
+        ),
     ],
 )
 def test_an_object_that_is_not_as_kubernetes_has_it_is_named(item: str, found: str) -> None:

@@ -90,7 +90,7 @@ def test_the_line_break_behind_a_token_is_not_part_of_it(
     how: str, kubeconfig: Kubeconfig, server: Server, tmp_path: Path
 ) -> None:
     kubeconfig.write(give_token(how, "hunter2\n", tmp_path))
-    Connection(context="lab").get_object("/version")
+    Connection(context="lab").request("get", "/version")
     assert server.seen == "Bearer hunter2"
 
 
@@ -111,11 +111,11 @@ def test_a_token_that_goes_bad_in_mid_run_is_an_error_of_the_api(
     monkeypatch.setattr(connection_module, "CREDENTIALS_SECONDS", 0.0)
     kubeconfig.write({"token": "hunter2"})
     connection = Connection(context="lab", patience_seconds=0.0)
-    connection.get_object("/version")
+    connection.request("get", "/version")
     connection._client.configuration.refresh_api_key_hook = None
     connection._client.configuration.api_key["BearerToken"] = "Bearer hunter2\x01"
     with pytest.raises(ApiError, match="token") as caught:
-        connection.get_object("/version")
+        connection.request("get", "/version")
     assert (caught.value.status, "hunter2" in caught.value.message) == (401, False)
 
 

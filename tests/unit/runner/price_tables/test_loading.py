@@ -40,7 +40,7 @@ def test_what_a_table_has_itself_replaces_the_shipped(tmp_path: Path) -> None:
 
 
 ERRORS = [
-    (f"{TOP}prices:\n- {ROW.replace('0.5', '-1')}", 4, "prices[0].price_per_hour", ErrorKind.OUT_OF_RANGE, "above 0"),
+    (f"{TOP}prices:\n- {ROW.replace('0.5', '-1')}", 4, "prices[0].price_per_hour", ErrorKind.OUT_OF_RANGE, "1e-06"),
     (f"{TOP}prices:\n- {ROW.replace('0.5', 'much')}", 4, "prices[0].price_per_hour", ErrorKind.WRONG_TYPE, "number"),
     (f"{TOP}prices:\n- {ROW.replace('2026-01-31', 'May')}", 4, "prices[0].date", ErrorKind.WRONG_FORMAT, "2026-07-30"),
     (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.schema import MachineIdentity
+from bench.schema import MachineIdentity, bound_time
 
 # UUIDs and instance ids are nobody's business: what is published with a result is a hash with a key of this tool, as
 # machine-id(5) asks for its own id.
@@ -56,9 +56,13 @@ def hash_id(text: str) -> str:
 
 
 def _read_boot_time(stat: Path) -> datetime | None:
-    """Return when the boot began, in whole seconds. The kernel changes it only when somebody sets the clock."""
+    """Return when the boot began, in whole seconds; None if it is not there, or the clock had not been set.
+
+    The kernel changes it only when somebody sets the clock.
+    """
     found = BOOT_TIME.search(_read_text(stat))
-    return datetime.fromtimestamp(int(found[1]), UTC) if found else None
+    booted_at = datetime.fromtimestamp(int(found[1]), UTC) if found else None
+    return booted_at if booted_at is None or bound_time(booted_at) == booted_at else None
 
 
 def _read_uuids(root: Path) -> Iterator[str]:

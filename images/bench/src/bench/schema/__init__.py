@@ -61,6 +61,7 @@ from bench.schema.tenancy import (
     TenantReady,
     TenantRecord,
 )
+from bench.schema.time_of_day import bound_time, describe_clock, read_time_of_day
 
 __all__ = [
     "Alarm",
@@ -131,7 +132,9 @@ __all__ = [
     "TenantRecord",
     "Validity",
     "Verdict",
+    "bound_time",
     "check_time",
+    "describe_clock",
     "export_json_schema",
     "hash_text",
     "read_decision",
@@ -139,6 +142,7 @@ __all__ = [
     "read_notice",
     "read_placement",
     "read_raw_removal",
+    "read_time_of_day",
     "read_result",
     "read_run",
     "read_suspicion",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bench.schema.document import Amount, Document, Number, PositiveSeconds, Seconds
+from bench.schema.document import Amount, Document, Number, Seconds, StepSeconds
 
 
 class GpuActivity(Document):
@@ -24,7 +24,7 @@ class DeviceProfile(Document):
     """How long the GPUs had work in the profiled steps. The profiler slows the host down, hardly the kernels."""
 
     source: Literal["torch.profiler", "tf.profiler", "jax.profiler"]
-    step_seconds: Annotated[tuple[PositiveSeconds, ...], Field(min_length=1)]
+    step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
     """Wall time of each profiled step, the profiler's cost included. What the profiler loads on first use may be in the
     first one."""
     gpus: Annotated[tuple[GpuActivity, ...], Field(min_length=1)]

@@ -6,7 +6,18 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bench.registry import Framework
-from bench.schema.document import Amount, Bytes, Count, Document, Number, PositiveAmount, PositiveSeconds, Seconds
+from bench.schema.document import (
+    Amount,
+    Bytes,
+    Count,
+    Document,
+    Number,
+    Operations,
+    PositiveAmount,
+    PositiveSeconds,
+    Seconds,
+    StepSeconds,
+)
 
 # From the gravest to none at all.
 Verdict = Literal[
@@ -32,7 +43,7 @@ class Phases(Document):
     spin_up_seconds: Seconds | None = None
     """Keeping a GPU busy before the first step, so that algorithms are not chosen at idle clocks; None also on a CPU
     and in results of versions without it."""
-    first_step_seconds: PositiveSeconds | None = None
+    first_step_seconds: StepSeconds | None = None
     """The first step: lazy initialisation, tracing, compilation, autotuning."""
     warmup_seconds: Seconds | None = None
     """The warm-up steps after the first one."""
@@ -49,11 +60,11 @@ class Phases(Document):
 class Samples(Document):
     """The raw times, none left out, so that another reader can cut the warm-up elsewhere."""
 
-    warmup_step_seconds: tuple[PositiveSeconds, ...]
+    warmup_step_seconds: tuple[StepSeconds, ...]
     """Wall time of each warm-up step, the first step not included."""
-    step_seconds: tuple[PositiveSeconds, ...]
+    step_seconds: tuple[StepSeconds, ...]
     """Wall time of each timed step, from the call to the end of the device's work."""
-    device_step_seconds: tuple[PositiveSeconds, ...] | None
+    device_step_seconds: tuple[StepSeconds, ...] | None
     """Time of each timed step between two events on the GPU: from the start of the step's first kernel to the end of
     its last, gaps in which the GPU waits for the host included (`DeviceProfile` leaves them out). None where the
     framework has no such events. Of several GPUs the first one's, whereas `step_seconds` ends with the slowest."""
@@ -100,7 +111,7 @@ class PipelinedWindow(Document):
 class SustainedRun(Document):
     """Steps that ran on until their speed was flat, each synchronised as in the timed window."""
 
-    window_step_seconds: Annotated[tuple[PositiveSeconds, ...], Field(min_length=1)]
+    window_step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
     """Seconds per step of each window, one after the other (bench.sustained.WINDOW_SECONDS each, at the least)."""
     seconds: PositiveSeconds
     """How long the steps ran on."""
@@ -189,10 +200,10 @@ class HostPeak(Document):
 class Roofline(Document):
     """The work of a step by analysis, and how near the device's bounds the median step came."""
 
-    flops_per_step: Number
+    flops_per_step: Operations
     """Floating-point operations, a multiply-add counting as two, counted layer by layer (bench.models.flops).
     Convolutions are counted as direct ones: Winograd's do fewer, so that shares of more than 1 can be right."""
-    least_flops_per_step: Number | None = None
+    least_flops_per_step: Operations | None = None
     """The fewest operations that known algorithms need for the step; None: not counted."""
     min_bytes_per_step: Bytes
     """Bytes that have to cross the device's memory whatever the implementation: weights, optimiser state, input and
@@ -207,7 +218,7 @@ class Roofline(Document):
     """Where the peaks come from, in words."""
     share_of_peak: Amount | None
     """achieved_flops_per_second over peak_flops_per_second."""
-    min_step_seconds: PositiveSeconds | None
+    min_step_seconds: PositiveAmount | None
     """The longer of the time for the operations at peak and that for the bytes at peak, less the bytes that the last
     level of cache can keep from step to step: the roofline."""
     min_memory_seconds: Seconds | None = None

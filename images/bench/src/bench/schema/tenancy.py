@@ -22,6 +22,7 @@ from bench.schema.document import (
     Number,
     PositiveSeconds,
     Seconds,
+    StepSeconds,
     Version,
 )
 from bench.schema.failure import Failure, Status
@@ -66,7 +67,7 @@ class TenantPace(Document):
 
     schema_version: Version = SCHEMA_VERSION
     tenant: TenantIndex
-    step_seconds: PositiveSeconds
+    step_seconds: StepSeconds
     """Mean of the steps of the second half of the rehearsal."""
 
 

@@ -31,7 +31,7 @@ def test_a_profile_without_the_pool_names_it() -> None:
     assert "profile kind: has no pool 'gpu'" in catch_message(load("kind"), make_cell(device="gpu"))
 
 
-@pytest.mark.parametrize("seconds", [86_400.0, 1e30])
+@pytest.mark.parametrize("seconds", [86_400.0, 3e9])
 def test_a_cell_that_may_take_longer_than_its_job_is_refused(seconds: float) -> None:
     message = catch_message(load("kind"), timeout_seconds=seconds)
     assert message.startswith("profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")

@@ -1,0 +1,130 @@
+"""Informers against servers that answer wrongly: what will not get better ends with one message, and not too soon."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_objects import load_object
+from fuzz.mutations import dump_yaml
+from fuzz.servers import Answer, LyingServer
+from fuzz.workspaces import KUBECONFIG
+from runner.kubernetes import request_retries
+from runner.kubernetes.answers import GarbledWatchError
+from runner.kubernetes.api_errors import BusyError
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.informers import MAX_GARBLED, Changed, Informer, InformerFailed, Listed, Notification
+from runner.kubernetes.object_status import JobStatus, read_job_status
+from runner.kubernetes.request_retries import Retries
+
+PATH = "/apis/batch/v1/namespaces/lab/jobs"
+
+
+class WatchServer(LyingServer):
+    """Lists one Job of version 1, and answers each watch as the script says; the last answer is repeated."""
+
+    script: Sequence[bytes | int] = ()
+    num_lists = 0
+    num_watches = 0
+
+    def answer(self, verb: str, path: str, body: bytes) -> Answer:
+        if "watch=1" not in path:
+            self.num_lists += 1
+            page = {"metadata": {"resourceVersion": "1"}, "items": [load_object("job-running")]}
+            return 200, {}, json.dumps(page).encode()
+        said = self.script[min(self.num_watches, len(self.script) - 1)]
+        self.num_watches += 1
+        return (said, {}, b"{}") if isinstance(said, int) else (200, {}, said)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchServer]:
+    started = WatchServer()
+    kubeconfig = dump_yaml(KUBECONFIG).replace(b"API_SERVER", started.url.encode())
+    (tmp_path / "kubeconfig").write_bytes(kubeconfig)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    monkeypatch.setattr(request_retries, "MIN_WAIT_SECONDS", 0.0)
+    yield started
+    started.stop()
+
+
+class WithoutWaits(Informer[JobStatus]):
+    """Tries again at once."""
+
+    def _make_retries(self) -> Retries:
+        patience = self.connection.patience_seconds
+        return Retries(connection=self.connection, patience_seconds=patience, _wait_seconds=0.0)
+
+
+def follow(server: WatchServer, *script: bytes | int, patience: float = 0.0, most: int = 100) -> list[Any]:
+    """Return what an informer notifies of until it fails, or has told of `most` things."""
+    server.script = script
+    informer = WithoutWaits(
+        connection=Connection(context="lab", patience_seconds=patience), path=PATH, labels="x", read=read_job_status
+    )
+    told: list[Any] = []
+
+    def note(notification: Notification[JobStatus]) -> None:
+        told.append(notification)
+        if len(told) >= most:
+            informer.stop()
+
+    thread = threading.Thread(target=informer.run, args=(note,), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "the informer does not end"
+    return told
+
+
+def make_event(version: str, kind: str = "MODIFIED") -> bytes:
+    job = load_object("job-running")
+    job["metadata"]["resourceVersion"] = version
+    return json.dumps({"type": kind, "object": job}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"<html>Sign in</html>\n", b"\xff\n", b"[]\n", b'{"type": "ADDED"}\n', b'{"type": "ADDED", "object": {}}\n', b"{"],
+)
+def test_a_watch_of_garbage_is_tried_a_few_times_and_told_once(server: WatchServer, garbage: bytes) -> None:
+    listed, failed = follow(server, garbage, patience=900.0)
+    assert isinstance(listed, Listed)
+    assert isinstance(failed, InformerFailed)
+    assert isinstance(failed.error, GarbledWatchError)
+    assert "a line of its watch of jobs" in str(failed.error)
+    assert server.num_watches == MAX_GARBLED + 1
+
+
+def test_a_watch_that_is_cut_off_in_a_line_goes_on_with_the_next(server: WatchServer) -> None:
+    told = follow(server, make_event("2") + make_event("3")[:50], make_event("3"), patience=900.0, most=3)
+    assert [type(one) for one in told] == [Listed, Changed, Changed]
+    assert (server.num_lists, server.num_watches) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"", "ended a watch at once"),
+        (make_event("1"), "ended a watch at once"),  # the same again and again
+        (410, "knows no list long enough to watch from it"),
+        (b'{"type": "ERROR", "object": {"code": 410, "message": "too old"}}\n', "knows no list long enough"),
+    ],
+    ids=["nothing", "one event", "gone", "gone in the watch"],
+)
+def test_a_watch_that_brings_nothing_new_is_not_tried_beyond_patience(
+    server: WatchServer, answer: bytes | int, words: str
+) -> None:
+    failed = follow(server, answer)[-1]
+    assert isinstance(failed, InformerFailed)
+    assert isinstance(failed.error, BusyError)
+    assert words in str(failed.error)
+    assert (server.num_lists, server.num_watches) == (1, 1)
+
+
+def test_a_version_that_is_too_old_after_news_is_listed_anew(server: WatchServer) -> None:
+    told = follow(server, make_event("2"), 410, make_event("3"), most=4)
+    assert [type(one) for one in told] == [Listed, Changed, Listed, Changed]
+    assert server.num_lists == 2
