@@ -55,7 +55,8 @@ def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "lig
 
 
 def draw_everything(seen: Visit) -> None:
-    """Scroll each place of plots into view and wait until the first one in it is drawn."""
+    """Unfold all sections, scroll each place of plots into view and wait until the first one in it is drawn."""
+    seen.page.evaluate("document.querySelectorAll('section > details').forEach((folded) => { folded.open = true; })")
     for place in seen.page.locator("[data-figures]").all():
         place.scroll_into_view_if_needed()
         expect(place.locator(".plot svg").first).to_be_visible()
