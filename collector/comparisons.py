@@ -1,8 +1,8 @@
 """Compare cells in pairs that differ in one thing: framework, device, mode, precision, number of GPUs.
 
 A pair is matched on every field of the cell but the one compared, those that the comparison leaves free, and the
-protocol (how long was measured). A verdict is given in words only where the interval of the ratio excludes 1; a pair
-that cannot be compared says why.
+protocol (how long was measured). A difference is stated only where it remains after Holm's adjustment over the pairs of
+the comparison; a pair that cannot be compared says why.
 """
 
 from collections.abc import Iterable, Mapping
@@ -157,9 +157,9 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
     same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
     left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`. `p_value` is that
-    of a true ratio of 1, `p_adjusted` and `adjusted_verdict` allow for the number of pairs that have one; efficiencies,
-    which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests. `log_standard_error` and
-    `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
+    of a true ratio of 1, `p_adjusted`, `adjusted_verdict` and `verdict` allow for the number of pairs that have one;
+    efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
+    `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
@@ -208,7 +208,7 @@ def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
         left_out = f"no repeat of {whose} was measured under sound conditions"
         verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in unsound)
         return row | {"verdict": f"left out: {left_out} ({verdicts})", "left_out": left_out}
-    measured = _measure(pair, comparison, names["subject"])
+    measured = _measure(row, comparison, names["subject"])
     notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]
     return row | measured | {"scope": describe_scope(pair, comparison.field), "note": "; ".join(notes)}
 
@@ -222,7 +222,8 @@ def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
         return _describe_estimate(efficiency, describe_efficiency(efficiency))
     ratio = time_ratio if comparison.measure == "time ratio" else speedup
     test = {"p_value": time_ratio.p_value, "direction": describe_direction(time_ratio, subject=name)}
-    return _describe_estimate(ratio, describe_ratio(time_ratio, subject=name)) | test
+    words = describe_ratio(time_ratio, subject=pair["subject"], reference=pair["reference"])
+    return _describe_estimate(ratio, words) | test
 
 
 def _describe_estimate(ratio: Estimate, verdict: str) -> Row:

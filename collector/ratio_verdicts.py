@@ -1,27 +1,27 @@
-"""Put ratios into words: each by itself, and adjusted for how many of them are looked at."""
+"""Put the ratios of a comparison into words: one verdict each, adjusted for how many of them are looked at."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
+from collector.ratio_words import describe_longer
 from collector.results.frames import Row
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_estimate
 from collector.units import format_significant
 
 NO_DIFFERENCE = "no difference shown"
 NO_INTERVAL = "no verdict: one repeat counts, no interval"
 
 
-def describe_ratio(ratio: Estimate, *, subject: str) -> str:
-    """Return in words how `subject` compares, where `ratio` is its time over the other's."""
+def describe_ratio(ratio: Estimate, *, subject: str, reference: str) -> str:
+    """Return `TensorFlow takes 21 % longer`, where `ratio` is the time of `subject` over that of `reference`.
+
+    The side that takes longer is named, whichever it is. Whether that is shown, `adjust_verdicts` says.
+    """
     if ratio.interval is None:
         return NO_INTERVAL
-    low, high = ratio.interval
-    if low <= 1 <= high:
-        return NO_DIFFERENCE
-    factors = (ratio.center, low, high) if low > 1 else (1 / ratio.center, 1 / high, 1 / low)
-    factor, least, most = (format_significant(value) for value in factors)
-    return f"{subject} is {factor}x {_name_direction(ratio)} ({least} to {most})"
+    slower, time_ratio = (subject, ratio) if ratio.center > 1 else (reference, invert_estimate(ratio))
+    return f"{slower} takes {describe_longer(time_ratio)}"
 
 
 def describe_efficiency(efficiency: Estimate) -> str:
@@ -40,7 +40,8 @@ def describe_direction(ratio: Estimate, *, subject: str) -> str:
 def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
     """Return the pairs of one comparison with `p_adjusted` and `adjusted_verdict`, by Holm over those that were tested.
 
-    `rows`: those with a `p_value` have a `direction`, which is the verdict where the difference remains.
+    `rows`: those with a `p_value` have a `direction`, which is the adjusted verdict where the difference remains, and
+    else none is shown; then their `verdict`, if they have one, says so too: a pair has one verdict.
     """
     tested = [index for index, row in enumerate(rows) if row.get("p_value") is not None]
     adjusted = [dict(row) for row in rows]
@@ -48,6 +49,8 @@ def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
         is_shown = p_value < 1 - CONFIDENCE
         verdict = rows[index]["direction"] if is_shown else NO_DIFFERENCE
         adjusted[index] |= {"p_adjusted": p_value, "adjusted_verdict": verdict}
+        if not is_shown and "verdict" in adjusted[index]:
+            adjusted[index]["verdict"] = NO_DIFFERENCE
     return adjusted
 
 
@@ -57,7 +60,7 @@ def count_differences(pairs: pd.DataFrame) -> str:
     if tested.empty:
         return ""
     compared = f"{len(tested)} ratios are compared" if len(tested) > 1 else "1 ratio is compared"
-    found = int((tested["verdict"] != NO_DIFFERENCE).sum())
+    found = int((tested["p_value"] < 1 - CONFIDENCE).sum())
     if not found:
         return f"{compared}; no difference is shown."
     remaining = int((tested["adjusted_verdict"] != NO_DIFFERENCE).sum())

@@ -12,9 +12,14 @@ from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratio
 from collector.comparisons import PROTOCOL_FIELDS
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
+from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.results.cells import select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import invert_estimate, scale_estimate
+from collector.tables.columns import number_column, text_column
+from collector.tables.comparisons import JOINT_TITLE, SINGLE_TITLE, ratio_interval_column
+from collector.tables.table import Table, make_table
+from collector.units import RATIO, THROUGHPUT
 
 SERIES_COLUMNS = (
     *(name for name in CELL_COLUMNS if name not in ("batch_size", *PROTOCOL_FIELDS)),
@@ -24,19 +29,47 @@ SERIES_COLUMNS = (
 READ_COLUMNS = (
     *SERIES_COLUMNS,
     *("batch_size", "gpu_name", "cpu_model", "num_counted", "instance_types", "hostnames"),
-    *("center_step_seconds", "log_standard_error", "degrees_of_freedom"),
+    *("center_step_seconds", "log_standard_error", "degrees_of_freedom", "cell_id"),
     *("num_machines", "machines", "machine_step_seconds"),
 )
-CAPTIONS = {"train": "Training: time of one step", "infer": "Inference: latency of one batch"}
-"""The captions of the tables of step times, by phase."""
+ENDS = ((0, "low"), (1, "high"))
+CAPTION = "What a larger batch is worth: samples per second of the largest over those of the smallest"
+MORE, FEWER = "more samples per second", "fewer samples per second"
 
 
 def find_batches(analysis: Analysis) -> list[Said]:
-    """Return for each device, phase, framework and mode what the largest batch gains over the smallest."""
+    """Return for each device and phase what the largest batch gains over the smallest."""
     gains = list_batch_gains(analysis.summary)
     groups = groupby(sorted(gains, key=lambda gain: _name_group(gain[0])), key=lambda gain: _name_group(gain[0]))
     said = [_say(title, list(found), len(gains)) for title, found in groups]
     return [one for _, one in sorted(filter(None, said), key=lambda item: -item[0])]
+
+
+def make_batches_table(analysis: Analysis) -> Table | None:
+    """Return the samples per second at both ends of each series of batches; None where none has two."""
+    gains = list_batch_gains(analysis.summary)
+    if not gains:
+        return None
+    frame = pd.DataFrame([_describe(pair, judged, len(gains)) for pair, judged in gains])
+    columns = [
+        text_column("series", "name"),
+        number_column("smallest", "rate_reference", THROUGHPUT),
+        number_column("largest", "rate_subject", THROUGHPUT),
+        number_column("ratio", "ratio", RATIO),
+        ratio_interval_column(SINGLE_TITLE, "ratio", RATIO),
+        *([ratio_interval_column(JOINT_TITLE, "joint", RATIO)] if len(gains) > 1 else []),
+        text_column("verdict", "verdict"),
+    ]
+    return make_table(CAPTION, columns, frame)
+
+
+def _describe(pair: Row, judged: JudgedRatio, size: int) -> Row:
+    intervals = {"ratio": judged.ratio.interval, "joint": judged.ratio.find_joint_interval(size)}
+    ends = {f"{name}_{end}": found[place] for name, found in intervals.items() if found for place, end in ENDS}
+    rates = {f"rate_{side}": pair[f"batch_size_{side}"] / pair[f"center_step_seconds_{side}"] for side in SIDES}
+    verdict = (MORE if judged.ratio.center > 1 else FEWER) if judged.is_different else NO_DIFFERENCE
+    cells = {f"cell_id_{side}": pair[f"cell_id_{side}"] for side in SIDES}
+    return {"name": judged.name, "ratio": judged.ratio.center, "verdict": verdict} | cells | rates | ends
 
 
 def _say(title: str, gains: Sequence[tuple[Row, JudgedRatio]], size: int) -> tuple[int, Said] | None:
@@ -44,11 +77,9 @@ def _say(title: str, gains: Sequence[tuple[Row, JudgedRatio]], size: int) -> tup
     judged = [gain for _, gain in gains]
     if not any(gain.is_different for gain in judged):
         return None
-    more, fewer = "more samples per second", "fewer samples per second"
-    family = Family(name="batches", measure="ratio", above=more, below=fewer, size=size)
-    anchor = name_anchor(CAPTIONS[gains[0][0]["phase_subject"]])
-    opening = f"Largest batch of a series against its smallest, {title}"
-    return len(judged), say_ratios(opening, judged, family, anchor=anchor)
+    family = Family(name="batches", measure="ratio", above=MORE, below=FEWER, size=size)
+    opening = f"The largest batch of a series against its smallest, {title}"
+    return len(judged), say_ratios(opening, judged, family, anchor=name_anchor(CAPTION))
 
 
 def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
@@ -115,11 +146,11 @@ def _name_series(pairs: Sequence[Row]) -> list[str]:
 def _name_ends(label: str, pair: Row) -> str:
     largest, smallest = pair["batch_size_subject"], pair["batch_size_reference"]
     batches = label.replace(f"batch {largest}", f"batch {largest} over {smallest}")
-    return f"{batches}, {pair['precision_subject']}"
+    program = f"{FRAMEWORK_NAMES[pair['framework_subject']]} {pair['mode_subject']}"
+    return f"{batches}, {pair['precision_subject']}, {program}"
 
 
 def _name_group(pair: Row) -> str:
-    name = FRAMEWORK_NAMES[pair["framework_subject"]]
     gpu = pair["gpu_name_subject"]
     hardware: str = pair["cpu_model_subject"] if pd.isna(gpu) else gpu
-    return f"{name} {pair['mode_subject']}, {PHASE_NAMES[pair['phase_subject']]} on {hardware}"
+    return f"{PHASE_NAMES[pair['phase_subject']]} on {hardware}"

@@ -7,7 +7,7 @@ from collector.answers.answer import Basis, Figures, Said
 
 MIN_SHARING = 2
 """Findings that share a basis before it is said once for them: of one, it stands in its own sentence."""
-TOGETHER = "hold together in 95 % of cases where both sides vary alike and have as many repeats"
+TOGETHER = "hold together with those of the others in 95 % of cases, if both sides vary alike"
 """Welch's degrees of freedom are estimated: docs/report.md has in how many cases it is otherwise."""
 
 
@@ -58,15 +58,15 @@ def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
     if common is not None:
         is_for_all = all(said.basis in (None, common) for said in findings)
         # A change over the nights is a ratio too, of one cell: its sentence says by how many repeats it is known.
-        which = "All ratios of two cells above" if is_for_all else "Ratios of two cells above that do not say otherwise"
+        which = "All ratios above" if is_for_all else "Ratios above that do not say otherwise"
         texts.append(f"{which} were measured {describe_basis(common)} a side.")
     figures = list(dict.fromkeys(said.figures for said in findings if said.figures is not None))
     several = [one for one in figures if one.number > 1]
     tested = [_count(one) for one in several if one.are_tested]
     if tested:
         texts.append(
-            f"Directions are those after Holm's adjustment, and the intervals of ratios {TOGETHER}; both over all that "
-            f"were tested of one table, each table by itself: {', '.join(tested)}."
+            f"Each table is judged by itself ({', '.join(tested)}): a difference is stated after Holm's adjustment, "
+            f"and intervals in brackets {TOGETHER}."
         )
     untested = [one for one in several if not one.are_tested]
     for together, are_ratios in ((TOGETHER, True), ("hold together in 95 % of cases", False)):

@@ -25,8 +25,8 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""
     has = "has" if len(known) == 1 else "have"
     text = (
-        f"{count_things(len(known), 'step time')} {has} a 95 % interval, from {repeats} repeats{moderated}: half of "
-        f"these reach {_percent(widths.median())} above the step time at most, the widest "
+        f"{count_things(len(known), 'step time')} {has} a 95 % interval, each by itself, from {repeats} "
+        f"repeats{moderated}. The middle one reaches {_percent(widths.median())} above the step time, the widest "
         f"{_percent(widths.max())} ({widest['label']})."
     )
     return [Said(text=text, anchor="step-times")]

@@ -13,7 +13,7 @@ from collector.answers.pairs import (
     sort_groups,
     take_judged,
 )
-from collector.answers.ratios import Family, say_ratios
+from collector.answers.ratios import Family, say_times
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, label_hardware
 from collector.results.frames import Row
@@ -34,14 +34,6 @@ def find_frameworks_over_all(analysis: Analysis) -> list[Said]:
         if len({_name_work(pair.row) for pair in found}) >= MIN_WORKS
     ]
     return [_say(f"{sides}, over all work measured", found, analysis, FRAMEWORKS) for sides, found in groups]
-
-
-def find_frameworks_by_work(analysis: Analysis) -> list[Said]:
-    """Return the same for each model, phase and device."""
-    pairs = list_usable_pairs(analysis.comparisons[FRAMEWORKS.name], FRAMEWORKS)
-    return _say_groups(
-        pairs, analysis, FRAMEWORKS, lambda row: f"{_name_sides(row)}, {_name_work(row)}", _list_work_parts
-    )
 
 
 def find_devices(analysis: Analysis) -> list[Said]:
@@ -71,11 +63,6 @@ def name_comparison_anchor(comparison: Comparison) -> str:
     return name_anchor(HEADINGS[comparison.name].caption)
 
 
-def _list_work_parts(row: Row) -> Collection[str]:
-    """Return the parts of a pair's name that `_name_work` says."""
-    return (f"{row['model']} {row['phase']}", DEVICE_NAMES[row["device"]])
-
-
 def _list_program_parts(row: Row) -> Collection[str]:
     """Return the parts of a pair's name that `_name_program` says."""
     return (DEVICE_NAMES[row["device"]], _name_framework(row))
@@ -103,15 +90,15 @@ def _say_groups(
 def _say(
     title: str, pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison, named: Collection[str] = ()
 ) -> Said:
-    family = make_family(comparison, count_tested(analysis.comparisons[comparison.name]))
-    return say_ratios(title, take_judged(pairs), family, anchor=name_comparison_anchor(comparison), named=named)
+    family = make_family(comparison, pairs[0].row, count_tested(analysis.comparisons[comparison.name]))
+    return say_times(title, take_judged(pairs), family, anchor=name_comparison_anchor(comparison), named=named)
 
 
-def make_family(comparison: Comparison, size: int) -> Family:
-    """Return the words for the ratios of a comparison."""
-    if comparison.measure == "time ratio":
-        return Family(name=comparison.name, measure="time ratio", above="slower", below="faster", size=size)
-    return Family(name=comparison.name, measure="speedup", above="faster", below="slower", size=size)
+def make_family(comparison: Comparison, row: Row, size: int) -> Family:
+    """Return the words for the ratios of a comparison whose pairs have the sides of `row`."""
+    subject, reference = str(row["subject"]), str(row["reference"])
+    longer = (subject, reference) if comparison.measure == "time ratio" else (reference, subject)
+    return Family(name=comparison.name, measure=comparison.measure, above=longer[0], below=longer[1], size=size)
 
 
 def _sort_by_modes(groups: dict[str, list[Pair]]) -> list[tuple[str, list[Pair]]]:

@@ -6,10 +6,11 @@ that was chosen so; one that holds together with those of all other ratios of th
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collector.answers.answer import Basis, Figures, Said
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+from collector.ratio_words import excludes_one, quote_longer
+from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_estimate
 from collector.units import PERCENT, RATIO, Unit, format_interval, format_number
 
 MAX_SCOPES = 3
@@ -58,7 +59,7 @@ def find_span(counts: Iterable[int]) -> tuple[int, int]:
 def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
     """Return which of a family's ratios differ from 1 after Holm's adjustment; each has a p-value."""
     p_values = [estimate.p_value for estimate in estimates]
-    assert None not in p_values
+    assert None not in p_values, "a ratio without an interval cannot be judged"
     return [p_value < 1 - CONFIDENCE for p_value in adjust_p_values([value for value in p_values if value is not None])]
 
 
@@ -79,6 +80,50 @@ def say_ratios(
     )
 
 
+def say_times(
+    opening: str, ratios: Sequence[JudgedRatio], family: Family, *, anchor: str, named: Collection[str] = ()
+) -> Said:
+    """Return the sentences on ratios of times: which side takes longer in how many of them, and by how much.
+
+    `family`: whose `above` and `below` are the sides that take longer where a ratio is above 1, and below. One at least
+    differs from 1. `named`: the parts of the ratios' names that the opening says.
+    """
+    sides = [
+        (family.above, [one for one in ratios if one.is_different and one.ratio.center > 1]),
+        (family.below, [_invert(one) for one in ratios if one.is_different and one.ratio.center < 1]),
+    ]
+    sides.sort(key=lambda side: -len(side[1]))
+    texts = [_say_side(name, found, len(ratios), family.size, named) for name, found in sides if found]
+    num_open = sum(not one.is_different for one in ratios)
+    if num_open:
+        texts.append(f"no difference shown in {num_open:,}")
+    return Said(
+        text=f"{opening}: {'; '.join(texts)}.",
+        anchor=anchor,
+        basis=find_basis(ratios),
+        figures=Figures(name=f"ratios of {family.name}", number=family.size),
+    )
+
+
+def _invert(one: JudgedRatio) -> JudgedRatio:
+    return replace(one, ratio=invert_estimate(one.ratio))
+
+
+def _say_side(name: str, ratios: Sequence[JudgedRatio], number: int, size: int, named: Collection[str]) -> str:
+    """Return how often a side takes longer, by the least and the most; ratios whose interval excludes 1 come first."""
+    shown = [one for one in ratios if excludes_one(one.ratio, size)] or ratios
+    ends = [choose(shown, key=lambda one: one.ratio.center) for choose in (min, max)]
+    quoted = [
+        f"{quote_longer(one.ratio, size)} in {_shorten(one.name, named)}"
+        for one in (ends if len(shown) > 1 else ends[:1])
+    ]
+    if number == 1:
+        return f"{name} takes {quoted[0]}"
+    some = f", of the {len(shown):,} whose interval excludes 1" if len(shown) < len(ratios) else ""
+    span = f"from {quoted[0]} to {quoted[1]}" if len(quoted) > 1 else quoted[0]
+    return f"{name} takes longer in {len(ratios):,} of {number:,} comparisons{some}, {span}"
+
+
 def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
     """Return the machines and the repeats that ratios rest on."""
     return Basis(
@@ -95,7 +140,7 @@ def _state_ends(ratios: Sequence[JudgedRatio], family: Family, named: Collection
     the wider criterion: such a ratio is no end.
     """
     different = [one for one in ratios if one.is_different]
-    shown = [one for one in different if _excludes_one(one.ratio, family.size)]
+    shown = [one for one in different if excludes_one(one.ratio, family.size)]
     if not shown:
         return f"no interval of the {family.measure}s excludes 1 where all have to hold together"
     lowest, highest = (choose(shown, key=lambda one: one.ratio.center) for choose in (min, max))
@@ -110,11 +155,6 @@ def _state_ends(ratios: Sequence[JudgedRatio], family: Family, named: Collection
 def _shorten(name: str, named: Collection[str]) -> str:
     """Return a name without the parts that have been said; the whole one where nothing else would be left."""
     return ", ".join(part for part in name.split(", ") if part not in named) or name
-
-
-def _excludes_one(ratio: Estimate, num_intervals: int) -> bool:
-    interval = ratio.find_joint_interval(num_intervals)
-    return interval is not None and not interval[0] <= 1 <= interval[1]
 
 
 def describe_scopes(ratios: Iterable[JudgedRatio]) -> str:

@@ -5,10 +5,17 @@ from collections.abc import Sequence
 from collector.analysis import Analysis
 from collector.answers.answer import Answer, Rule, Said
 from collector.answers.certainty import find_common_basis, state_basis, state_certainty, state_own_basis
-from collector.answers.rules import FINDINGS, UNKNOWNS
+from collector.answers.rules import FINDINGS
+from collector.answers.unknown_list import UNKNOWNS
 
 MAX_FINDINGS = 10
 """Sentences on what was found: what a reader takes in before the first table."""
+FASTEST_RULE = "fastest"
+"""The rule whose sentences the report shows as a table, with all of its rows."""
+WIDTH_RULE = "certainty"
+"""The rule of the sentence on how wide the intervals of step times are."""
+MAX_FASTEST = 10
+"""Sentences of that rule beside the others; more are in the table."""
 MORE_RULE = "more"
 """The rule of the sentence that counts the findings that are not shown."""
 CERTAINTY_RULE = "how-sure"
@@ -16,13 +23,18 @@ CERTAINTY_RULE = "how-sure"
 
 
 def answer_run(analysis: Analysis) -> list[Answer]:
-    """Return the findings of a run in the order of the rules, at most MAX_FINDINGS, and then what is not known.
+    """Return the findings of a run in the order of the rules, and then what is not known.
 
-    Every rule's first sentence comes before any rule's second one. What several findings rest on is said once, below
-    them. If findings are left over, a sentence says how many more the tables have.
+    At most MAX_FASTEST of which program is fastest, and MAX_FINDINGS others, of which every rule's first sentence comes
+    before any rule's second one. What several findings rest on is said once, below them. If findings are left over, a
+    sentence says how many more the tables have.
     """
     said = [(rule, list(rule.find(analysis))) for rule in FINDINGS]
-    numbers = share_places([len(found) for _, found in said], MAX_FINDINGS)
+    others = share_places([0 if rule.id == FASTEST_RULE else len(found) for rule, found in said], MAX_FINDINGS)
+    numbers = [
+        min(len(found), MAX_FASTEST) if rule.id == FASTEST_RULE else number
+        for (rule, found), number in zip(said, others, strict=True)
+    ]
     chosen = [(rule, one) for (rule, found), number in zip(said, numbers, strict=True) for one in found[:number]]
     rest = [(rule, len(found) - number) for (rule, found), number in zip(said, numbers, strict=True)]
     unknown = [_make_answer(rule, one, one.text) for rule in UNKNOWNS for one in rule.find(analysis)]
@@ -56,9 +68,8 @@ def _say_with_certainty(chosen: Sequence[tuple[Rule, Said]]) -> list[Answer]:
 def _count_more(rest: Sequence[tuple[Rule, int]]) -> list[Answer]:
     if not rest:
         return []
-    total = sum(number for _, number in rest)
     rules = ", ".join(f"{number:,} of {rule.id}" for rule, number in rest)
-    text = f"The tables have {total:,} more such finding{'' if total == 1 else 's'}: {rules}."
+    text = f"More such findings are in the tables: {rules}."
     return [Answer(rule=MORE_RULE, text=text, anchor="comparisons", kind="finding")]
 
 

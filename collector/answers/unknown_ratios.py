@@ -19,19 +19,18 @@ MAX_REASONS = 3
 
 def find_no_difference(analysis: Analysis) -> list[Said]:
     """Return how many tested ratios show no difference after Holm's adjustment."""
-    tested = [
-        rows[rows["p_value"].notna()]
+    tested = {
+        comparison.name: rows.loc[rows["p_value"].notna(), "adjusted_verdict"]
         for comparison in COMPARISONS
         for rows in [select_usable(analysis.comparisons[comparison.name], comparison)]
+    }
+    counts = {name: (int((verdicts == NO_DIFFERENCE).sum()), len(verdicts)) for name, verdicts in tested.items()}
+    texts = [
+        f"{number:,} of {count_things(total, 'ratio')} of {name}" for name, (number, total) in counts.items() if number
     ]
-    verdicts = pd.concat([rows["adjusted_verdict"] for rows in tested])
-    num_open = int((verdicts == NO_DIFFERENCE).sum())
-    if not num_open:
+    if not texts:
         return []
-    text = (
-        f"No difference is shown in {num_open:,} of {count_things(len(verdicts), 'tested ratio')} after Holm's "
-        "adjustment: that does not say that the sides are equal."
-    )
+    text = f"No difference is shown in {', '.join(texts)}: that does not say that the sides are equal."
     return [Said(text=text, anchor=ANCHOR)]
 
 

@@ -7,7 +7,7 @@ cell in the mode `unfused`, where it is off. PyTorch has no part in that.
 import pandas as pd
 
 from collector.claims.latency import put_stated_first, select_modes
-from collector.claims.mean_gain import judge_gains
+from collector.claims.mean_gain import describe_extremes, judge_gains
 from collector.claims.measurements import describe_pairs
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult, list_missing_intervals
@@ -25,6 +25,7 @@ def evaluate_fusion(claim: Claim, context: ClaimContext) -> ClaimResult:
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
+        extremes=describe_extremes(own),
         arithmetic=claim.facts,
         measured=(
             *describe_pairs(put_stated_first(own, context.study), "as long as"),

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from collector.claims.mean_gain import Gain, compute_mean, describe_gain, judge_gains
+from collector.claims.mean_gain import Gain, compute_mean, describe_extremes, describe_gain, judge_gains
 from collector.claims.measurements import describe_pairs, find_stated_batches
 from collector.claims.stated_times import compute_latency_gains
 from collector.claims.study import Claim, Study
@@ -23,6 +23,7 @@ def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
+        extremes=describe_extremes(own),
         arithmetic=(_describe_table(context.study), *claim.facts),
         measured=(
             *describe_pairs(put_stated_first(own, context.study), "as long as"),

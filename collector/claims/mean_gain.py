@@ -15,6 +15,8 @@ import pandas as pd
 from collector.claims.measurements import find_stated_batches
 from collector.claims.study import Study
 from collector.claims.verdicts import ClaimVerdict, Interval, ReasonedVerdict, explain_missing_intervals, place_interval
+from collector.labels import label_shared
+from collector.results.frames import list_rows
 from collector.units import PERCENT, format_interval, format_number
 
 # "About 15 %": from 10 to 20 %.
@@ -86,6 +88,23 @@ def describe_gain(gain: Gain) -> str:
     size = format_number(abs(gain.value), PERCENT)
     interval = "" if low == high else f" (95 % interval {format_interval(low, high, PERCENT)})"
     return f"{gain.name} {size} % {'lower' if gain.value >= 0 else 'higher'}{interval}"
+
+
+def describe_extremes(pairs: pd.DataFrame) -> str:
+    """Return the cells in which latency falls most and least, at any batch; empty where fewer than two have intervals.
+
+    `pairs`: time ratios of a comparison. A claim that one cell bears out can be wrong of another.
+    """
+    known = pairs[pairs["ratio_low"].notna()]
+    if len(known) < 2:
+        return ""
+    gains = [
+        Gain(name=f"{name},", value=1 - row["ratio"], low=1 - row["ratio_high"], high=1 - row["ratio_low"])
+        for name, row in zip(label_shared(known), list_rows(known), strict=True)
+    ]
+    best, worst = (choose(gains, key=lambda gain: gain.value) for choose in (max, min))
+    ends = f"the best for the claim: {describe_gain(best)}; the worst: {describe_gain(worst)}"
+    return f"Of {len(gains)} cells measured here, {ends}"
 
 
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[Gain]]:

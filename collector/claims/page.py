@@ -143,6 +143,8 @@ def _write_result(result: ClaimResult) -> Iterator[str]:
     if result.quote:
         yield f"> {escape_markdown(result.quote)}\n"
     yield f"**{result.verdict}**, of {escape_markdown(result.provenance)}: {escape_markdown(result.reason)}."
+    if result.extremes:
+        yield f"\n{escape_markdown(result.extremes)}."
     for finding in result.findings:
         yield f"\nFinding, **{finding.title}**: {escape_markdown(finding.reason)}."
     if result.arithmetic:

@@ -57,6 +57,8 @@ class ClaimResult:
     provenance: str = ""
     """Who reports the claim, in words that follow "of": the verdict is of the claim as they report it."""
     quote: str = ""
+    extremes: str = ""
+    """The best and the worst for the claim of several cells; empty where fewer than two were measured."""
     findings: tuple[Finding, ...] = ()
     arithmetic: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()

@@ -131,7 +131,10 @@ def show_memory(analysis: Analysis) -> FigureGroup:
     """Return the memory of GPU cells along the batch, and what cards of five sizes leave for tensors."""
     summary = select_alone(analysis.summary)
     gpu = summary[(summary["device"] == "gpu") & (summary["num_gpus"] == 1)]
-    rows = name_series(gpu).assign(bytes=gpu["peak_memory_allocated_bytes"].astype("Float64").astype(float))
+    rows = name_series(gpu).assign(
+        bytes=gpu["peak_memory_allocated_bytes"].astype("Float64").astype(float),
+        in_use=gpu["gpu_memory_peak_bytes"].astype("Float64").astype(float),
+    )
     rows = rows[rows.groupby("panel")["bytes"].transform("count") > 0]
     limits = pd.DataFrame({"card": [card.label for card in CARDS]}).assign(
         bytes=[card.find_budget(CONTEXT_BYTES) for card in CARDS]
@@ -140,9 +143,11 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         rows,
         lambda shown: plot_memory(shown, limits),
         "{series}, batch {batch_size}: {gib} GiB",
-        question="Which card does a batch need?",
-        caption="The peak of what the framework's allocator held for tensors, the largest of the repeats. Dashed lines:"
-        " what a card of that size leaves for tensors, less what the driver and a CUDA context take. Both axes are "
+        question="Which card do the tensors of a batch fit?",
+        caption="Point: the peak of what the framework's allocator held for tensors, the largest of the repeats; of "
+        "JAX what XLA plans for the step. Bar above it: all that was in use on the device. Dashed lines: what a card "
+        "of that size leaves for tensors, less what the driver and a CUDA context take. A point below a line says that "
+        "the tensors fit, not that the whole run does: that was measured on this card alone. Both axes are "
         f"logarithmic. {CROSS_CAPTION}",
         value="bytes",
         limit=LINES,

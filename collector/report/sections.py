@@ -9,8 +9,10 @@ from functools import partial
 from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
-from collector.answers.run_answers import CERTAINTY_RULE, answer_run
-from collector.claims.page import find_claim_results, introduce_study
+from collector.answers.batch_rules import make_batches_table
+from collector.answers.fastest_rules import make_fastest_table
+from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
+from collector.claims.page import describe_verdicts, find_claim_results, introduce_study
 from collector.comparisons import COMPARISONS, count_left_out
 from collector.costs.tables import make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
@@ -30,7 +32,7 @@ from collector.tables.comparisons import make_comparison_table
 from collector.tables.devices import make_devices_table
 from collector.tables.durations import make_durations_table
 from collector.tables.energy import make_energy_table
-from collector.tables.environments import make_environments_table
+from collector.tables.environments import make_environments_table, make_shared_environment_table
 from collector.tables.invalid import make_invalid_table
 from collector.tables.kernel_time import make_kernel_time_table
 from collector.tables.left_out import make_left_out_table
@@ -50,6 +52,8 @@ from collector.tables.sustained import make_sustained_table
 from collector.tables.table import MAX_LISTED, Table
 
 MakeTable = Callable[[Analysis], Table | None]
+CERTAIN = (WIDTH_RULE, CERTAINTY_RULE)
+"""The rules of the answers that say how sure the others are, and stand below them."""
 Content = Mapping[str, Any]
 """What the template of a section shows, by the names that it uses; empty where there is nothing to show."""
 
@@ -66,7 +70,11 @@ class Section:
     title: str
     tables: tuple[MakeTable, ...] = ()
     template: str = ""
-    """The file in templates/sections/ that shows `collect_content`, above the tables."""
+    """The file in templates/sections/ that shows `collect_content`."""
+    tables_first: bool = False
+    """Whether the tables stand above what the template shows."""
+    is_folded: bool = False
+    """Whether the reader opens it: what is not about what was measured."""
     collect_content: Callable[[Analysis], Content] = _collect_nothing
 
 
@@ -113,7 +121,12 @@ def count_skipped(table: Table, analysis: Analysis) -> Table:
 def _collect_answers(analysis: Analysis) -> Content:
     answers = answer_run(analysis)
     nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
-    return {"answers": answers, "certainty_rule": CERTAINTY_RULE, "nothing": nothing}
+    return {
+        "findings": [one for one in answers if one.kind == "finding" and one.rule not in (FASTEST_RULE, *CERTAIN)],
+        "unknowns": [one for one in answers if one.kind == "unknown"],
+        "certainties": [one for one in answers if one.rule in CERTAIN],
+        "nothing": "" if answers else nothing,
+    }
 
 
 def _collect_overview(analysis: Analysis) -> Content:
@@ -167,7 +180,9 @@ def _collect_sharing(analysis: Analysis) -> Content:
 
 def _collect_claims(analysis: Analysis) -> Content:
     results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
-    return {"study": introduce_study(), "results": results} if results else {}
+    if not results:
+        return {}
+    return {"study": introduce_study(), "results": results, "summary": describe_verdicts(results)}
 
 
 def _collect_forecast(analysis: Analysis) -> Content:
@@ -175,7 +190,7 @@ def _collect_forecast(analysis: Analysis) -> Content:
         return {}
     subject, *answers = describe_forecast(analysis.forecast)
     figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
-    return {"subject": subject, "figure": figure, "answers": answers}
+    return {"subject": subject, "figure": figure, "answers": answers, "summary": subject}
 
 
 def _collect_method(analysis: Analysis) -> Content:
@@ -189,11 +204,18 @@ def _collect_method(analysis: Analysis) -> Content:
 
 
 SECTIONS = (
-    Section(anchor="answers", title="Answers", template="answers.html.j2", collect_content=_collect_answers),
+    Section(
+        anchor="answers",
+        title="Answers",
+        template="answers.html.j2",
+        collect_content=_collect_answers,
+        tables=(make_fastest_table,),
+        tables_first=True,
+    ),
     Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=_collect_overview),
     Section(
         anchor="not-known",
-        title="What is not known",
+        title="What failed or was left out",
         template="not-known.html.j2",
         collect_content=_collect_not_known,
         tables=(make_invalid_table, make_left_out_table, make_skipped_table),
@@ -209,7 +231,7 @@ SECTIONS = (
         title="Comparisons",
         template="comparisons.html.j2",
         collect_content=_collect_comparisons,
-        tables=tuple(partial(make_comparison_table, comparison) for comparison in COMPARISONS),
+        tables=(*(partial(make_comparison_table, comparison) for comparison in COMPARISONS), make_batches_table),
     ),
     Section(
         anchor="sharing",
@@ -225,15 +247,31 @@ SECTIONS = (
         collect_content=_collect_costs,
         tables=(_make_cost_table,),
     ),
-    Section(anchor="nights", title="Changes over the nights", tables=(make_nights_table,)),
-    Section(anchor="claims", title="The study's claims", template="claims.html.j2", collect_content=_collect_claims),
-    Section(anchor="forecast", title="Forecast", template="forecast.html.j2", collect_content=_collect_forecast),
     Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
     Section(
         anchor="conditions",
         title="Roofline, energy, devices",
         tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
     ),
-    Section(anchor="environments", title="Environments", tables=(make_machines_table, make_environments_table)),
+    Section(anchor="nights", title="Changes over the nights", tables=(make_nights_table,)),
+    Section(
+        anchor="environments",
+        title="Environments",
+        tables=(make_machines_table, make_environments_table, make_shared_environment_table),
+    ),
     Section(anchor="method", title="How it was measured", template="method.html.j2", collect_content=_collect_method),
+    Section(
+        anchor="claims",
+        title="The study's claims",
+        template="claims.html.j2",
+        collect_content=_collect_claims,
+        is_folded=True,
+    ),
+    Section(
+        anchor="forecast",
+        title="Forecast",
+        template="forecast.html.j2",
+        collect_content=_collect_forecast,
+        is_folded=True,
+    ),
 )

@@ -37,7 +37,6 @@ LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", 
 # time achieves, and of two cells of the same work the slower one has the lower share.
 RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
 MEDIANS = (
-    "throughput_samples_per_s",
     *DURATION_COLUMNS,
     *(name for name in PACE_COLUMNS if name != "flat_after_seconds"),
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in (*LARGEST, *RATES)),

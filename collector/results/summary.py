@@ -17,6 +17,7 @@ from collector.results.cell_repeats import RATES, SOUND_VERDICTS, CellRepeats, R
 from collector.results.cells import find_shared
 from collector.results.collection import Collection
 from collector.results.conditions import CONDITION_COLUMNS
+from collector.results.disagreement import describe_disagreement
 from collector.results.frames import (
     CELL_COLUMNS,
     DURATION_COLUMNS,
@@ -61,6 +62,7 @@ SUMMARY_COLUMNS: Columns = {
     **DURATION_COLUMNS,
     **CONDITION_COLUMNS,
     "machine_deviations": "str",
+    "disagreement": "str",
     "note": "str",
 }
 # What a single repeat says, of its cell, environment and conditions.
@@ -98,9 +100,10 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
 
     The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
     there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. The step time is the
-    geometric mean over them of each one's `center_step_seconds`, and so are rates and shares of the roofline;
-    throughput, durations and the other conditions are medians over them, quartiles and percentiles those of all their
-    timed steps pooled, memory and temperature the largest. A cell without any ok repeat has one row without figures.
+    geometric mean over them of each one's `center_step_seconds`, and so are rates and shares of the roofline; the
+    throughput is the batch over that time; durations and the other conditions are medians over them, quartiles and
+    percentiles those of all their timed steps pooled, memory and temperature the largest. A cell without any ok repeat
+    has one row without figures.
     `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
     repeats = Repeats(collection.results)
@@ -125,7 +128,9 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     taken = repeats.take_columns(described_cells, firsts, {*numbers, *own})
     for name, values in numbers.items():  # the place of a cell without figures is -1: the last value, which is missing
         taken[name] = pd.Series([*values, None], dtype=SUMMARY_COLUMNS[name]).take(places).array
-    return pd.concat(pieces, ignore_index=True).assign(**taken)[list(SUMMARY_COLUMNS)]
+    frame = pd.concat(pieces, ignore_index=True).assign(**taken)
+    frame["throughput_samples_per_s"] = frame["batch_size"] / frame["center_step_seconds"]
+    return frame[list(SUMMARY_COLUMNS)]
 
 
 def _describe_cells(
@@ -145,6 +150,9 @@ def _describe_cells(
             row: Row = counts | _count_verdicts(repeats, ok) | described | _describe_steps(series)
             row["is_shared"] = shared[cell.first]
             row["environment_id"] = repeats.values("environment_id")[groups[place][0]]
+            if row["num_machines"] == 1:  # how several machines differ is known by their own table
+                centers = [repeats.values("center_step_seconds")[index] for index in groups[place]]
+                row["disagreement"] = describe_disagreement(centers, series)
             row["machine_deviations"] = _join_deviations(deviations, row["machines"])
             yield row | {"note": _note(row)}, place
 
@@ -228,6 +236,8 @@ def _note(row: Row) -> str:
         notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
     if row["num_machines"] > 1:
         notes.append(f"ran on {row['num_machines']} machines")
+    if row.get("disagreement"):
+        notes.append(f"repeats disagree: {row['disagreement']}; more repeats are needed")
     if num_counted == 1:
         notes.append("one repeat counts: no interval")
     return "; ".join(notes)

@@ -16,10 +16,17 @@ from collector.comparisons import (
     Comparison,
 )
 from collector.labels import label_hardware, label_shared
-from collector.ratio_verdicts import count_differences
+from collector.libraries import describe_libraries
+from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_words import format_ratios
+from collector.statistics import Estimate
 from collector.tables.columns import interval_column, number_column, text_column
 from collector.tables.table import Column, Table, format_column, make_table
-from collector.units import MILLISECOND, PERCENT, RATIO, Unit
+from collector.units import MILLISECOND, NOT_THERE, PERCENT, RATIO, Unit
+
+SINGLE_TITLE, JOINT_TITLE = "95 %, this ratio alone", "95 %, all together"
+"""What the intervals of a ratio are called where both stand beside each other."""
+ESTIMATE_COLUMNS = ("ratio", "log_standard_error", "degrees_of_freedom", "p_value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,28 +68,75 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         return None
     heading, hardware = HEADINGS[comparison.name], _hardware_columns(comparison)
     constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
+    num_tested = int(pairs["p_value"].notna().sum())
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
         number_column("first", "center_step_seconds_subject", MILLISECOND),
         number_column("second", "center_step_seconds_reference", MILLISECOND),
         number_column(heading.ratio, "ratio", heading.unit),
-        interval_column("95 % interval", "ratio_low", "ratio_high", heading.unit),
-        text_column("measured on", "scope"),
+        ratio_interval_column(SINGLE_TITLE, "ratio", heading.unit),
+        *([ratio_interval_column(JOINT_TITLE, "joint", heading.unit)] if num_tested > 1 else []),
         text_column("verdict", "verdict"),
-        text_column("after Holm's adjustment", "adjusted_verdict", is_optional=True),
         *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
     said_once = (f"{title}: {text}." for title, text in constants.items())
-    remark = " ".join(filter(None, [count_differences(rows), *said_once]))
-    return make_table(heading.caption, columns, rows.assign(workload=label_shared(rows)), remark=remark)
+    remarks = [_state_tests(rows, num_tested), *said_once, describe_libraries(rows, analysis.collection)]
+    shown = add_joint_intervals(rows, num_tested).assign(workload=label_shared(rows))
+    return make_table(heading.caption, columns, shown, remark=" ".join(filter(None, remarks)))
+
+
+def add_joint_intervals(pairs: pd.DataFrame, num_tested: int) -> pd.DataFrame:
+    """Return the tested pairs with `joint_low` and `joint_high`: intervals that hold together in 95 % of cases."""
+    intervals = [
+        _find_joint_interval(center, error, freedom, p_value, num_tested)
+        for center, error, freedom, p_value in zip(*(pairs[name] for name in ESTIMATE_COLUMNS), strict=True)
+    ]
+    lows, highs = ([ends[place] for ends in intervals] for place in (0, 1))
+    return pairs.assign(joint_low=pd.Series(lows, pairs.index, float), joint_high=pd.Series(highs, pairs.index, float))
+
+
+def _find_joint_interval(
+    center: float, error: float, freedom: float, p_value: float, num_tested: int
+) -> tuple[float | None, float | None]:
+    if pd.isna(p_value):
+        return None, None
+    estimate = Estimate(center=center, log_standard_error=error, degrees_of_freedom=freedom)
+    return estimate.find_joint_interval(num_tested) or (None, None)
+
+
+def _state_tests(pairs: pd.DataFrame, num_tested: int) -> str:
+    """Return how many ratios were tested together, and how many of them differ; empty where none was."""
+    if not num_tested:
+        return ""
+    verdicts = pairs.loc[pairs["p_value"].notna(), "adjusted_verdict"]
+    num_different = int((verdicts != NO_DIFFERENCE).sum())
+    if num_tested == 1:
+        return f"1 ratio was tested: {'it differs from 1' if num_different else NO_DIFFERENCE}."
+    return (
+        f"{num_tested:,} ratios were tested together: {num_different:,} differ from 1 after Holm's adjustment, which "
+        f"is the verdict. “{SINGLE_TITLE}” is right for a ratio that was chosen before looking, “{JOINT_TITLE}” for "
+        "one that was chosen by its value."
+    )
+
+
+def ratio_interval_column(title: str, name: str, unit: Unit) -> Column:
+    """Return the column of an interval of ratios, with as many digits as tell its ends from each other and from 1."""
+    if unit is not RATIO:
+        return interval_column(title, f"{name}_low", f"{name}_high", unit)
+    return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_format_ends, align="right")
+
+
+def _format_ends(low: float, high: float) -> str:
+    return NOT_THERE if pd.isna(low) or pd.isna(high) else " to ".join(format_ratios(low, high))
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:
+    measured = text_column("Measured on", "scope")
     if comparison.same_hardware:
-        return [_device_column("Hardware", "subject")]
-    return [text_column("GPU", "gpu_name_subject"), _device_column("CPU", "reference")]
+        return [measured, _device_column("Hardware", "subject")]
+    return [measured, text_column("GPU", "gpu_name_subject"), _device_column("CPU", "reference")]
 
 
 def _name_constant(column: Column, rows: pd.DataFrame) -> str | None:

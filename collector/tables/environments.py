@@ -4,6 +4,8 @@ import pandas as pd
 
 from bench.schema import Environment, Gpu, Machine
 from collector.analysis import Analysis
+from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
+from collector.libraries import shorten_cudnn
 from collector.results.collection import Collection
 from collector.tables.columns import text_column
 from collector.tables.table import Table, make_table
@@ -26,21 +28,79 @@ PLACEMENTS = {
 
 
 def make_environments_table(analysis: Analysis) -> Table | None:
-    """Return one column per environment, one row per property; None where no result names its environment."""
-    collection = analysis.collection
-    if not collection.environments:
+    """Return in what the run's environments differ, one column for each, named by what ran in it.
+
+    None where no result names its environment, or there is only one.
+    """
+    frame = _tabulate(analysis.collection)
+    if len(frame.columns) < 2:
         return None
+    frame = frame[frame.nunique(axis="columns") > 1].rename_axis("property").reset_index()
+    columns = [text_column(str(name), str(name)) for name in frame.columns]
+    return make_table("Environments: in what they differ", columns, frame, remark=REMARK)
+
+
+def make_shared_environment_table(analysis: Analysis) -> Table | None:
+    """Return what is alike in all environments of the run; None where no result names its environment."""
+    frame = _tabulate(analysis.collection)
+    if frame.empty:
+        return None
+    alike = frame[frame.nunique(axis="columns") == 1]
+    rows = pd.DataFrame({"property": alike.index, "value": alike.iloc[:, 0].to_numpy()}, dtype="str")
+    columns = [text_column("property", "property"), text_column("value", "value")]
+    several = len(frame.columns) > 1
+    return make_table("Environment: what all share" if several else "Environment", columns, rows)
+
+
+def _tabulate(collection: Collection) -> pd.DataFrame:
+    """Return one column for each environment, one row for each property that one of them has."""
     counts = collection.results["environment_id"].value_counts()
+    names = _name_environments(collection)
     texts = {
-        name: describe_environment(environment)
+        names[name]: {"id": name}
+        | _describe_in_rows(environment)
         | {"repeats": str(counts[name]), "hosts": _list_values(collection, name, "host")}
         | _describe_placements(collection, name)
         for name, environment in collection.environments.items()
     }
-    frame = pd.DataFrame(texts, dtype="str")
-    frame = frame[(frame != NOT_THERE).any(axis="columns")].rename_axis("property").reset_index()
-    columns = [text_column(str(name), str(name)) for name in frame.columns]
-    return make_table("Environments, by their id", columns, frame, remark=REMARK)
+    frame = pd.DataFrame(texts, dtype="str").fillna(NOT_THERE)
+    order = sorted(dict.fromkeys(name for found in texts.values() for name in found), key=_rank_property)
+    known: pd.DataFrame = frame.loc[order]
+    return known[(known != NOT_THERE).any(axis="columns")]
+
+
+def _rank_property(name: str) -> tuple[int, str]:
+    """Return a key that puts packages and settings behind the others, by their names; others stay as they come."""
+    kind = next((place for place, words in enumerate(("package ", "setting "), start=1) if name.startswith(words)), 0)
+    return kind, name if kind else ""
+
+
+def _describe_in_rows(environment: Environment) -> dict[str, str]:
+    """Return what `describe_environment` does, with a row for each package and setting."""
+    texts = describe_environment(environment)
+    versions = {f"package {name}": version for name, version in sorted(environment.versions.items())}
+    settings = {f"setting {name}": str(value) for name, value in sorted(environment.settings.items())}
+    return {name: text for name, text in texts.items() if name not in ("packages", "settings")} | versions | settings
+
+
+def _name_environments(collection: Collection) -> dict[str, str]:
+    """Return a name for each environment: the frameworks and modes that ran in it, the phase or its id where needed."""
+    results = collection.results
+    rows = results.loc[results["environment_id"].notna(), ["environment_id", "framework", "mode", "phase"]]
+    names = dict.fromkeys(collection.environments, "")
+    for parts in (["framework", "mode"], ["framework", "mode", "phase"]):
+        for name, own in rows.drop_duplicates().groupby("environment_id", sort=False):
+            programs = own[parts].drop_duplicates().itertuples(index=False, name=None)
+            names[str(name)] = ", ".join(_name_program(program) for program in programs)
+        if len(set(names.values())) == len(names):
+            return names
+    alike = pd.Series(list(names.values()), dtype="str").value_counts()
+    return {name: text if alike[text] == 1 and text else f"{text} [{name}]".strip() for name, text in names.items()}
+
+
+def _name_program(program: tuple[str, ...]) -> str:
+    framework, mode, *phases = program
+    return " ".join([FRAMEWORK_NAMES.get(framework, framework), mode, *(PHASE_NAMES[phase] for phase in phases)])
 
 
 def describe_environment(environment: Environment) -> dict[str, str]:
@@ -60,7 +120,7 @@ def describe_environment(environment: Environment) -> dict[str, str]:
         **_describe_gpu(gpu),
         "GPU driver": gpu.driver_version if gpu else NOT_THERE,
         "CUDA": (gpu and gpu.cuda_version) or NOT_THERE,
-        "cuDNN": (gpu and gpu.cudnn_version) or NOT_THERE,
+        "cuDNN": shorten_cudnn(gpu.cudnn_version) if gpu and gpu.cudnn_version else NOT_THERE,
         "Python": environment.python_version,
         "packages": ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items())),
         "settings": ", ".join(f"{name}: {value}" for name, value in sorted(environment.settings.items())),

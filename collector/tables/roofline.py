@@ -1,9 +1,24 @@
 """The table of the roofline: the arithmetic of a step beside what the device can do."""
 
+import pandas as pd
+
 from collector.analysis import Analysis
 from collector.tables.columns import CELL, number_column, text_column
-from collector.tables.table import Table, make_table
-from collector.units import GFLOP, MILLISECOND, PERCENT, choose_rate_unit
+from collector.tables.table import Column, Table, make_table
+from collector.units import GFLOP, MILLISECOND, NOT_THERE, PERCENT, choose_rate_unit
+
+NEAR_SHARE = 0.5
+"""From here on a step spends most of its time on what the roof counts, if it runs at the roof's rate. Below, the longer
+part of the time is something else, which the roof does not name."""
+CAPTION = (
+    "Roofline: the arithmetic of a step, counted as direct convolutions, and how near it came to what the device "
+    "can do; with Winograd's more than 100 % can be right"
+)
+REMARK = (
+    "The nearest roof is the one that a perfect program would meet first: the peak of arithmetic, or the bandwidth for "
+    "the least bytes. It limits a cell that reaches at least half of it, as far as its convolutions are direct ones. "
+    "Below half it does not say what does: launches, the host, more bytes than the least, or other operations."
+)
 
 
 def make_roofline_table(analysis: Analysis) -> Table | None:
@@ -18,14 +33,17 @@ def make_roofline_table(analysis: Analysis) -> Table | None:
         number_column("achieved", "achieved_flops_per_second", unit),
         number_column("peak", "peak_flops_per_second", unit),
         number_column("of peak", "share_of_peak", PERCENT),
-        text_column("bound by", "bound"),
-        number_column("bound", "min_step_seconds", MILLISECOND),
-        number_column("of the bound", "share_of_roofline", PERCENT),
+        text_column("nearest roof", "bound"),
+        number_column("least time under it", "min_step_seconds", MILLISECOND),
+        number_column("of that roof", "share_of_roofline", PERCENT),
+        Column(title="limited by", sources=("bound", "share_of_roofline"), format=describe_limit),
         text_column("peak from", "peak_source"),
     ]
-    return make_table(
-        "Roofline: the arithmetic of a step, counted as direct convolutions, and how near it came to what the device "
-        "can do; with Winograd's more than 100 % can be right",
-        columns,
-        rows,
-    )
+    return make_table(CAPTION, columns, rows, remark=REMARK)
+
+
+def describe_limit(roof: str, share: float) -> str:
+    """Return what limits a cell that reaches `share` of its nearest roof, as far as that says it."""
+    if pd.isna(share) or pd.isna(roof):
+        return NOT_THERE
+    return str(roof) if share >= NEAR_SHARE else "not known"

@@ -9,6 +9,7 @@ from collector.units import GIB, MILLISECOND
 
 HEIGHT_PIXELS = 240
 MILLISECONDS_TITLE = "ms per step, log scale"
+GIB_NAMES = ("gib", "in_use")
 BATCH_AXIS = alt.Axis(format="d", labelOverlap="greedy")
 
 
@@ -36,20 +37,37 @@ def plot_latencies(rows: pd.DataFrame) -> alt.LayerChart:
 def plot_memory(rows: pd.DataFrame, cards: pd.DataFrame) -> alt.LayerChart:
     """Draw the memory that a cell's tensors take along the batch, on log axes, and what cards leave for tensors.
 
-    `rows`: panel, series, framework (for people), batch_size, bytes, is_sound. `cards`: card (its name), bytes.
+    `rows`: panel, series, framework (for people), batch_size, bytes, in_use (bytes, all of the device; may be missing),
+    is_sound. `cards`: card (its name), bytes. A bar goes from the memory of tensors to what was in use.
     """
     ordered = rows.sort_values(["panel", "series", "batch_size"], kind="stable", ignore_index=True)
-    points = ordered.drop(columns="bytes").assign(gib=ordered["bytes"] / GIB.size)
+    points = ordered.drop(columns=["bytes", "in_use"]).assign(
+        gib=ordered["bytes"] / GIB.size, in_use=(ordered["in_use"] / GIB.size).clip(lower=ordered["bytes"] / GIB.size)
+    )
     points = points.assign(segment=number_segments(points, "series", "gib"))
     points = points[points["gib"].notna()]
     y = alt.Y("gib:Q", title="GiB, log scale", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
-    tooltip: Tooltips = ["series:N", "batch_size:Q", alt.Tooltip("gib:Q", format=",.4r")]
+    tooltip: Tooltips = ["series:N", "batch_size:Q", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in GIB_NAMES)]
     limits = cards.drop(columns="bytes").assign(gib=cards["bytes"] / GIB.size)
     base = alt.Chart(limits).encode(y=y)
-    lines = _draw_lines(points, y, None, tooltip)
+    lines = [*_draw_use(points, y), *_draw_lines(points, y, None, tooltip)]
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3]).encode(tooltip=["card:N"])
     names = base.mark_text(color=INK, fontSize=9, dy=-5, dx=2).encode(x=alt.value(0), text="card:N")
     return alt.LayerChart(data=points, layer=[rules, *lines, names], width="container", height=HEIGHT_PIXELS)
+
+
+def _draw_use(points: pd.DataFrame, y: alt.Y) -> list[alt.Chart]:
+    """Return the bars from the memory of tensors to what was in use on the device, where that was seen."""
+    if points["in_use"].isna().all():
+        return []
+    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
+    bars = alt.Chart().transform_filter("isValid(datum.in_use)").mark_rule(strokeWidth=5, opacity=0.4)
+    chart: alt.Chart = bars.encode(x=_batch_position(), y=y, y2="in_use:Q", color=colour)
+    return [chart]
+
+
+def _batch_position() -> alt.X:
+    return alt.X("batch_size:Q", title="batch, log scale", scale=alt.Scale(type="log", base=2), axis=BATCH_AXIS)
 
 
 def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Tooltips) -> list[alt.Chart]:
@@ -57,7 +75,7 @@ def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Toolti
 
     They have no data of their own: they draw the rows of the chart that they become a part of.
     """
-    x = alt.X("batch_size:Q", title="batch, log scale", scale=alt.Scale(type="log", base=2), axis=BATCH_AXIS)
+    x = _batch_position()
     legend = make_shape_legend("top")
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     base = alt.Chart().encode(x=x, y=y, color=colour)

@@ -17,22 +17,22 @@ from measured_runs import Collect, make_repeats
     ("center", "error", "verdict"),
     [
         # Student's t at 4 degrees of freedom and 97.5 %: 2.776445; exp(2.776445 * 0.02) = 1.0571
-        (1.12, 0.02, "TensorFlow is 1.12x slower (1.06 to 1.18)"),
-        (1 / 1.12, 0.02, "TensorFlow is 1.12x faster (1.06 to 1.18)"),
-        (1.05, 0.02, "no difference shown"),
-        (0.95, 0.02, "no difference shown"),
+        (1.12, 0.02, "TensorFlow takes 12 % longer"),
+        (1 / 1.12, 0.02, "PyTorch takes 12 % longer"),
+        (3.0, 0.02, "TensorFlow takes 3.00 times as long"),
+        (1.2, None, "no verdict: one repeat counts, no interval"),
     ],
 )
-def test_a_verdict_is_given_only_where_the_interval_excludes_1(center: float, error: float, verdict: str) -> None:
+def test_the_side_that_takes_longer_is_named(center: float, error: float | None, verdict: str) -> None:
     ratio = Estimate(center=center, log_standard_error=error, degrees_of_freedom=4)
-    assert describe_ratio(ratio, subject="TensorFlow") == verdict
+    assert describe_ratio(ratio, subject="TensorFlow", reference="PyTorch") == verdict
 
 
 def test_a_difference_that_the_number_of_tests_explains_is_not_shown_after_the_adjustment() -> None:
     rows: list[Row] = [
-        {"p_value": 0.04, "direction": "A is slower"},
+        {"p_value": 0.04, "direction": "A is slower", "verdict": "A takes 5 % longer"},
         {"p_value": None},
-        {"p_value": 0.001, "direction": "B is faster"},
+        {"p_value": 0.001, "direction": "B is faster", "verdict": "A takes 9 % longer"},
     ]
     adjusted = adjust_verdicts(rows)
     # Of two tests, Holm doubles the smaller and leaves the larger.
@@ -40,6 +40,8 @@ def test_a_difference_that_the_number_of_tests_explains_is_not_shown_after_the_a
     (first, *_) = adjust_verdicts([*rows, {"p_value": 0.03, "direction": "C is faster"}])
     assert (first["p_adjusted"], first["adjusted_verdict"]) == (pytest.approx(0.06), "no difference shown")
     assert adjusted[2]["adjusted_verdict"] == "B is faster"
+    assert [row.get("verdict") for row in adjusted] == ["A takes 5 % longer", None, "A takes 9 % longer"]
+    assert first["verdict"] == "no difference shown"  # one verdict, the adjusted one
 
 
 @pytest.mark.parametrize(
@@ -50,8 +52,8 @@ def test_a_difference_that_the_number_of_tests_explains_is_not_shown_after_the_a
         ([(0.5, "no difference shown", "no difference shown")], "1 ratio is compared; no difference is shown."),
         (
             [
-                (0.001, "A is 2.00x slower (1.90 to 2.10)", "A is slower"),
-                (0.04, "A is 1.10x slower (1.01 to 1.20)", "no difference shown"),
+                (0.001, "A takes 2.00 times as long", "A is slower"),
+                (0.04, "no difference shown", "no difference shown"),
                 (0.9, "no difference shown", "no difference shown"),
             ],
             "3 ratios are compared; after Holm's adjustment 1 of 2 differences remain.",

@@ -109,7 +109,7 @@ class Cells {
     const reason = this.explainNotComparable(one, other);
     if (reason !== null) return { reason };
     const ratio = this.estimateTimeRatio(one, other);
-    const [subject] = this.nameSides(one, other);
-    return { ratio, interval: findInterval(ratio), pValue: findPValue(ratio), verdict: describeRatio(ratio, subject), notes: this.listNotes(one, other) };
+    const names = this.nameSides(one, other);
+    return { ratio, interval: findInterval(ratio), pValue: findPValue(ratio), verdict: describeRatio(ratio, ...names), notes: this.listNotes(one, other) };
   }
 }

@@ -3,11 +3,9 @@
 // Beyond four times faster or slower all colours are alike.
 const SHADES = [1.05, 1.25, 1.6, 2.5];
 const SIGNS = {
-  faster: ["▲", "faster than the baseline, also after Holm's adjustment over all cells"],
-  "maybe-faster": ["△", "faster by its own interval, not after the adjustment"],
-  slower: ["▼", "slower, also after the adjustment"],
-  "maybe-slower": ["▽", "slower by its own interval, not after the adjustment"],
-  same: ["≈", "no difference shown"],
+  faster: ["▲", "faster than the baseline, after Holm's adjustment over all cells of this map"],
+  slower: ["▼", "slower than the baseline, after the adjustment"],
+  same: ["≈", "no difference shown after the adjustment"],
   single: ["·", "no verdict: one repeat, no interval"],
   baseline: ["◆", "the baseline"],
   "not-compared": ["≠", "measured, but cannot be compared with the baseline"],
@@ -25,8 +23,8 @@ function findKind(cells, row) {
   if (state === "invalid") return "invalid";
   if (kind !== "compared") return kind === "no-baseline" ? "not-compared" : kind;
   if (pValue === null) return "single";
-  const side = speed >= 1 ? "faster" : "slower";
-  return adjusted < 1 - CONFIDENCE ? side : pValue < 1 - CONFIDENCE ? `maybe-${side}` : "same";
+  if (adjusted >= 1 - CONFIDENCE) return "same";
+  return speed >= 1 ? "faster" : "slower";
 }
 
 // What a cell shows: its kind, its shade from -4 (slower) to 4 (faster), a number, and all of it in words.
@@ -41,8 +39,8 @@ function describeCell(cells, row) {
   }
   const { speed } = comparison, factor = Math.max(speed, 1 / speed);
   const shade = SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1);
-  const text = `${formatSignificant(speed)}×`;
-  return { kind, shade, text, words: `${text} as fast as the baseline, ${sign}; ${time}` };
+  const text = describeTime(1 / speed);
+  return { kind, shade, text, words: `${text} beside the baseline, ${sign}; ${time}` };
 }
 
 function arrangeHeat(cells) {
@@ -106,7 +104,7 @@ function drawHeatHead() {
     return makeElement("th", { scope: "col", role: "columnheader", class: name === HEAT.baseline ? "baseline" : null }, name);
   });
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
-  const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `How many times as fast as the baseline (${HEAT.baseline}) each cell is`;
+  const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `Step time of each cell beside the baseline (${HEAT.baseline}): +21 % takes that much longer`;
   findElement("heat-scroll").hidden = !HEAT.lines.length;
   findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.${noteOnHidden()}${noteOnTenants()}`;
 }
@@ -114,9 +112,10 @@ function drawHeatHead() {
 // Explains the signs that occur.
 function drawLegend(cells) {
   const kinds = new Set(cells.ids.map((_, row) => findKind(cells, row)));
-  findElement("heat-legend").replaceChildren(...Object.entries(SIGNS).filter(([kind]) => kinds.has(kind)).map(([kind, [sign, words]]) =>
-    makeElement("li", {}, makeElement("span", { class: `swatch ${kind}`, "aria-hidden": "true" }, sign), ` ${words}`)),
-    HEAT.map.places.some((line) => line.includes(-1)) ? makeElement("li", {}, makeElement("span", { class: "swatch unplanned", "aria-hidden": "true" }, "\u00a0"), " not planned, or not passing the filter") : "");
+  const items = Object.entries(SIGNS).filter(([kind]) => kinds.has(kind));
+  if (HEAT.map.places.some((places) => places.some((row) => row < 0))) items.push(["unplanned", ["\u00a0", "hatched: not planned in the matrix, or not passing the filter"]]);
+  findElement("heat-legend").replaceChildren(...items.map(([kind, [sign, words]]) =>
+    makeElement("li", {}, makeElement("span", { class: `swatch ${kind}`, "aria-hidden": "true" }, sign), ` ${words}`)));
 }
 
 function drawControls(cells) {

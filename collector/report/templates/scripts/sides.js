@@ -14,7 +14,7 @@ function describeComparison(cells, one, other) {
   if (one === other) return [makeElement("p", {}, "Both sides are the same cell.")];
   const found = cells.compare(one, other);
   if (found.reason) return [makeElement("p", { class: "verdict" }, found.reason)];
-  const interval = found.interval ? `, 95 % interval ${formatInterval(...found.interval)}` : "";
+  const interval = found.interval ? `, 95 % interval of this ratio alone ${formatInterval(...found.interval)}` : "";
   return [
     makeElement("p", { class: "verdict" }, `A against B: ${found.verdict}.`),
     makeElement("p", {}, `Time of A over time of B: ${formatSignificant(found.ratio.center)}${interval}.`),

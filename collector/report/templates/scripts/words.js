@@ -1,4 +1,4 @@
-// Numbers and ratios in words, as collector/units.py and collector/ratio_verdicts.py write them.
+// Numbers and ratios in words, as collector/units.py and collector/ratio_words.py write them.
 
 const NOT_THERE = "–";
 const NO_DIFFERENCE = "no difference shown";
@@ -24,13 +24,43 @@ function formatMilliseconds(seconds) {
   return seconds === null ? NOT_THERE : `${formatSignificant(seconds / 1e-3)} ms`;
 }
 
-// How the subject compares, whose time over the other's is `ratio`.
-function describeRatio(ratio, subject) {
+// A ratio of times as the overview shows it: in percent between half and twice the time, in multiples beyond.
+function describeTime(ratio) {
+  if (ratio >= 2) return `${formatSignificant(ratio)}× as long`;
+  if (ratio <= 0.5) return `${formatSignificant(1 / ratio)}× as fast`;
+  const percent = 100 * (ratio - 1);
+  const decimals = Math.abs(percent) < 10 ? 1 : 0;
+  return `${percent < 0 ? "−" : "+"}${Math.abs(percent).toFixed(decimals)} %`;
+}
+
+// How many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.
+function chooseDecimals(center, low, high, nothing) {
+  const arm = Math.min(center - low, high - center);
+  let decimals = arm > 0 ? Math.max(0, -Math.floor(Math.log10(arm))) : 6;
+  const readsAsNothing = (end) => end !== nothing && Number(end.toFixed(Math.min(decimals, 6))) === nothing;
+  while (decimals < 6 && (readsAsNothing(low) || readsAsNothing(high))) decimals += 1;
+  return Math.min(decimals, 6);
+}
+
+// How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples.
+function formatLonger(center, low, high) {
+  const isPercent = center < 2;
+  const values = [center, low, high].map((value) => (isPercent ? 100 * (value - 1) : value));
+  const rank = Math.floor(Math.log10(values[0]));
+  const needed = chooseDecimals(...values, isPercent ? 0 : 1);
+  const shown = isPercent ? Math.min(needed, Math.max(1, 1 - rank)) : Math.max(0, 2 - rank);
+  const digits = [shown, ...[0, 1].map(() => (isPercent ? needed : Math.max(needed, shown)))];
+  return values.map((value, index) => (Math.abs(value) >= 1e5 ? formatSignificant(value)
+    : value.toLocaleString("en-US", { minimumFractionDigits: digits[index], maximumFractionDigits: digits[index] })));
+}
+
+// How the subject compares with the other one, over whose time its own is `ratio`; by the interval of this ratio alone.
+function describeRatio(ratio, subject, other) {
   const interval = findInterval(ratio);
   if (interval === null) return "no verdict: one repeat counts, no interval";
   const [low, high] = interval;
   if (low <= 1 && high >= 1) return NO_DIFFERENCE;
   const factors = low > 1 ? [ratio.center, low, high] : [1 / ratio.center, 1 / high, 1 / low];
-  const [factor, least, most] = factors.map(formatSignificant);
-  return `${subject} is ${factor}x ${ratio.center > 1 ? "slower" : "faster"} (${least} to ${most})`;
+  const [amount, least, most] = formatLonger(...factors);
+  return `${low > 1 ? subject : other} takes ${amount} ${factors[0] < 2 ? "% longer" : "times as long"} (${least} to ${most})`;
 }

@@ -4,7 +4,7 @@ import pytest
 
 from answered_runs import GPU_PYTORCH, answer, make_spread, select_texts
 from bench.schema import Result
-from factories import make_cell, make_environment, make_gpu, make_validity
+from factories import RUN_ID, make_cell, make_environment, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
 from shared_runs import make_gpu_cell, make_tenants_result
@@ -27,7 +27,7 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
     # The speedup and the costs rest on the same card and its host. The intervals of two costs hold together; a single
     # ratio needs no word on others.
     assert select_texts(answers, "how-sure") == [
-        "All ratios of two cells above were measured on one card and its host, 3 repeats a side. The intervals of 2 "
+        "All ratios above were measured on one card and its host, 3 repeats a side. The intervals of 2 "
         "costs hold together in 95 % of cases; these are not tested."
     ]
     assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
@@ -37,6 +37,8 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
 def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
     answers = answer(collect, BOTH)
     assert not {"device-costs", "cost-span", "no-price"} & {one.rule for one in answers}
+    (text,) = select_texts(answers, "no-prices")
+    assert f"benchmatrix cost {RUN_ID} computes it" in text
 
 
 def test_a_cell_without_a_price_is_named_as_unknown_and_no_ratio_is_said(collect: Collect) -> None:

@@ -8,7 +8,7 @@ from bench.schema.night import Outcome
 from collector.analysis import analyze_run
 from collector.answers.anchors import name_anchor
 from collector.answers.rules import RULES
-from collector.answers.run_answers import CERTAINTY_RULE, MAX_FINDINGS, MORE_RULE, answer_run, share_places
+from collector.answers.run_answers import CERTAINTY_RULE, MAX_FASTEST, MORE_RULE, answer_run, share_places
 from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.sections import SECTIONS, list_tables
 from factories import RUN_ID, START, make_cell, make_environment, make_failed_result, make_gpu, make_validity
@@ -40,6 +40,10 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much another one of the kind "
         "differs "
         "is not known.",
+        "not-planned": "Not planned: PyTorch compiled, TensorFlow eager, TensorFlow compiled for any work. A matrix "
+        "file that names them measures them: benchmatrix run FILE (docs/matrix.md).",
+        "no-prices": f"What this costs is not known: no price was given. benchmatrix cost {RUN_ID} computes it at "
+        "listed prices, or with --prices FILE at yours.",
         "one-kind": "Measured in one kind of device (CPU) and one precision (fp32): how others compare is not known "
         "from "
         "this run.",
@@ -80,18 +84,15 @@ def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
 
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
-    assert text == (
-        "No difference is shown in 1 of 1 tested ratio after Holm's adjustment: that does not say that the sides are "
-        "equal."
-    )
+    assert text == ("No difference is shown in 1 of 1 ratio of frameworks: that does not say that the sides are equal.")
 
 
 def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collect) -> None:
     # Three repeats 1 % apart: t(2) = 4.3027 times 0.010000 / sqrt(3) is 0.024842; exp of it is 1.02515.
     (text,) = select_texts(answer(collect, make_spread(make_cell(), 0.1)), "certainty")
     assert text == (
-        "1 step time has a 95 % interval, from 3 repeats: half of these reach 2.52 % above the step time at most, the "
-        "widest 2.52 % (conv6 train, CPU, batch 64, 32 px, PyTorch eager)."
+        "1 step time has a 95 % interval, each by itself, from 3 repeats. The middle one reaches 2.52 % above the step "
+        "time, the widest 2.52 % (conv6 train, CPU, batch 64, 32 px, PyTorch eager)."
     )
 
 
@@ -148,16 +149,16 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     ]
     answers = answer(collect, results)
     findings = [one for one in answers if one.kind == "finding"]
-    # Over all work 1, by work 6, batches 4 (two programs, two phases), certainty 1: 12 findings, of which 10 are shown.
+    # Of each of 12 kinds of work the fastest, of which 10 are shown; over all work 1, batches 2 (one for each phase),
+    # roofline 1, certainty 1.
     *_, certainty, more = findings
-    assert len(findings) == MAX_FINDINGS + 2
-    assert more.text == "The tables have 2 more such findings: 2 of frameworks-by-work."
-    # All ran on one machine: none of the ten says so by itself. Both tables have 12 ratios.
+    assert len(findings) == MAX_FASTEST + 5 + 2
+    assert more.text == "More such findings are in the tables: 2 of fastest."
+    # All ran on one machine: none of them says so by itself. Both tables have 12 ratios.
     assert certainty.text == (
-        "All ratios of two cells above were measured on one machine, 3 repeats a side. Directions are those after "
-        "Holm's adjustment, and the intervals of ratios hold together in 95 % of cases where both sides vary alike and "
-        "have as many repeats; both over all that were tested of one table, each table by itself: 12 ratios of "
-        "frameworks, 12 ratios of batches."
+        "All ratios above were measured on one machine, 3 repeats a side. Each table is judged by itself (12 ratios of "
+        "frameworks, 12 ratios of batches): a difference is stated after Holm's adjustment, and intervals in brackets "
+        "hold together with those of the others in 95 % of cases, if both sides vary alike."
     )
     assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
     order = [rule.id for rule in RULES]

@@ -12,7 +12,7 @@ from collector.analysis import analyze_run
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policy
-from collector.tables.environments import make_environments_table
+from collector.tables.environments import make_shared_environment_table
 from factories import make_placement, make_result, make_run, put_documents
 
 T4 = Node(
@@ -108,7 +108,7 @@ def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:
     other = T4.model_copy(update={"zone": "europe-west4-b", "is_spot": False})
     for result, node in zip(results[:2], (T4, other), strict=True):  # of the third, nothing is known
         put_placement(store, make_placement(result, node, image_id=IMAGE_ID))
-    table = make_environments_table(analyze_run(load(store, results)))
+    table = make_shared_environment_table(analyze_run(load(store, results)))
     assert table is not None
     rows = {row[0]: row[1] for row in table.format_rows()}
     assert rows["machine type"] == "n1-standard-8"

@@ -33,7 +33,7 @@ def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
     (row,) = summarize_cells(collection).to_dict("records")
     assert row["center_step_seconds"] == pytest.approx(math.sqrt(10))  # of the medians 2 and 5
     assert (row["q1_step_seconds"], row["q3_step_seconds"]) == (2.25, 4.75)  # of 1 2 3 4 5 9
-    assert row["throughput_samples_per_s"] == pytest.approx((10 * 3 / 6 + 10 * 3 / 18) / 2)
+    assert row["throughput_samples_per_s"] == pytest.approx(10 / math.sqrt(10))  # the batch over the step time
     assert row["peak_rss_bytes"] == 7
     assert row["steady_seconds"] == 12.0  # of the windows 6 and 18
     assert tuple(row[name] for name in ("num_planned", "num_ok", "num_steady", "num_steps_taken")) == (3, 2, 2, 6)
@@ -125,7 +125,7 @@ def test_repeats_whose_conditions_were_at_fault_are_left_out(collect: Collect, v
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["center_step_seconds"] == pytest.approx(math.sqrt(3))
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 2, f"1 {verdict}")
-    assert row["note"] == "figures from 2 of 3 ok, those with sound conditions"
+    assert row["note"].startswith("figures from 2 of 3 ok, those with sound conditions")
 
 
 @pytest.mark.parametrize("verdict", ["noisy", "not-steady"])
@@ -135,7 +135,7 @@ def test_no_repeat_is_left_out_for_its_outcome(collect: Collect, verdict: Verdic
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["center_step_seconds"] == pytest.approx(3.0)
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 3, f"1 {verdict}")
-    assert row["note"] == ""
+    assert row["note"].startswith("repeats disagree: ")  # and nothing was left out
 
 
 def test_a_noisy_repeat_is_preferred_to_one_under_faulty_conditions(collect: Collect) -> None:
@@ -194,7 +194,7 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["center_step_seconds"] == pytest.approx(3.0)
     assert (row["num_valid"], row["faults"]) == (0, "1 throttled, 2 too-short")
-    assert row["note"] == "no valid repeat: figures from all 3 ok"
+    assert row["note"].startswith("no valid repeat: figures from all 3 ok")
 
 
 def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect: Collect) -> None:

@@ -1,0 +1,105 @@
+"""Say which program is fastest for each kind of work: as a table of the report, and in sentences."""
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
+from collector.answers.answer import Basis, Said
+from collector.answers.fastest import Ranking, rank_programs
+from collector.answers.ratios import find_span
+from collector.machines import count_machines
+from collector.ratio_words import describe_longer, excludes_one, format_longer, is_percent, quote_longer
+from collector.results.frames import Row
+from collector.tables.columns import number_column, text_column
+from collector.tables.comparisons import JOINT_TITLE
+from collector.tables.table import Column, Table, make_table
+from collector.units import MILLISECOND, NOT_THERE, format_number
+
+CAPTION = "The fastest for each kind of work"
+ANCHOR = name_anchor(CAPTION)
+REMARK = (
+    "A program is called fastest if it differs from all others that did the same work, after Holm's adjustment over "
+    "the ratios of their table in Comparisons; otherwise those that are not told from it stand beside it. The interval "
+    "holds together with all others of that table."
+)
+
+
+def make_fastest_table(analysis: Analysis) -> Table | None:
+    """Return a row for each kind of work that two programs or more did; None where there is none."""
+    rankings = rank_programs(analysis)
+    if not rankings:
+        return None
+    columns = [
+        text_column("work", "work"),
+        text_column("fastest", "fastest"),
+        number_column("its step time", "seconds", MILLISECOND),
+        text_column("next", "next"),
+        Column(title="the next takes", sources=("longer",), format=str, align="right"),
+        Column(title=JOINT_TITLE, sources=("interval",), format=str, align="right"),
+        text_column("how sure", "certainty"),
+    ]
+    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=REMARK)
+
+
+def find_fastest(analysis: Analysis) -> list[Said]:
+    """Return two short sentences for each kind of work that two programs or more did."""
+    rankings = rank_programs(analysis)
+    return [Said(text=_say(ranking), anchor=ANCHOR, basis=_find_basis(ranking)) for ranking in rankings]
+
+
+def _find_basis(ranking: Ranking) -> Basis:
+    """Return the machines of a kind of work: the programs are ranked on one machine, or each on several."""
+    rows = ranking.programs
+    number = max(int(row["num_machines"]) for row in rows)
+    return Basis(
+        scope=count_machines(number, "card" if rows[0]["device"] == "gpu" else "machine"),
+        machines=frozenset(str(row["machines"]) for row in rows),
+        num_repeats=find_span(row["num_counted"] for row in rows),
+    )
+
+
+def _describe(ranking: Ranking) -> Row:
+    row: Row = {
+        "work": ranking.work,
+        "cell_id": ranking.programs[0]["cell_id"],
+        "fastest": " or ".join(str(program["variant"]) for program in ranking.tied),
+        "seconds": ranking.programs[0]["center_step_seconds"],
+        "next": "",
+        "longer": NOT_THERE,
+        "interval": NOT_THERE,
+        "certainty": _state_certainty(ranking),
+    }
+    if ranking.next is None:
+        return row
+    program, judged = ranking.next
+    _, low, high = format_longer(judged.ratio, judged.size)
+    interval = f"{low} to {high}{' %' if is_percent(judged.ratio) else ''}"
+    return row | {"next": program["variant"], "longer": describe_longer(judged.ratio), "interval": interval}
+
+
+def _state_certainty(ranking: Ranking) -> str:
+    counts = sorted({int(program["num_counted"]) for program in ranking.programs})
+    repeats = f"{counts[0]} repeats" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} repeats"
+    number = len(ranking.tied)
+    shown = "shown" if number == 1 else "not told apart"
+    if number > 1 and ranking.next is not None:
+        shown = f"the first {number} not told apart, the next shown"
+    if ranking.next is not None and not excludes_one(ranking.next[1].ratio, ranking.next[1].size):
+        shown += "; that the next takes longer is shown by Holm's adjustment, not by the interval, which is stricter"
+    notes = [f"the repeats of {row['variant']} disagree, {row['disagreement']}" for row in ranking.disagreeing]
+    return "; ".join([f"{shown}, {repeats}", *notes])
+
+
+def _say(ranking: Ranking) -> str:
+    """Return which program is fastest, or which cannot be told apart, and by how much the next one takes longer."""
+    first, *others = ranking.tied
+    time = f"{format_number(float(first['center_step_seconds']), MILLISECOND)} ms"
+    if others:
+        names = ", ".join(str(row["variant"]) for row in others)
+        text = f"{ranking.work}: {first['variant']} ({time}) and {names} are not told apart."
+    else:
+        text = f"{ranking.work}: {first['variant']} is fastest, {time}."
+    if ranking.next is not None:
+        program, judged = ranking.next
+        text += f" The next, {program['variant']}, takes {quote_longer(judged.ratio, judged.size)}."
+    return text

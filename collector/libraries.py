@@ -1,0 +1,105 @@
+"""Say in which libraries and settings two frameworks differ that are compared, besides being two frameworks."""
+
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+
+from bench.registry import MODELS
+from bench.schema import Environment
+from collector.labels import FRAMEWORK_NAMES
+from collector.results.collection import Collection
+
+NOT_RECORDED = "not recorded"
+BUILT_FOR = ("tensorflow",)
+"""Frameworks that name the CUDA and cuDNN which they were built for (tf.sysconfig.get_build_info), not those loaded."""
+CUDNN_9 = 90_000
+"""From cuDNN 9 on, cudnn_version.h has major * 10,000 + minor * 100 + patch as its number; before, major * 1,000."""
+BATCH_NORM = (
+    "Keras, in which {names} {run}, computes the batch norms of {models} from several operations, PyTorch in one; the "
+    "mode fused-norm of TensorFlow measures what that costs."
+)
+
+
+def shorten_cudnn(version: str) -> str:
+    """Return a version of cuDNN as `9.19.0`, be it recorded as 91900, 9.19.0.56 or 9.19.0; a major one as it is."""
+    if version.isdecimal() and int(version) >= 1000:
+        number = int(version)
+        major, rest = divmod(number, 10_000 if number >= CUDNN_9 else 1000)
+        return f"{major}.{rest // 100}.{rest % 100}"
+    return ".".join(version.split(".")[:3])
+
+
+def _read_cuda(environment: Environment) -> str | None:
+    return environment.gpu.cuda_version if environment.gpu else None
+
+
+def _read_cudnn(environment: Environment) -> str | None:
+    version = environment.gpu.cudnn_version if environment.gpu else None
+    return shorten_cudnn(version) if version else None
+
+
+def _read_setting(name: str) -> Callable[[Environment], str | None]:
+    words: Mapping[object, str] = {True: "yes", False: "no"}
+
+    def read(environment: Environment) -> str | None:
+        value = environment.settings.get(name)
+        return None if value is None else words[value] if isinstance(value, bool) else str(value)
+
+    return read
+
+
+FACTS: Mapping[str, Callable[[Environment], str | None]] = {
+    "CUDA": _read_cuda,
+    "cuDNN": _read_cudnn,
+    "layout of images": _read_setting("memory_format"),
+    "cuDNN tries its algorithms first (cudnn_benchmark):": _read_setting("cudnn_benchmark"),
+}
+
+
+def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
+    """Return in which libraries and settings the frameworks of the pairs differ; empty where in none that is recorded.
+
+    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say.
+    """
+    if "framework_subject" not in pairs:
+        return ""
+    compared = pairs[pairs["ratio"].notna()]
+    environments = _list_environments(compared, collection)
+    facts = [text for name in FACTS if (text := _describe_fact(name, environments))]
+    texts = [f"The frameworks ran on different libraries and settings: {'; '.join(facts)}."] if facts else []
+    return " ".join([*texts, *_describe_batch_norms(compared)])
+
+
+def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[Environment]]:
+    """Return the environments that each framework of the pairs ran in, frameworks in the order of the registry."""
+    found: dict[str, dict[str, Environment]] = {}
+    for side in ("subject", "reference"):
+        for framework, name in zip(pairs[f"framework_{side}"], pairs[f"environment_id_{side}"], strict=True):
+            if name in collection.environments:
+                found.setdefault(framework, {})[name] = collection.environments[name]
+    return {name: list(found[name].values()) for name in FRAMEWORK_NAMES if name in found}
+
+
+def _describe_fact(fact: str, environments: Mapping[str, list[Environment]]) -> str:
+    """Return `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`; empty where all have the same."""
+    owners: dict[str, list[str]] = {}
+    for framework, own in environments.items():
+        values = sorted({FACTS[fact](environment) or NOT_RECORDED for environment in own})
+        is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
+        name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
+        owners.setdefault(" or ".join(values), []).append(name)
+    if len(owners) < 2:
+        return ""
+    listed = [f"{value} ({', '.join(names)})" for value, names in owners.items()]
+    return f"{fact} {', '.join(listed)}"
+
+
+def _describe_batch_norms(pairs: pd.DataFrame) -> list[str]:
+    """Return a sentence on the models of the pairs with batch norms, one side being Keras (docs/measurement.md)."""
+    has_norms = pairs["model"].map(lambda name: name in MODELS and MODELS[name].has_batch_norm).astype(bool)
+    rows = pairs[has_norms & (pairs["mode_subject"] != "fused-norm") & (pairs["framework_reference"] == "pytorch")]
+    if rows.empty:
+        return []
+    names = [FRAMEWORK_NAMES[name] for name in dict.fromkeys(rows["framework_subject"])]
+    models = " and ".join(dict.fromkeys(rows["model"]))
+    return [BATCH_NORM.format(names=" and ".join(names), run="run" if len(names) > 1 else "runs", models=models)]

@@ -1,0 +1,37 @@
+"""Repeats disagree where a gap between them is wider than the spread of their own steps."""
+
+import numpy as np
+import pytest
+
+from collector.results.disagreement import describe_disagreement
+from collector.results.summary import summarize_cells
+from factories import make_cell
+from measured_runs import Collect, make_repeats
+
+
+def spread(center: float, width: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Return eleven steps evenly from `width` below the centre to as much above it."""
+    return np.linspace(center * (1 - width), center * (1 + width), 11)
+
+
+@pytest.mark.parametrize(
+    ("centers", "width", "words"),
+    [
+        # 69.6 over the geometric mean of 61.3 and 61.4 is 1.1345.
+        ((61.3, 69.6, 61.4), 0.002, "1 of 3 takes 13 % longer than the others"),
+        ((61.3, 69.6, 69.4, 61.4), 0.002, "2 of 4 take 13 % longer than the others"),
+        # Nine tenths of the steps of the slower one are above 69.6 * 0.952, of the faster ones below 61.4 * 1.048.
+        ((61.3, 69.6, 61.4), 0.06, ""),
+        ((61.3, 63.0, 61.4), 0.002, ""),  # 2.6 % apart
+        ((61.3,), 0.002, ""),
+    ],
+    ids=("one apart", "two apart", "steps spread as far", "a small gap", "one repeat"),
+)
+def test_repeats_disagree_by_more_than_their_steps_spread(centers: tuple[float, ...], width: float, words: str) -> None:
+    assert describe_disagreement(centers, [spread(center, width) for center in centers]) == words
+
+
+def test_a_cell_whose_repeats_disagree_has_a_note(collect: Collect) -> None:
+    (row,) = summarize_cells(collect(*make_repeats(make_cell(), 0.1, 0.1, 0.12))).to_dict("records")
+    assert row["disagreement"] == "1 of 3 takes 20 % longer than the others"
+    assert "repeats disagree: 1 of 3 takes 20 % longer than the others; more repeats are needed" in row["note"]

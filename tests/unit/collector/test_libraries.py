@@ -1,0 +1,55 @@
+"""In which libraries two frameworks differ that are compared."""
+
+import pytest
+
+from answered_runs import make_spread
+from bench.schema import Environment
+from collector.analysis import analyze_run
+from collector.libraries import describe_libraries, shorten_cudnn
+from factories import make_cell, make_environment, make_gpu
+from measured_runs import Collect
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [("91900", "9.19.0"), ("9.19.0.56", "9.19.0"), ("8902", "8.9.2"), ("9", "9"), ("90100", "9.1.0")],
+)
+def test_versions_of_cudnn_have_one_form(recorded: str, shown: str) -> None:
+    assert shorten_cudnn(recorded) == shown
+
+
+def make_gpu_environment(package: str, cuda: str, cudnn: str, **settings: str | bool) -> Environment:
+    """Return an environment of a framework on a card, with these libraries."""
+    gpu = make_gpu(cuda_version=cuda, cudnn_version=cudnn)
+    return make_environment(gpus=(gpu,), versions={package: "2.0"}, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "text"),
+    [
+        (
+            "conv6",
+            make_gpu_environment("tensorflow", "12.5.1", "9", memory_format="NHWC"),
+            "The frameworks ran on different libraries and settings: CUDA 13.0 (PyTorch), 12.5.1 (TensorFlow, of its "
+            "build); cuDNN 9.19.0 (PyTorch), 9 (TensorFlow, of its build); layout of images NCHW (PyTorch), NHWC "
+            "(TensorFlow); cuDNN tries its algorithms first (cudnn_benchmark): yes (PyTorch), not recorded "
+            "(TensorFlow).",
+        ),
+        (
+            "resnet18",
+            make_gpu_environment("tensorflow", "13.0", "9.19.0.1", memory_format="NCHW", cudnn_benchmark=True),
+            "Keras, in which TensorFlow runs, computes the batch norms of resnet18 from several operations, PyTorch in "
+            "one; the mode fused-norm of TensorFlow measures what that costs.",
+        ),
+        ("conv6", make_gpu_environment("tensorflow", "13.0", "91900", memory_format="NCHW", cudnn_benchmark=True), ""),
+    ],
+    ids=("other libraries", "batch norms", "the same"),
+)
+def test_libraries_of_compared_frameworks_are_named_where_they_differ(
+    collect: Collect, model: str, own: Environment, text: str
+) -> None:
+    pytorch = make_gpu_environment("torch", "13.0", "91900", memory_format="NCHW", cudnn_benchmark=True)
+    cell = make_cell(model=model, device="gpu", input_size=32)
+    graph = make_cell(model=model, device="gpu", input_size=32, framework="tensorflow", mode="graph")
+    analysis = analyze_run(collect(*make_spread(cell, 0.1, pytorch), *make_spread(graph, 0.2, own)))
+    assert describe_libraries(analysis.comparisons["frameworks"], analysis.collection) == text

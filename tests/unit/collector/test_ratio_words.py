@@ -1,0 +1,56 @@
+"""How much longer one side takes, in words, with the digits that its interval has to say."""
+
+import pytest
+
+from collector.ratio_words import describe_longer, format_ratios, quote_longer
+from collector.statistics import Estimate
+
+# Student's t at 4 degrees of freedom: 2.776445 at 97.5 %, 4.851194 at 1 - 0.05 / 12 (six intervals together).
+
+
+def make_ratio(center: float, error: float | None) -> Estimate:
+    """Return a ratio of times with this standard error of its log, from two sides of three repeats."""
+    return Estimate(center=center, log_standard_error=error, degrees_of_freedom=None if error is None else 4)
+
+
+@pytest.mark.parametrize(
+    ("center", "error", "alone", "together"),
+    [
+        # exp(2.776445 * 0.02) = 1.05710, exp(4.851194 * 0.02) = 1.10189.
+        (1.21, 0.02, "21 % longer (14 to 28)", "21 % longer (10 to 33)"),
+        # exp(0.00027764) = 1.00027768, exp(0.00048512) = 1.00048524: three digits would read 1.18 to 1.18.
+        (1.18, 0.0001, "18.0 % longer (17.97 to 18.03)", "18.0 % longer (17.94 to 18.06)"),
+        (8.42, 0.02, "8.42 times as long (7.97 to 8.90)", "8.42 times as long (7.64 to 9.28)"),
+        # 1.03 / 1.05710 is below 1, and so is the interval together: the words say so.
+        (
+            1.03,
+            0.02,
+            "3 % longer (−3 to 9, which holds no difference)",
+            "3 % longer (−7 to 13, which holds no difference)",
+        ),
+        # 1.01 / exp(0.0083293) = 1.001622: no end reads as if there were no difference.
+        (1.01, 0.003, "1.0 % longer (0.2 to 1.8)", "1.0 % longer (−0.5 to 2.5, which holds no difference)"),
+        (1.3, None, "30.0 % longer (no interval)", "30.0 % longer (no interval)"),
+    ],
+)
+def test_a_ratio_of_times_has_the_digits_of_its_interval(
+    center: float, error: float | None, alone: str, together: str
+) -> None:
+    ratio = make_ratio(center, error)
+    assert (quote_longer(ratio, 1), quote_longer(ratio, 6)) == (alone, together)
+    assert alone.startswith(describe_longer(ratio))
+
+
+@pytest.mark.parametrize(
+    ("interval", "texts"),
+    [
+        ((0.842, 1.21), ("0.842", "1.21")),
+        ((1.1754, 1.1826), ("1.175", "1.183")),  # with three digits 1.18 to 1.18
+        ((1.0032, 1.0168), ("1.003", "1.017")),  # with three digits 1.00 to 1.02, which reads as if 1 were in it
+        ((39.9998, 40.0002), ("39.9998", "40.0002")),
+    ],
+)
+def test_the_ends_of_an_interval_of_ratios_read_neither_alike_nor_as_1(
+    interval: tuple[float, float], texts: tuple[str, str]
+) -> None:
+    assert format_ratios(*interval) == texts
