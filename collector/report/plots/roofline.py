@@ -16,7 +16,7 @@ SPAN = 3.0
 """How far the roofs go beyond the cells and the ridges to either side, as a factor."""
 PRECISION_SHAPES = {"fp32": "circle", "tf32": "square", "fp16": "triangle-up", "bf16": "diamond"}
 PRECISION_DASHES = {"fp32": [1, 0], "tf32": [6, 3], "fp16": [2, 2], "bf16": [8, 3, 2, 3]}
-AXIS = alt.Axis(format="~g", labelOverlap="greedy")
+AXIS = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
 
 
 def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:

@@ -117,6 +117,7 @@ function startFilters(cells) {
       for (const box of document.querySelectorAll("details.filter[open]")) if (!box.contains(event.target)) box.open = false;
     });
   }
+  search.closest(".bar").hidden = cells.size < 2;
   const update = () => {
     applyFilters(cells);
     if (document.activeElement !== search) search.value = STATE.q;

@@ -125,6 +125,7 @@ function drawControls(cells) {
     name === STEP_TIME ? "none: show step times" : name)));
   const columns = listColumnFields(cells).map((field) => field.name);
   const fields = cells.fields.filter((field) => field.texts.length > 1);
+  select.closest(".bar").hidden = cells.size < 2; // of one cell there is nothing to choose
   findElement("column-fields").replaceChildren("Columns: ", ...fields.map((field) => {
     const input = makeElement("input", { type: "checkbox", checked: columns.includes(field.name), onchange: () => {
       const names = input.checked ? [...columns, field.name] : columns.filter((name) => name !== field.name);

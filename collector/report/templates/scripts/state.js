@@ -61,9 +61,11 @@ function goToAnchor() {
 
 let releaseHeld = () => {};
 
-// Brings an element to the top and keeps it there while plots above it are drawn, until the reader does something.
+// Unfolds what an element is in, brings it to the top, and keeps it there while plots above it are drawn, until the
+// reader does something.
 function holdInView(element) {
   releaseHeld();
+  for (let folded = element.closest("details:not([open])"); folded; folded = folded.parentElement.closest("details:not([open])")) folded.open = true;
   const show = () => element.scrollIntoView({ behavior: "instant" });
   const observer = new ResizeObserver(show);
   releaseHeld = () => observer.disconnect();

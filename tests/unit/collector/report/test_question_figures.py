@@ -41,7 +41,7 @@ def test_a_line_breaks_at_a_batch_without_a_figure_and_an_unsound_one_is_crossed
     group = show_latencies(analyze_run(collect(*results)))
     rows = {row["batch_size"]: row for row in list_rows_with(group, "segment")}
     assert {size: round(row["ms"]) for size, row in rows.items()} == {1: 100, 4: 200, 8: 300}
-    assert rows[4]["segment"] == rows[8]["segment"] != rows[1]["segment"]
+    assert len({row["segment"] for row in rows.values()}) == 3
     assert {size: row["is_sound"] for size, row in rows.items()} == {1: True, 4: True, 8: False}
     crossed = [layer for layer in group.figures[0].spec["layer"] if layer["mark"].get("shape") == "cross"]
     assert len(crossed) == 1
