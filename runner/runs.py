@@ -1,7 +1,7 @@
 """The runs of a store: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from bench.errors import UserError
@@ -84,16 +84,24 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
     until that day.
     """
-    runs, _ = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
+    ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
+    runs, problems = read_runs(store, ids)
     if not runs:
-        raise UserError(
-            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
-        )
+        hint = "name the right one with --store, or begin one with `benchmatrix run`"
+        raise UserError(f"store {store.url}: no run here{_describe_problems(problems)}; {hint}")
     future = find_future_runs(runs)
     newest = max(runs, key=lambda run: (run.run_id not in future, run.created_at))
     for run_id, reason in future.items():
         warn(f"run {run_id}: {reason}; {'there is no other' if newest.run_id in future else 'name it to have it'}")
     return newest
+
+
+def _describe_problems(problems: Mapping[str, str]) -> str:
+    """Return what to add where a store has runs, but none that can be read; empty where it has none."""
+    if not problems:
+        return ""
+    run_id, reason = next(iter(problems.items()))
+    return f" that can be read, of {len(problems)}; run.json of {run_id}: {reason}"
 
 
 def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:

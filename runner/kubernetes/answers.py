@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from runner.kubernetes.api_errors import ApiError
 
-MAX_ANSWER_BYTES = 256 * 2**20
-"""A page of 500 objects has 10 MB; etcd takes 1.5 MB for one (--max-request-bytes), and a log is rotated at 10 MiB
+MAX_ANSWER_BYTES = 64 * 2**20
+"""While one is read, it takes twice as much memory. A page of 500 objects has 10 MB; etcd takes 1.5 MB for one
+(--max-request-bytes), and a log is rotated at 10 MiB
 (containerLogMaxSize of the kubelet)."""
 
 T = TypeVar("T")
