@@ -7,6 +7,7 @@ needs chromium, as the tests of the report do; another version of it, or other f
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -50,7 +51,7 @@ def take_picture(report: Path, picture: Path) -> None:
         page.goto(report.as_uri())
         page.wait_for_selector("html[data-ready]")
         found = page.evaluate(FIND_CLIP)
-        clip = {
+        clip: Any = {
             "x": 0,
             "y": found["top"],
             "width": WIDTH,

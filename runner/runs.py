@@ -85,14 +85,13 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
     until that day.
     """
-    runs, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
+    ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
+    runs, unreadable = read_runs(store, ids)
     if store.checks_signatures:
         _warn_of_plans(unreadable, warn)
     if not runs:
-        what = f"none of {len(unreadable)} runs here has a plan that can be read" if unreadable else "no run here"
-        raise UserError(
-            f"store {store.url}: {what}; name the right one with --store, or begin one with `benchmatrix run`"
-        )
+        hint = "name the right one with --store, or begin one with `benchmatrix run`"
+        raise UserError(f"store {store.url}: no run here{_describe_problems(unreadable)}; {hint}")
     future = find_future_runs(runs)
     newest = max(runs, key=lambda run: (run.run_id not in future, run.created_at))
     for run_id, reason in future.items():
@@ -106,6 +105,14 @@ def _warn_of_plans(unreadable: Mapping[str, str], warn: Callable[[str], None]) -
         warn(f"run {run_id} is passed over: {reason}")
     if len(unreadable) > MAX_NAMED:
         warn(f"{len(unreadable) - MAX_NAMED:,} more runs are passed over")
+
+
+def _describe_problems(problems: Mapping[str, str]) -> str:
+    """Return what to add where a store has runs, but none that can be read; empty where it has none."""
+    if not problems:
+        return ""
+    run_id, reason = next(iter(problems.items()))
+    return f" that can be read, of {len(problems)}; run.json of {run_id}: {reason}"
 
 
 def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:

@@ -5,9 +5,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
-Lie = Literal["same-page", "no-keys", "huge-object", "huge-entries"]
-"""What it does: gives one page of a listing again and again, empty pages without end, objects of 2^40 bytes, or a page
-whose entries have 2^63 bytes each."""
+Lie = Literal["same-page", "no-keys", "huge-object", "huge-entries", "odd-keys", "web-page"]
+"""What it does: gives one page of a listing again and again, empty pages without end, objects of 2^40 bytes, a page
+whose entries have 2^63 bytes each, one with keys that no file could have, or a page for browsers."""
 HUGE_BYTES = 2**40
 ENTRY = (
     "<Contents><Key>runs/r1/results/c-00000000/{0}-a.json</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
@@ -43,7 +43,11 @@ def serve_lies(lie: Lie) -> ThreadingHTTPServer:
 
 
 def _make_page(lie: Lie) -> str:
-    """Return a page of a listing after which there is always another one."""
+    """Return a page of a listing; after the first two lies there is always another one."""
+    if lie == "web-page":
+        return "<html><body>log in</body></html>"
+    if lie == "odd-keys":
+        return _make_odd_page()
     entries = "" if lie == "no-keys" else "".join(ENTRY.format(number) for number in range(1, 1001))
     if lie == "huge-entries":
         page = _make_page("same-page").replace("<Size>2<", f"<Size>{2**63}<")
@@ -52,4 +56,16 @@ def _make_page(lie: Lie) -> str:
         '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
         "<Name>b</Name><Prefix>runs</Prefix><KeyCount>1000</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>true"
         f"</IsTruncated><NextContinuationToken>again</NextContinuationToken>{entries}</ListBucketResult>"
+    )
+
+
+def _make_odd_page() -> str:
+    """Return a page with two good keys and two folders, among those that the store library refuses a listing for."""
+    good = ENTRY.format(1) + ENTRY.format(2)
+    odd = "".join(ENTRY.replace("/c-00000000/", part).format(3) for part in ("//", "/../", "/a&#10;b/", "/a%7F/"))
+    folders = ("runs/r1/", "runs//", "runs/../", "runs/a&#10;b/", "runs/r2/")
+    prefixes = "".join(f"<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>" for folder in folders)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        f"<Name>b</Name><KeyCount>6</KeyCount><IsTruncated>false</IsTruncated>{odd}{good}{prefixes}</ListBucketResult>"
     )

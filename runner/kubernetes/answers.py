@@ -19,8 +19,9 @@ from runner.kubernetes.object_shapes import (
     find_misfit_of_version,
 )
 
-MAX_ANSWER_BYTES = 256 * 2**20
-"""A page of 500 objects has 10 MB; etcd takes 1.5 MB for one (--max-request-bytes), and a log is rotated at 10 MiB
+MAX_ANSWER_BYTES = 64 * 2**20
+"""While one is read, it takes twice as much memory. A page of 500 objects has 10 MB; etcd takes 1.5 MB for one
+(--max-request-bytes), and a log is rotated at 10 MiB
 (containerLogMaxSize of the kubelet)."""
 
 MAX_NAME_CHARACTERS = 253

@@ -11,6 +11,7 @@ import kubernetes.client
 import urllib3
 
 from bench.errors import TransientError, UserError
+from bench.known_secrets import hide_secrets
 from runner.kubernetes.login import describe_error
 
 UNREACHABLE = "Unreachable"
@@ -65,9 +66,10 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> 
     text = body.decode(errors="replace")
     try:
         status = json.loads(text)
-        reason, message = _cut(str(status.get("reason") or "")), _cut(str(status.get("message") or ""))
+        reason, message = _cut(str(status.get("reason") or "")), _cut(_join_lines(str(status.get("message") or "")))
     except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
         reason, message = str(response.reason), _shorten(text)
+    reason, message = hide_secrets(reason), hide_secrets(message)
     is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
     # A create that conflicts met another request inside the server, for example at a quota.
     if response.status in TRANSIENT or is_starting or (verb == "create" and reason == "Conflict"):
@@ -127,7 +129,8 @@ def to_user_error(error: ApiError, context: str) -> UserError:
     """Return the message to the user for a refusal, or for a server that did not come back."""
     if isinstance(error, BusyError):
         hint = "the Jobs go on; give the same command again when it is back"
-        return TransientError(f"--on {context}: {error.message}; {hint}")
+        who = "" if error.reason == UNREACHABLE else f"the API server answers {int(error.status)}: "
+        return TransientError(f"--on {context}: {who}{error.message}; {hint}")
     if error.reason == WRONG_SERVER:
         return UserError(f"--on {context}: {error.message}")
     return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
@@ -141,7 +144,12 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_STATUS_CHARACTERS else f"{text[: MAX_STATUS_CHARACTERS - 1]}…"
 
 
+def _join_lines(text: str) -> str:
+    """Return a message of a server on one line: with a line of its own, it could look like another of this tool's."""
+    return " ".join(text.split())
+
+
 def _shorten(text: str) -> str:
     """Return the start of a text that is no Status, on one line."""
-    line = " ".join(text[: 10 * MAX_MESSAGE_CHARACTERS].split())
+    line = _join_lines(text[: 10 * MAX_MESSAGE_CHARACTERS])
     return line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 1]}…"

@@ -17,11 +17,12 @@ import kubernetes.client
 import urllib3
 
 from bench.errors import UserError
+from bench.known_secrets import remember_secret
 from runner.kubernetes.answers import MAX_ANSWER_BYTES, AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
 from runner.kubernetes.login import log_in, read_authorization
 from runner.kubernetes.rate_limiter import RateLimiter
-from runner.kubernetes.request_retries import PATIENCE_SECONDS, Retries
+from runner.kubernetes.request_retries import FIRST_PATIENCE_SECONDS, PATIENCE_SECONDS, Retries
 
 NUM_CONNECTIONS = 32
 POOL_SIZE = NUM_CONNECTIONS + 4
@@ -193,7 +194,7 @@ class Connection:
                 url,
                 body=body,
                 headers=headers | credentials,
-                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=self._limit_read(read_seconds)),
                 retries=False,
                 preload_content=False,
             )
@@ -207,6 +208,10 @@ class Connection:
         self._allowed.add(request)
         return response
 
+    def _limit_read(self, seconds: float) -> float:
+        """Return how long to wait for an answer: a server that never gave one has no more than the first patience."""
+        return seconds if self.is_known else min(seconds, FIRST_PATIENCE_SECONDS)
+
     def _read_credentials(self) -> dict[str, str]:
         """Return the header that the client logs in with; whether there is a new token is looked up once a second."""
         client, now = self._client, time.monotonic()
@@ -218,6 +223,8 @@ class Connection:
                 refusal = ApiError(HTTPStatus.UNAUTHORIZED, "Unauthorized", str(error))
                 refusal.client = client
                 raise refusal from None
+            for value in headers.values():
+                remember_secret(value.rpartition(" ")[2])  # `Bearer TOKEN`
             self._credentials = (client, now + CREDENTIALS_SECONDS, headers)
         return headers
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from runner.kubernetes.answers import ApiObject
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import PodStatus, read_pod_status
@@ -116,13 +117,13 @@ class Prepuller:
 
     def _step(self, pools: Sequence[PrepulledPool]) -> None:
         """Look at the pods, and create the next one of each pool that may have another node."""
-        found = self._list("/api/v1", "pods")
+        query = {"labelSelector": select_prepull(self.run_id)}
+        found = self.connection.read_items(self._path("/api/v1", "pods"), read_pulling_pod, query)
         for pool in pools:
-            of_pool = [pod for pod in found if pod["metadata"]["labels"].get(POOL_LABEL) == pool.device]
-            pods = [read_pod_status(pod) for pod in of_pool if "deletionTimestamp" not in pod["metadata"]]
+            of_pool = [pod for pod in found if pod.device == pool.device]
+            pods = [pod.status for pod in of_pool if not pod.is_deleted]
             pool.pods = [pod for pod in pods if pod.node]
-            errors = {pod["metadata"]["uid"]: find_error(pod) for pod in of_pool}
-            pool.errors |= {uid: error for uid, error in errors.items() if error}
+            pool.errors |= {pod.status.uid: pod.error for pod in of_pool if pod.error}
             if not pool.is_complete:
                 self._search(pool, {pod.job_name: pod for pod in pods})
 
@@ -165,6 +166,28 @@ class Prepuller:
 
     def _path(self, group: str, kind: str) -> str:
         return f"{group}/namespaces/{self.namespace}/{kind}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullingPod:
+    """What is read of a pod that pulls images."""
+
+    status: PodStatus
+    device: str | None
+    """Whose pool it is for."""
+    is_deleted: bool
+    error: str
+    """Why it gets no further; empty: nothing says that it does not."""
+
+
+def read_pulling_pod(pod: ApiObject) -> PullingPod:
+    """Return what is read of a pod."""
+    return PullingPod(
+        status=read_pod_status(pod),
+        device=pod["metadata"].get("labels", {}).get(POOL_LABEL),
+        is_deleted="deletionTimestamp" in pod["metadata"],
+        error=find_error(pod),
+    )
 
 
 def find_error(pod: Manifest) -> str:

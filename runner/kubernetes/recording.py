@@ -3,15 +3,23 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
 from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import InvalidDocumentError, Result, read_result, read_time_of_day
-from bench.store import Store, UnreadableObject, parse_result_key, result_key, results_prefix, tenants_prefix
+from bench.store import (
+    MAX_DOCUMENT_BYTES,
+    KeyMissing,
+    Store,
+    UnreadableObject,
+    parse_result_key,
+    result_key,
+    results_prefix,
+    tenants_prefix,
+)
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_waited
@@ -21,6 +29,8 @@ from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 LOG_LINES = 20
+MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
+"""A record in a log is packed and in Base64, which makes it a third longer where it cannot be packed."""
 LOG_PATIENCE_SECONDS = 60.0
 """How long requests for a log are repeated that its node does not answer: the node may be gone for good."""
 
@@ -41,18 +51,17 @@ class ResultRecorder:
     connection: Connection
     namespace: str
     store: Store
+    _readable: set[bool] = field(default_factory=set, repr=False)
+    """Not empty once a record of the run was read."""
 
     def find_record(self, tracked: TrackedJob) -> Result | None:
-        """Return the record of this retry round, or None if the store has none yet."""
-        keys = []
-        for key in self.store.list_keys(f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}"):
-            parts = parse_result_key(key)
-            if parts is not None and parts.repeat == tracked.key.number:
-                keys.append(key)
-        if len(keys) <= tracked.key.retry_round:
-            return None
-        found = [result for result in map(self._try_to_read, keys) if result is not None]
-        return max(found, key=lambda result: result.finished_at) if found else self._read(keys[0])
+        """Return the record of this retry round, or None if the store has none yet, or none that can be read.
+
+        Raise UserError where it has one of another version of this tool, and none of the run was read before: then the
+        images are of that version, and no record of the run will be readable.
+        """
+        found = [read for read in map(self._try_to_read, self._list_keys(tracked)) if isinstance(read, Result)]
+        return max(found, key=lambda result: result.finished_at) if found else None
 
     def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | EndedFromOutside | None:
         """Return the record of a repeat whose Job has finished; write it if there is none.
@@ -79,7 +88,8 @@ class ResultRecorder:
         problem = ""
         if decisive is not None and not decisive.has_run and decisive.node:
             problem = read_start_problems(self.connection, self.namespace).get(decisive.uid, "")
-        return self.record_outcome(tracked, explain_job(job, pods, self.store.url, problem), job, pods)
+        outcome = explain_job(job, pods, self.store.url, problem)
+        return self.record_outcome(tracked, self._note_damage(tracked, outcome), job, pods)
 
     def record_outcome(
         self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
@@ -119,37 +129,64 @@ class ResultRecorder:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
 
-    def _try_to_read(self, key: str) -> Result | None:
-        """Return a record, or None if it is damaged: a repeat with a damaged record is measured again."""
-        try:
-            return read_result(self.store.get(key))
-        except (InvalidDocumentError, UnreadableObject):
-            return None
+    def _list_keys(self, tracked: TrackedJob) -> list[str]:
+        """Return the keys of the repeat's records; none where there are no more than earlier retry rounds left."""
+        keys = []
+        for key in self.store.list_keys(f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}"):
+            parts = parse_result_key(key)
+            if parts is not None and parts.repeat == tracked.key.number:
+                keys.append(key)
+        return keys if len(keys) > tracked.key.retry_round else []
 
-    def _read(self, key: str) -> Result:
+    def _try_to_read(self, key: str) -> Result | str:
+        """Return a record, or why it is damaged: what one cell leaves is no reason to end the run of all others."""
         try:
-            return read_result(self.store.get(key))
+            data = self.store.get(key)
+        except KeyMissing as error:
+            return str(error)
+        except UnreadableObject as error:
+            if self.store.checks_signatures and not self._readable:  # else every cell would be measured in vain
+                raise UserError(f"{error}; do the cells sign with the key of this run?") from None
+            return str(error)
+        try:
+            result = read_result(data)
         except InvalidDocumentError as error:
-            raise UserError(
-                f"{self.store.url}/{key}: the record cannot be read ({error}); do the images have "
-                "the version of this tool?"
-            ) from error
-        except UnreadableObject as error:  # no StoreError, which would be tried again
-            raise UserError(str(error)) from None
+            if not self._readable and not str(error).startswith("no JSON"):  # no cell that went wrong writes that
+                raise UserError(
+                    f"{self.store.url}/{key}: the record cannot be read ({error}); do the images have "
+                    "the version of this tool?"
+                ) from error
+            return str(error)
+        self._readable.add(True)
+        parts = parse_result_key(key)
+        assert parts is not None
+        if (result.run_id, result.cell_id, result.repeat) != (parts.run_id, parts.cell_id, parts.repeat):
+            return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}"
+        return result
+
+    def _note_damage(self, tracked: TrackedJob, outcome: JobOutcome) -> JobOutcome:
+        """Return `outcome`, with what is wrong of the record that the cell left, if it ended by itself and left one."""
+        status, failure = outcome
+        if failure.kind != "exit":
+            return outcome
+        damage = [read for read in map(self._try_to_read, self._list_keys(tracked)) if isinstance(read, str)]
+        if not damage:
+            return outcome
+        message = f"the record that the cell left cannot be read: {damage[0]}"
+        return status, failure.model_copy(update={"message": message})
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         """Return the pods of the Job."""
         pods = list(tracked.pods.values())
         if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the informer may lag
-            found = [read_pod_status(pod) for pod in self._fetch_pods(tracked)]
-            pods = [pod for pod in found if pod.uid not in tracked.settled_uids] or pods
+            pods = [pod for pod in self._fetch_pods(tracked) if pod.uid not in tracked.settled_uids] or pods
         return pods
 
     def _take_from_log(self, tracked: TrackedJob, pods: Sequence[PodStatus]) -> Result | None:
         """Return, and store, the record that a pod wrote into its log because it could not reach the store, or None."""
         for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
             path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
-            query = {"container": CONTAINER, "tailLines": str(LOG_LINES)}
+            query = {"container": CONTAINER, "tailLines": str(LOG_LINES), "limitBytes": str(MAX_LOG_BYTES)}
             log = self._read_log(path, query)
             data = None if log is None else find_marked_record(log.decode(errors="replace"))
             result = None if data is None else _read_record(data)
@@ -176,9 +213,9 @@ class ResultRecorder:
                 if is_about_log:
                     return None
 
-    def _fetch_pods(self, tracked: TrackedJob) -> list[dict[str, Any]]:
+    def _fetch_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         query = {"labelSelector": f"batch.kubernetes.io/job-name={tracked.name}"}
-        return self.connection.list_items(f"/api/v1/namespaces/{self.namespace}/pods", **query)
+        return self.connection.read_items(f"/api/v1/namespaces/{self.namespace}/pods", read_pod_status, query)
 
     def _write(
         self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]

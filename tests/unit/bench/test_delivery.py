@@ -1,6 +1,7 @@
 """bench.delivery: a record reaches the store, or the log, and nothing is lost on the way."""
 
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,15 @@ def test_a_damaged_line_is_no_record(damage: object) -> None:
 def test_a_line_that_unfolds_to_more_than_a_record_can_have_is_none() -> None:
     assert find_marked_record(mark_record(b"0" * MAX_DOCUMENT_BYTES)) is not None
     assert find_marked_record(mark_record(b"0" * (MAX_DOCUMENT_BYTES + 1))) is None
+
+
+def test_a_log_of_millions_of_lines_takes_no_memory_of_its_own() -> None:
+    log = "BENCH_RESULT 0 A\n" * 500_000
+    tracemalloc.start()
+    try:
+        assert find_marked_record(log + mark_record(b"{}")) == b"{}"
+        assert find_marked_record(log) is None
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 2 * len(log)

@@ -100,6 +100,12 @@ def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
     assert find_newest_run(store).run_id == "good"
 
 
+def test_a_store_of_which_no_run_can_be_read_is_told_with_the_reason(store: Store) -> None:
+    store.put("runs/damaged/run.json", b"{")
+    with pytest.raises(UserError, match="no run here that can be read, of 1; run.json of damaged: no JSON"):
+        find_newest_run(store)
+
+
 def test_a_store_without_runs_is_said_to_have_none(store: Store) -> None:
     with pytest.raises(UserError, match=r"store file://.*: no run here; name the right one with --store, or begin one"):
         find_newest_run(store)

@@ -52,3 +52,39 @@ def test_an_entry_of_more_bytes_than_a_row_can_say_is_a_problem_of_its_own(open_
     listed = list(store.list_objects("runs"))
     assert {(found.num_bytes, found.problem) for found in listed} == {(0, f"is listed with {2**63:,} bytes")}
     assert list(store.list_keys("runs")) == []
+
+
+def test_keys_that_the_store_library_refuses_keep_no_others_from_being_listed(
+    open_liar: Callable[[Lie], Store],
+) -> None:
+    store = open_liar("odd-keys")
+    good = {f"runs/r1/results/c-00000000/{number}-a.json" for number in (1, 2)}
+    listed = list(store.list_objects("runs"))
+    assert len(listed) == 6
+    assert {found.key for found in listed if not found.problem} >= good
+    assert all("is not allowed" in found.problem for found in listed if "//" in found.key or ".." in found.key)
+    assert store.list_run_ids() == ["r1", "r2"]
+
+
+def test_a_page_for_browsers_is_no_empty_bucket(open_liar: Callable[[Lie], Store]) -> None:
+    with pytest.raises(StoreError, match="answers a listing with what is none, such as a web page; is it the address"):
+        open_liar("web-page").list_run_ids()
+
+
+@pytest.mark.parametrize("lie", ["same-page", "no-keys"])
+def test_a_list_of_runs_without_end_ends(
+    lie: Lie, open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.store.store.LIST_PATIENCE_SECONDS", 1)
+    with pytest.raises(StoreUnreachable, match="its list of 'runs' did not end within 1 s"):
+        open_liar(lie).list_run_ids()
+
+
+def test_a_listing_that_fills_the_memory_ends(
+    open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.store.obstore_calls.MAX_LISTING_BYTES", -(2**40))  # any memory is more than that
+    store = open_liar("no-keys")
+    for call in (store.list_run_ids, lambda: list(store.list_keys("runs"))):
+        with pytest.raises(StoreError, match="store s3://b: what the server sends as a listing does not end"):
+            call()

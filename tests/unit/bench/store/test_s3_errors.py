@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.store import Store, StoreError
+from bench.store import Store, StoreError, StoreUnreachable
 from s3_server import S3Server
 from store_calls import list_calls
 
@@ -109,6 +109,25 @@ def test_a_server_that_stays_busy_is_named_with_its_answer(answers: list[tuple[i
     answers += [(503, "SlowDown")]
     with pytest.raises(StoreError, match=r"^store s3://bkt: .*503 Service Unavailable"):
         Store.open("s3://bkt").put("x", b"1")
+
+
+def test_what_the_server_repeats_of_the_credentials_is_hidden(
+    s3_server: S3Server, answers: list[tuple[int, str]], few_retries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token-of-a-session")
+    answers += [(500, f"{s3_server.secret_key}</Code><Token-0>token-of-a-session</Token-0>")]
+    for call in list_calls(Store.open("s3://bkt")):
+        with pytest.raises(StoreError, match="500 Internal Server Error: .*hidden") as caught:
+            call()
+        assert "token-of-a-session" not in str(caught.value)
+        assert s3_server.secret_key not in str(caught.value)
+
+
+def test_a_server_that_asks_for_patience_may_be_asked_later(answers: list[tuple[int, str]], few_retries: None) -> None:
+    answers += [(429, "TooManyRequests")]
+    for call in list_calls(Store.open("s3://bkt")):
+        with pytest.raises(StoreUnreachable, match="429 Too Many Requests"):
+            call()
 
 
 def test_a_missing_right_is_named(answers: list[tuple[int, str]]) -> None:

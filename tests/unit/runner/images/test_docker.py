@@ -58,3 +58,18 @@ def test_one_that_may_not_be_executed_counts_as_missing(docker: Path) -> None:
 def test_packages_that_are_none_are_told(python: str, debian: str) -> None:
     with pytest.raises(UserError, match="printed something else than the packages in it"):
         format_bom(NAME, "sha256:ab", python, debian)
+
+
+def test_one_that_prints_without_end_is_ended(docker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.images.docker.MAX_OUTPUT_BYTES", 10_000)
+    docker.write_text("#!/bin/sh\nwhile :; do echo packages; echo errors >&2; done\n")
+    docker.chmod(0o755)
+    with pytest.raises(UserError, match="docker run: printed more than 10,000 bytes; is `docker` the Docker client"):
+        run_docker("run", NAME)
+
+
+def test_a_failure_is_told_with_the_end_of_its_errors(docker: Path) -> None:
+    docker.write_text("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do echo line $i of 9 >&2; done\nexit 3\n")
+    docker.chmod(0o755)
+    with pytest.raises(UserError, match=r"^docker build failed \(exit code 3\):\n(.*\n)*line 9 of 9$"):
+        run_docker("build", ".")

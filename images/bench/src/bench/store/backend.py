@@ -15,6 +15,7 @@ from obstore.exceptions import BaseError
 
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
+from bench.store.s3_listing import S3Listing
 from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password, hide_user
 from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
@@ -29,6 +30,7 @@ MAX_SHOWN = 200
 DEFAULT_REGION = "us-east-1"
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 RETRY_SECONDS = 10  # reads and the check: somebody is waiting
+CONNECT_SECONDS, READ_SECONDS = 5, 30  # of one listing by boto3: as the store library
 INITIAL_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5
 MAX_RETRIES = 1000  # never reached: the time is the bound
@@ -54,6 +56,8 @@ class Backend:
     directory: Path | None = None
     """The directory of a `file://` store, which is listed without the store library: that one fails at a link to a
     folder above it, and does not name what is no file."""
+    s3_listing: S3Listing | None = None
+    """Lists what the store library cannot; of buckets of S3 alone."""
     tags: EntityTags = field(default_factory=EntityTags)
 
 
@@ -113,14 +117,15 @@ def _open_directory(url: str) -> Backend:
 def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    session, endpoint, region = _resolve_aws(url)
+    session, client = _resolve_aws(url)
+    endpoint = client.meta.endpoint_url
     provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
     open_with = functools.partial(
         obstore.store.S3Store,
         bucket,
         prefix=prefix or None,
         endpoint=endpoint,
-        region=region,
+        region=client.meta.region_name,
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
         credential_provider=CheckedCredentials(
@@ -134,11 +139,12 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
             short_retries=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
             make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
             settings=AWS_SETTINGS,
+            s3_listing=S3Listing(client, bucket, prefix, endpoint),
         )
 
 
-def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
-    """Return a session that has credentials, the endpoint and the region, from all places where boto3 looks."""
+def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
+    """Return a session that has credentials, and a client with endpoint and region, from where boto3 looks."""
     import boto3
     from botocore.credentials import Credentials
     from botocore.exceptions import BotoCoreError
@@ -162,12 +168,20 @@ def _resolve_aws(url: str) -> "tuple[boto3.Session, str, str]":
             f"store {url}: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a "
             "profile in AWS_PROFILE, or log in with `aws sso login`"
         )
-    return session, client.meta.endpoint_url, client.meta.region_name
+    return session, client
 
 
 def _make_client(session: "boto3.Session") -> "BaseClient":
+    from botocore.config import Config
+
+    config = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"max_attempts": 3},
+        s3={"addressing_style": "path"},  # as the store library is told
+    )
     try:
-        client: BaseClient = session.client("s3", region_name=session.region_name or DEFAULT_REGION)
+        client: BaseClient = session.client("s3", region_name=session.region_name or DEFAULT_REGION, config=config)
     except ValueError as error:
         raise ValueError(f"{ENDPOINT}: {error}") from None
     return client

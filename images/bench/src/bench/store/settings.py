@@ -10,6 +10,8 @@ from ipaddress import IPv4Address
 from typing import Any
 from urllib.parse import urlsplit
 
+from bench.known_secrets import remember_secret
+
 ENDPOINT = "the endpoint (AWS_ENDPOINT_URL, or endpoint_url of the profile)"
 # What a header can carry, less what no key has: spaces, control characters and all that is not ASCII.
 KEY = r"[!-~]+"
@@ -33,6 +35,7 @@ class CheckedCredentials:
         credentials = self.provider()
         for part, name in KEY_NAMES.items():
             check_key_text(credentials.get(part), name, self.source)
+            remember_secret(credentials.get(part))
         return credentials
 
 

@@ -18,6 +18,7 @@ from bench.store.listing import StoredObject, list_directory, list_folders
 from bench.store.object_reading import read_object
 from bench.store.obstore_calls import (
     MAX_CUT_ANSWERS,
+    await_listing,
     delete_objects,
     read_objects,
     repeat_cut,
@@ -33,6 +34,7 @@ from bench.store.store_errors import (
     UnreadableObject,
     explain_error,
     explain_panic,
+    find_odd_key,
     get_headline,
     is_cut,
     is_panic,
@@ -155,11 +157,12 @@ class Store:
                 yield from list_directory(self.backend.directory, folder)
                 return
         yield from self._list_pages(
-            lambda after: self.backend.short_retries.list(folder or None, offset=after, chunk_size=LIST_CHUNK)
+            folder,
+            lambda after: self.backend.short_retries.list(folder or None, offset=after, chunk_size=LIST_CHUNK),
         )
 
     def _list_pages(
-        self, list_after: "Callable[[str | None], Iterator[Sequence[ObjectMeta]]]"
+        self, folder: str, list_after: "Callable[[str | None], Iterator[Sequence[ObjectMeta]]]"
     ) -> Iterator[StoredObject]:
         """Yield what a server lists; raise StoreError where its listing does not come to an end.
 
@@ -170,9 +173,13 @@ class Store:
         while True:
             with self._translate_errors():
                 try:
-                    chunk = submit(functools.partial(next, pages, None)).result(LIST_PATIENCE_SECONDS)
+                    with self._name_store():
+                        chunk = await_listing(functools.partial(next, pages, None), LIST_PATIENCE_SECONDS)
                     num_cut = 0
                 except BaseError as error:
+                    if self.backend.s3_listing is not None and find_odd_key(str(error)) is not None:
+                        yield from self._list_by_boto3(folder, last_key)
+                        return
                     num_cut += 1
                     if num_cut >= MAX_CUT_ANSWERS or not is_cut(str(error)):
                         raise
@@ -221,10 +228,40 @@ class Store:
             if self.backend.directory is not None:
                 names = list_folders(self.backend.directory / "runs")
             else:
-                ask = functools.partial(self.backend.short_retries.list_with_delimiter, "runs")
-                listing = submit(lambda: repeat_cut(ask)).result()
-                names = [folder.rpartition("/")[2] for folder in listing["common_prefixes"]]
+                names = self._list_bucket_folders("runs")
         return sorted(name for name in names if re.fullmatch(NAME, name))
+
+    def _list_by_boto3(self, folder: str, after: str | None) -> Iterator[StoredObject]:
+        """Yield what an S3 bucket has behind the key `after`; a key that the store library refuses has its problem."""
+        assert self.backend.s3_listing is not None
+        with self._name_store():
+            yield from self.backend.s3_listing.list_objects(folder, after)
+
+    def _list_bucket_folders(self, folder: str) -> list[str]:
+        ask = functools.partial(self.backend.short_retries.list_with_delimiter, folder)
+        by_boto3 = self.backend.s3_listing
+        try:
+            with self._name_store():
+                found = await_listing(lambda: repeat_cut(ask), LIST_PATIENCE_SECONDS)
+                names = [prefix.rpartition("/")[2] for prefix in found["common_prefixes"]]
+                if not names and by_boto3 is not None:
+                    submit(by_boto3.check).result()
+                return names
+        except TimeoutError:
+            waited = f"its list of '{folder}' did not end within {LIST_PATIENCE_SECONDS} s"
+            raise StoreUnreachable(f"store {self.url}: {waited}; try again") from None
+        except BaseError as error:
+            if by_boto3 is None or find_odd_key(str(error)) is None:
+                raise
+        with self._name_store():
+            return submit(lambda: by_boto3.list_folders(folder)).result()
+
+    @contextmanager
+    def _name_store(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            raise type(error)(f"store {self.url}: {error}") from None
 
     def check_writable(self) -> None:
         """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails."""

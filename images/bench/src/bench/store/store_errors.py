@@ -8,6 +8,7 @@ import errno
 import re
 
 from bench.errors import TransientError, UserError
+from bench.known_secrets import hide_secrets
 
 MAX_HEADLINE_CHARS = 400
 
@@ -91,13 +92,19 @@ def explain_os_error(number: int | None, place: str) -> str | None:
 
 
 def is_transient(text: str) -> bool:
-    """Return whether an obstore error may pass: the server cannot be reached, or has an error of its own (5xx)."""
-    return re.search(r"HTTP error: |status code: 5[0-9][0-9]", text.partition("Debug source:")[0]) is not None
+    """Return whether an obstore error may pass: the server cannot be reached, is busy, or has an error of its own."""
+    return re.search(r"HTTP error: |status code: (5[0-9][0-9]|429)", text.partition("Debug source:")[0]) is not None
 
 
 def is_cut(text: str) -> bool:
     """Return whether an obstore error says that an answer began and did not come to its end."""
     return "HTTP error:" in text and re.search(r"IncompleteBody|IncompleteMessage|UnexpectedEof", text) is not None
+
+
+def find_odd_key(text: str) -> str | None:
+    """Return the key for which the store library refuses a whole listing; None for any other error."""
+    match = re.search(r"object with invalid path: .*?[Pp]ath \"(.*?)\"", text, re.DOTALL)
+    return None if match is None else match[1]
 
 
 def is_panic(error: BaseException) -> bool:
@@ -113,7 +120,7 @@ def explain_panic(error: BaseException, settings: str) -> str:
 
 def get_headline(text: str) -> str:
     """Return the part of an obstore error before its debug print, on one line."""
-    return " ".join(text.partition("Debug source:")[0].split())[:MAX_HEADLINE_CHARS]
+    return hide_secrets(" ".join(text.partition("Debug source:")[0].split()))[:MAX_HEADLINE_CHARS]
 
 
 def find_cause(text: str) -> str | None:

@@ -1,0 +1,40 @@
+"""What an API server, or what stands in its place, says of a refusal: on one line, and without the credentials."""
+
+import json
+
+import pytest
+import urllib3
+
+from bench.errors import TransientError
+from bench.known_secrets import remember_secret
+from runner.kubernetes.api_errors import ApiError, read_refusal, to_user_error
+
+TOKEN = "token-of-a-service-account"
+
+
+def refuse(status: int, body: object) -> ApiError:
+    text = body if isinstance(body, str) else json.dumps(body)
+    response = urllib3.HTTPResponse(status=status, reason="Refused", preload_content=False)
+    return read_refusal("get", response, text.encode())
+
+
+@pytest.mark.parametrize("body", [{"message": f"no: Bearer {TOKEN}"}, f"<pre>Authorization: Bearer {TOKEN}</pre>"])
+@pytest.mark.parametrize("status", [400, 401, 500, 503])
+def test_a_token_that_the_server_repeats_is_hidden(status: int, body: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.known_secrets._secrets", set())
+    remember_secret(TOKEN)
+    error = refuse(status, body)
+    assert "Bearer (hidden)" in error.message
+    assert TOKEN not in str(to_user_error(error, "c"))
+
+
+def test_a_message_of_several_lines_is_one() -> None:
+    message = str(to_user_error(refuse(403, {"message": "no\n\nerror: all is well\r\n"}), "c"))
+    assert message.startswith("--on c: no error: all is well;")
+    assert "\n" not in message
+
+
+def test_a_server_that_is_busy_is_named_with_its_status() -> None:
+    error = to_user_error(refuse(429, {"message": "slow down"}), "c")
+    assert isinstance(error, TransientError)
+    assert str(error).startswith("--on c: the API server answers 429: slow down;")
