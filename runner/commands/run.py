@@ -69,13 +69,12 @@ def run(
     verify: VerifyOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    from runner.commands import estimates, night
-    from runner.commands import run_execution as execution
+    from runner.commands import estimates, night, run_execution, run_request
 
-    finish = execution.plan_end(output, with_report=report, is_published=publish)
-    caps = execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
+    finish = run_execution.plan_end(output, with_report=report, is_published=publish)
+    caps = run_execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
+    options = run_execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
     pricing = estimates.Pricing.of(machine, prices, dry_run)
-    asked = execution.plan_request(matrix, store, run_id, pricing, (sign, verify), (new, retry_failed), as_json=as_json)
+    asked = run_request.plan(matrix, store, run_id, pricing, (sign, verify), (new, retry_failed), as_json=as_json)
     to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
-    execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)
+    run_execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

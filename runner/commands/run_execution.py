@@ -1,6 +1,6 @@
 """Do what the options of `run` ask for: measure here or on a cluster, watch the night, collect and report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
-from runner.commands.estimates import Pricing, print_dry_run, report_dry_run
+from runner.commands.estimates import print_dry_run, report_dry_run
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
@@ -77,22 +77,6 @@ def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> F
     if is_published and not with_report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
     return partial(finish_run, output=output, with_report=with_report, is_published=is_published)
-
-
-def plan_request(
-    matrix: str,
-    store: str,
-    run_id: str | None,
-    pricing: Pricing,
-    keys: tuple[Path | None, Sequence[Path] | None],
-    again: tuple[bool, bool],
-    *,
-    as_json: bool,
-) -> RunRequest:
-    """Return which run is asked for. `keys`: --sign and --verify. `again`: --new and --retry-failed."""
-    (sign, verify), (is_new, retry_failed) = keys, again
-    flags = {"is_new": is_new, "retry_failed": retry_failed, "as_json": as_json}
-    return RunRequest(matrix, store, run_id, pricing, sign=sign, verify=verify or (), **flags)
 
 
 def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:

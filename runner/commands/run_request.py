@@ -32,3 +32,19 @@ class RunRequest:
     def store(self) -> Store:
         """The store, opened; it signs if that is asked for. UserError if a key cannot be read."""
         return sign_store(Store.open(self.url), self.sign, self.verify)
+
+
+def plan(
+    matrix: str,
+    store: str,
+    run_id: str | None,
+    pricing: Pricing,
+    keys: tuple[Path | None, Sequence[Path] | None],
+    again: tuple[bool, bool],
+    *,
+    as_json: bool,
+) -> RunRequest:
+    """Return which run is asked for. `keys`: --sign and --verify. `again`: --new and --retry-failed."""
+    (sign, verify), (is_new, retry_failed) = keys, again
+    flags = {"is_new": is_new, "retry_failed": retry_failed, "as_json": as_json}
+    return RunRequest(matrix, store, run_id, pricing, sign=sign, verify=verify or (), **flags)
