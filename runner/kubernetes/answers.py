@@ -11,7 +11,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.api_errors import INVALID_ANSWER, ApiError
 from runner.kubernetes.object_shapes import (
     FINDERS,
     find_misfit_of_event,
@@ -35,7 +35,7 @@ class AnswerError(ApiError):
     """The API server, or what stands in its place, sent an answer that is none of Kubernetes."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(HTTPStatus.OK, "InvalidAnswer", f"the API server's answer is none of Kubernetes: {found}")
+        super().__init__(HTTPStatus.OK, INVALID_ANSWER, f"the API server's answer is none of Kubernetes: {found}")
         self.found = found
 
 

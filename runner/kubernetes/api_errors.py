@@ -16,6 +16,8 @@ from runner.kubernetes.login import describe_error
 
 UNREACHABLE = "Unreachable"
 WRONG_SERVER = "WrongServer"
+INVALID_ANSWER = "InvalidAnswer"
+"""Of an answer that is none of Kubernetes (runner.kubernetes.answers)."""
 ANONYMOUS = 'User "system:anonymous"'
 """The user name that Kubernetes reports for requests without valid credentials."""
 NOT_READY = "not yet ready to handle request"
@@ -131,6 +133,9 @@ def to_user_error(error: ApiError, context: str) -> UserError:
         hint = "the Jobs go on; give the same command again when it is back"
         who = "" if error.reason == UNREACHABLE else f"the API server answers {int(error.status)}: "
         return TransientError(f"--on {context}: {who}{error.message}; {hint}")
+    if error.reason == INVALID_ANSWER:
+        hint = "another program may answer in the server's place, or an extension of it is broken"
+        return UserError(f"--on {context}: {error.message}; {hint}")
     if error.reason == WRONG_SERVER:
         return UserError(f"--on {context}: {error.message}")
     return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")

@@ -13,7 +13,7 @@ from fuzz.targets import list_targets
 FINDINGS = Path(".fuzz")
 NUM_EXAMPLES = 2
 """Of each input: `make fuzz` tries thousands."""
-MORE_EXAMPLES = {"api-server": 8, "rows": 4}
+MORE_EXAMPLES = {"api-server": 5, "rows": 3}
 """Of inputs whose values lie deep inside."""
 REAL_CASES = ("matrix/render", "result/status", "words/words")
 """Where the first case of the corpus is also run in a process of its own, as users start it."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, read_items
+from runner.kubernetes.api_errors import to_user_error
 from runner.kubernetes.object_status import read_job_status
 
 UID = "0b9f3a3c-5d1e-4c6f-9a57-1d2f3c4b5a69"
@@ -88,3 +89,9 @@ def test_an_object_that_is_not_as_kubernetes_has_it_is_named(item: str, found: s
     with pytest.raises(AnswerError) as caught:
         read_list(f"[{item}]")
     assert caught.value.found.startswith(found)
+
+
+def test_a_wrong_answer_is_told_to_the_user_with_its_cluster_and_not_as_a_missing_permission() -> None:
+    message = str(to_user_error(AnswerError("it is no JSON object"), "lab"))
+    assert message.startswith("--on lab: the API server's answer is none of Kubernetes: it is no JSON object; ")
+    assert "doctor" not in message
