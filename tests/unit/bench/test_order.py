@@ -138,3 +138,10 @@ def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str,
     variables = SHARED.to_variables() | changes
     with pytest.raises(UserError, match=message):
         Order.from_variables({name: value for name, value in variables.items() if value is not None})
+
+
+@pytest.mark.parametrize("name", ["BENCH_TIMEOUT_SECONDS", "BENCH_GRACE_SECONDS"])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e308", "31536001", "\u00b2"])
+def test_a_time_that_no_timer_can_wait_for_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(UserError, match=f"{name}: .* is no number of seconds above 0 and of at most 31536000"):
+        Order.from_variables({**SMALLEST.to_variables(), name: text})
