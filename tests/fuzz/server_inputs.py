@@ -117,8 +117,16 @@ clusters: Contents = draw_garbled(draw_changed([CLUSTER]).map(dump_json)) | draw
     ],
     [("nodes", "metadata", "continue"), ("jobs", "metadata", "continue")],
 ).map(dump_json)
+ODD_KEYS = (
+    "runs//run.json",
+    f"runs/{RUN_A}/results/../x.json",
+    "runs/a\x7fb/run.json",
+    f"runs/{RUN_A}/results//1-a.json",
+)
 store_servers: Contents = draw_changed(
     [S3_TRUTH] * 4
+    + [S3_TRUTH | {"more": [key]} for key in ODD_KEYS]
+    + [S3_TRUTH | {"more": list(ODD_KEYS), "root": "html"}]
     + [S3_TRUTH | {"statuses": {verb: code}} for verb in ("list", "get", "put") for code in (304, 401, 403, 404)],
     [("more", 0), ("body",), ("entry", "Key"), ("headers", "Content-Length"), ("listing", "NextContinuationToken")],
 ).map(dump_json)

@@ -148,3 +148,10 @@ def test_a_key_needs_the_digest_of_the_plan_that_its_signatures_cover() -> None:
         Order.from_variables(VARIABLES | key)
     with pytest.raises(UserError, match="^BENCH_RUN_DIGEST: expected 64 hex digits$"):
         Order.from_variables(VARIABLES | key | {"BENCH_RUN_DIGEST": "0" * 63})
+
+
+@pytest.mark.parametrize("name", ["BENCH_TIMEOUT_SECONDS", "BENCH_GRACE_SECONDS"])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e308", "31536001", "\u00b2"])
+def test_a_time_that_no_timer_can_wait_for_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(UserError, match=f"{name}: .* is no number of seconds above 0 and of at most 31536000"):
+        Order.from_variables({**SMALLEST.to_variables(), name: text})

@@ -81,6 +81,25 @@ def test_a_full_disk_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> N
         check_place(Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="-"))
 
 
+def refuse_every_folder() -> str:
+    raise FileNotFoundError("No usable temporary directory found")
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "kind", "words"),
+    [(0, NodeFaultError, "disk: /tmp has 0 MiB left"), (9999, UserError, "mount an empty volume at /tmp")],
+)
+def test_a_disk_so_full_that_no_file_can_be_tried_and_a_read_only_one_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, free_mib: int, kind: type[UserError], words: str
+) -> None:
+    usage = shutil.disk_usage("/")._replace(free=free_mib * MIB)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    monkeypatch.setattr("tempfile.gettempdir", refuse_every_folder)
+    with pytest.raises(UserError, match=words) as caught:
+        check_place(Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="-"))
+    assert type(caught.value) is kind
+
+
 def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:

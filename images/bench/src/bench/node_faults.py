@@ -1,6 +1,7 @@
 """Tells faults of the machine (GPU, driver, disk) from failures of the cell: another machine may measure the cell."""
 
 import errno
+import os
 import re
 import shutil
 import tempfile
@@ -67,9 +68,15 @@ def _is_of_a_library(error: BaseException) -> bool:
     return isinstance(error, RuntimeError | OSError) or type(error).__module__.startswith("tensorflow.")
 
 
+TEMPORARY_FOLDER = "/tmp"
+
+
 def explain_full_disk() -> str | None:
     """Return how little room the disk of /tmp has, or None if there is enough to begin."""
-    folder = tempfile.gettempdir()
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError:  # it writes a file into each folder to try it, which a full disk refuses
+        folder = TEMPORARY_FOLDER if os.path.isdir(TEMPORARY_FOLDER) else "/"
     free = shutil.disk_usage(folder).free
     if free >= MIN_DISK_BYTES:
         return None

@@ -18,6 +18,7 @@ from bench.foreign_files import ForeignFileError, read_foreign_file
 from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, read_document
 from bench.store.keys import NAME
 
+MAX_SECONDS = 31_536_000
 MAX_CELL_BYTES = 2**20  # a cell has 2 KB
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 SIGNING_KEY_VARIABLE, RUN_DIGEST_VARIABLE = "BENCH_SIGNING_KEY_FILE", "BENCH_RUN_DIGEST"
@@ -171,6 +172,6 @@ def _read_seconds(variables: Mapping[str, str], name: str) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise UserError(f"{name}: {text!r} is no number of seconds above 0")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise UserError(f"{name}: {text!r} is no number of seconds above 0 and of at most {MAX_SECONDS} (a year)")
     return seconds

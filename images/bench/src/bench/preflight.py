@@ -1,5 +1,6 @@
 """Checks that this container has what its cell needs: memory, disk, GPUs, a compiler; before anything is imported."""
 
+import tempfile
 from collections.abc import Iterator
 
 from bench.compilers import explain_missing_compiler
@@ -29,8 +30,10 @@ def check_place(order: Order) -> None:
     NodeFaultError if only this machine does: its GPU, driver or disk fails. DeviceInUseError for a busy GPU.
     """
     gpus, gpu_errors, gpu_faults = _look_at_gpus(order.cell)
-    errors = [*_list_memory_errors(), *gpu_errors, *_list_compiler_errors(order.cell)]
-    faults = [*_list_disk_faults(), *gpu_faults]
+    disk_faults = list(_list_disk_faults())
+    folder_errors = [] if disk_faults else list(_list_folder_errors())
+    errors = [*_list_memory_errors(), *folder_errors, *gpu_errors, *_list_compiler_errors(order.cell)]
+    faults = [*disk_faults, *gpu_faults]
     if errors:
         raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join([*errors, *faults])}")
     if faults:
@@ -49,6 +52,13 @@ def _list_disk_faults() -> Iterator[str]:
     reason = explain_full_disk()
     if reason is not None:
         yield reason
+
+
+def _list_folder_errors() -> Iterator[str]:
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        yield "disk: no folder for temporary files can be written to; mount an empty volume at /tmp"
 
 
 def _list_compiler_errors(cell: Cell) -> Iterator[str]:

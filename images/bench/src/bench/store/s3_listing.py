@@ -7,6 +7,7 @@ may write one object would keep all others from being read.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -14,7 +15,7 @@ from botocore.parsers import ResponseParserError
 
 from bench.store.keys import find_key_problem
 from bench.store.listing import StoredObject
-from bench.store.store_errors import StoreError, StoreUnreachable, explain_error, is_transient
+from bench.store.store_errors import FOREIGN_LISTING, StoreError, StoreUnreachable, explain_error, is_transient
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -92,21 +93,15 @@ class S3Listing:
     def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         try:
             page: dict[str, Any] = self._client.list_objects_v2(Bucket=self._bucket, **asked)  # type: ignore[attr-defined]
-        except (ResponseParserError, ValueError):  # no XML, or values that no listing has
-            raise StoreError(self._explain_foreign()) from None
+        except (ResponseParserError, ValueError, TypeError, AttributeError, LookupError):  # no XML, or no listing's
+            raise StoreError(FOREIGN_LISTING.format(place=self._place)) from None
         if not page.keys() & ALWAYS_THERE:
-            raise StoreError(self._explain_foreign())
+            raise StoreError(FOREIGN_LISTING.format(place=self._place))
         return page
-
-    def _explain_foreign(self) -> str:
-        return (
-            f"{self._place} answers a listing with what is none, such as a web page; is it the address of the S3 "
-            "server, and not of its console or of a proxy?"
-        )
 
     def _describe(self, found: dict[str, Any]) -> StoredObject:
         key, size = str(found.get("Key", "")).removeprefix(self._root), int(found.get("Size", 0))
-        modified_at = found["LastModified"]
+        modified_at = found.get("LastModified") or datetime.fromtimestamp(0, UTC)
         return StoredObject(
             key=key,
             num_bytes=size,

@@ -16,6 +16,10 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
 NOT_A_DIRECTORY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
+FOREIGN_LISTING = (
+    "{place} answers a listing with what is none, such as a web page; is it the address of the S3 server, and not of "
+    "its console or of a proxy?"
+)
 # What the text shows, and what to say about it; the first that matches is taken.
 EXPLANATIONS = (
     (
@@ -42,6 +46,10 @@ EXPLANATIONS = (
     (
         r"non-2xx status code: (401|403)",
         "{place} does not permit this (status {found}); the account needs the right to list, read, write and delete",
+    ),
+    (
+        r"(Got invalid list response)",
+        FOREIGN_LISTING,
     ),
     (
         r"HTTP error: (.*)",
