@@ -7,7 +7,6 @@ needs chromium, as the tests of the report do; another version of it, or other f
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -51,13 +50,10 @@ def take_picture(report: Path, picture: Path) -> None:
         page.goto(report.as_uri())
         page.wait_for_selector("html[data-ready]")
         found = page.evaluate(FIND_CLIP)
-        clip: Any = {
-            "x": 0,
-            "y": found["top"],
-            "width": WIDTH,
-            "height": found["bottom"] - found["top"] + MARGIN,
-        }
-        page.screenshot(path=picture, full_page=True, clip=clip)
+        height = found["bottom"] - found["top"] + MARGIN
+        page.screenshot(
+            path=picture, full_page=True, clip={"x": 0, "y": found["top"], "width": WIDTH, "height": height}
+        )
         browser.close()
 
 

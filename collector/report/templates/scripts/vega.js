@@ -40,7 +40,8 @@ function drawInView(element, draw) {
   let isNear = false, isStale = true;
   let drawing = Promise.resolve();
   const drawNow = () => {
-    if (isStale) {
+    // A plot in a folded part has no width; it comes into view when that is opened.
+    if (isStale && (element.checkVisibility?.() ?? true)) {
       isStale = false;
       drawing = Promise.resolve(draw());
     }
