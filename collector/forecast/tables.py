@@ -11,6 +11,8 @@ from datetime import date
 from difflib import get_close_matches
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bench.errors import UserError
 from collector.forecast.publications import Publication, Quantity, recognize_publication
@@ -119,9 +121,12 @@ def _list_csv_rows(reader: "csv.DictReader[str]", source: str) -> Rows:
 
 def _open_parquet(content: bytes, source: str) -> tuple[list[str], Rows]:
     try:
-        frame = pd.read_parquet(io.BytesIO(content))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({error}).") from error
+        table = pq.read_table(io.BytesIO(content))
+        table.validate(full=True)  # texts that are no UTF-8 fail in no other place before they are looked at
+        frame = table.to_pandas()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({reason}).") from error
     _check_unique([str(name) for name in frame.columns], source)
     texts = frame.astype(object).where(frame.notna(), "").map(str)
     rows = (

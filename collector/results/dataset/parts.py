@@ -20,16 +20,19 @@ import pyarrow.parquet as pq
 from bench.foreign_json import decode_object
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
 from collector.results.dataset.columns import align_table, compute_version
+from collector.results.dataset.digests import (
+    DIGEST_FIELD,
+    METADATA_KEY,
+    DamagedPartError,
+    check_digest,
+    fill_digest,
+    make_digest_room,
+)
 from collector.results.dataset.shared_values import share_values
 from collector.results.parquet_files import choose_dictionary_columns
 
 PART_NAME = re.compile(r"(?P<version>[0-9]+-[0-9a-f]{8})\.(?P<part_id>[0-9a-f]{32})\.parquet")
 ROW_GROUP_ROWS = 8192
-METADATA_KEY = b"benchmatrix"
-
-
-class DamagedPartError(Exception):
-    """A file of the data set cannot be read: it is no whole Parquet file, or its other tables are gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +123,13 @@ def parse_rows(data: bytes, key: str, table: str, columns: Sequence[str] | None 
     """
     try:
         file = pq.ParquetFile(io.BytesIO(data))
+        check_digest(data, file.metadata.metadata or {}, key)
         names = [name for name in file.schema_arrow.names if columns is None or name in columns]
         # A part is read in milliseconds: several threads gain nothing, and each keeps memory of its own.
-        return align_table(file.read(columns=names, use_threads=False), table, columns)
-    except (pa.ArrowException, OSError) as error:
+        rows = file.read(columns=names, use_threads=False)
+        rows.validate(full=True)  # a text that is no UTF-8 would fail where it is first looked at
+        return align_table(rows, table, columns)
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last one: names of columns that are no UTF-8
         raise DamagedPartError(f"{key}: no whole Parquet file: {' '.join(str(error).split())[:200]}") from error
 
 
@@ -137,15 +143,11 @@ def write_part(
     """
     part = Part(store=store, table=table, run_id=run_id, version=compute_version(), part_id=uuid4().hex)
     others = tuple(name for name, rows in tables.items() if name != table and rows.num_rows)
-    said = {"other_tables": others, "replaces": sorted(replaces)}
+    said: dict[str, Any] = {"other_tables": others, "replaces": sorted(replaces)}
     names = (*others, table)
     for number, name in enumerate(names):
-        rows = tables[name].replace_schema_metadata({METADATA_KEY: json.dumps(said).encode()})
-        file = io.BytesIO()
-        dictionaries = choose_dictionary_columns(rows.schema)
-        pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=dictionaries)
         try:
-            store.put_with_short_retries(part.key_of(name), file.getvalue())
+            store.put_with_short_retries(part.key_of(name), _write_file(tables[name], said))
         except StoreError:
             for written in names[:number]:  # seen by nobody without the last one, and perhaps the disk is full
                 with suppress(StoreError):
@@ -153,6 +155,15 @@ def write_part(
             raise
     rows = share_values(tables[table])
     return PartContent(part=part, rows=rows, other_tables=others, replaces=tuple(said["replaces"]))
+
+
+def _write_file(table: pa.Table, said: Mapping[str, Any]) -> bytes:
+    room = make_digest_room()
+    rows = table.replace_schema_metadata({METADATA_KEY: json.dumps({**said, DIGEST_FIELD: room}).encode()})
+    file = io.BytesIO()
+    dictionaries = choose_dictionary_columns(rows.schema)
+    pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=dictionaries)
+    return fill_digest(file.getvalue(), room)
 
 
 def hold_part(table: str, run_id: str, tables: Mapping[str, pa.Table]) -> PartContent:
