@@ -75,7 +75,7 @@ def sort_groups(groups: dict[str, list[Pair]]) -> list[tuple[str, list[Pair]]]:
 
 
 def take_judged(pairs: Sequence[Pair]) -> list[JudgedRatio]:
-    """Return the ratios of the pairs."""
+    """Return the judged ratio of each pair."""
     return [pair.judged for pair in pairs]
 
 

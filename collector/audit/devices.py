@@ -1,12 +1,12 @@
 """Find the peaks of the device that a row names: stated in the row or the table, or known to `bench.peaks`."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from bench.peaks import GpuRow, find_gpu_peaks, read_gpu_table
 from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedDevice, StatedPrecision, TableRow
+from collector.device_names import split_name
 
 # Dense int8 tera-operations a second, of NVIDIA's datasheets. Those of L4, L40, L40S, H100 and H200 print figures of
 # structured sparsity, halved here.
@@ -34,8 +34,6 @@ BOOST_HEADROOM = 1.2
 HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
 # Names in use that hold other words than NVML's.
 ALIASES = {"h100 sxm": "NVIDIA H100 80GB HBM3", "h100 sxm5": "NVIDIA H100 80GB HBM3", "h200 sxm": "NVIDIA H200"}
-# What vendors and people put before a model's name, or leave out.
-OPTIONAL_WORDS = {"nvidia", "tesla", "geforce", "quadro"}
 
 
 class UnknownDeviceError(ValueError):
@@ -154,11 +152,6 @@ def _find_known(name: str, table: AuditTable) -> GpuRow:
         f"found {name!r}, which neither the table states nor this tool knows; {hint} state it under `devices`, or give "
         "peak_tflops and peak_source in the row"
     )
-
-
-def split_name(name: str) -> frozenset[str]:
-    """Return the words of a device's name that tell it from others, folded to lower case."""
-    return frozenset(re.findall(r"[a-z0-9]+", name.casefold())) - OPTIONAL_WORDS
 
 
 def _join(names: Iterable[str]) -> str:

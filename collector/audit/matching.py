@@ -7,9 +7,10 @@ from typing import Literal
 import pandas as pd
 
 from bench.registry import FRAMEWORKS, MODELS
-from collector.audit.devices import AuditedDevice, split_name
+from collector.audit.devices import AuditedDevice
 from collector.audit.table import PEAK_PRECISIONS, TableRow
 from collector.claims.speedup import SPEEDUP_TOLERANCE
+from collector.device_names import split_name
 from collector.labels import FRAMEWORK_NAMES
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows

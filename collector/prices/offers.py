@@ -1,26 +1,13 @@
 """Find the machines of a price table on which a measured device, or a device by its name, can be had."""
 
-import re
 from collections.abc import Iterable
-from functools import cache
 
+from collector.device_names import has_words, split_name
 from collector.prices.table import PowerKind, PowerRow, PriceRow, PriceTable, Purchase
 
-# What vendors put before a model's name or leave out.
-OPTIONAL_WORDS = {"nvidia", "tesla", "geforce", "quadro"}
 # A slice of a GPU is a device of its own and has no price of its own in a list of machines.
 SLICE_WORD = "mig"
 ANY_CPU = "any"
-
-
-def has_words(name: str, words: str) -> bool:
-    """Return whether a device's name holds all of `words`, as whole words and whatever their case.
-
-    `T4` is in `Tesla T4`, and `A100 40GB` in `NVIDIA A100-SXM4-40GB`; `L4` is not in `NVIDIA L40S`. The vendor's words
-    may be left out.
-    """
-    held, wanted = _split(name), _split(words)
-    return bool(wanted) and wanted <= held
 
 
 def find_gpu_offers(
@@ -30,7 +17,7 @@ def find_gpu_offers(
 
     `gpu`: the name that NVML gives it, or words of it, such as `T4` or `H100`. A slice (MIG) of a GPU has no offers.
     """
-    if SLICE_WORD in _split(gpu):
+    if SLICE_WORD in split_name(gpu):
         return []
     allowed = set(purchases)
     found = [
@@ -67,10 +54,5 @@ def find_power(table: PriceTable, kind: PowerKind, name: str) -> PowerRow | None
     rows = [row for row in table.power if row.kind == kind]
     exact = [row for row in rows if row.device != ANY_CPU and has_words(name, row.device)]
     if exact:
-        return max(exact, key=lambda row: len(_split(row.device)))
+        return max(exact, key=lambda row: len(split_name(row.device)))
     return next((row for row in rows if row.device == ANY_CPU), None)
-
-
-@cache
-def _split(name: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[a-z0-9]+", name.casefold())) - OPTIONAL_WORDS

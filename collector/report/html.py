@@ -78,6 +78,11 @@ def render_report(
         history=history,
         prices=prices,
     )
+    write_page(analysis, path)
+
+
+def write_page(analysis: Analysis, path: Path) -> None:
+    """Write the report of an analysed run to `path`, whose directory is made if absent; UserError if it cannot be."""
     replace_text(path, make_page(analysis))
 
 

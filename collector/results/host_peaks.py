@@ -162,7 +162,10 @@ class HostPeaks:
         return {name: pd.Series(columns[name], dtype=RESULT_COLUMNS[name]) for name in RELATED_COLUMNS}
 
     def list_drifts(self) -> tuple[HostDrift, ...]:
-        """Return each host and framework whose matrix products differ by more than MAX_DRIFT between results."""
+        """Return the hosts on which a framework's matrix products were faster in some results than in others.
+
+        One for each host and framework whose fastest result is more than MAX_DRIFT above its slowest.
+        """
         return tuple(
             HostDrift(
                 host=host,

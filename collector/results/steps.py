@@ -90,9 +90,9 @@ class StepTimes:
         return self._load(range(len(self.documents)), SERIES)
 
     def _load(self, places: Sequence[int], columns: Sequence[str]) -> tuple[pa.Table, IntArray]:
-        """Return these columns of these results in any order, and the row of each result in the order of `places`.
+        """Return a table with these columns of the results, and which row of it each of `places` has.
 
-        The row of a result without step times is -1.
+        The table's rows are in any order. A result without step times has row -1.
         """
         wanted = self.documents.take(pa.array(places, pa.int64()))
         numbers = self.part_numbers[list(places)]

@@ -25,6 +25,7 @@ from runner.commands.options import (
 
 if TYPE_CHECKING:
     from bench.store import Store
+    from runner.reporting.site_files import Analyze
 
 SiteOption = Annotated[
     Path | None,
@@ -50,26 +51,25 @@ def report(
     site: SiteOption = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
-    from runner.reporting.report_files import choose_report_path, fit_forecast, write_report
+    from collector.report.html import write_page
+    from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
     opened = open_existing_store(store)
-    if site is not None:
-        if run_id or output or as_json:
-            raise UserError("report: --site writes the pages of all runs; leave RUN_ID, --output and --json out")
-        _write_site(opened, site, year, table, include_invalid, moderated, prices)
-        return
-    say(f"reading {run_id or 'the newest run'} from {store}, then drawing its figures")
-    collection = load_collection(opened, run_id)
-    path = write_report(
-        collection,
-        choose_report_path(output, collection.run),
-        fit_forecast(year, table),
-        include_invalid=include_invalid,
-        moderated=moderated,
-        history=load_history(opened, collection),
-        prices=prices,
+    if site is not None and (run_id or output or as_json):
+        raise UserError("report: --site writes the pages of all runs; leave RUN_ID, --output and --json out")
+    runs = "all runs" if site is not None else run_id or "the newest run"
+    say(f"reading {runs} from {store}, then drawing the figures")
+    analyze = make_analyzer(
+        fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
     )
+    if site is not None:
+        settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices}"
+        _write_site(opened, site, analyze, settings)
+        return
+    collection = load_collection(opened, run_id)
+    path = choose_report_path(output, collection.run)
+    write_page(analyze(collection, load_history(opened, collection)), path)
     if as_json:
         print_files(collection.run.run_id, [path])
         return
@@ -78,22 +78,9 @@ def report(
     say_next(f"open {path} in a browser", f"benchmatrix compare RUN_A {collection.run.run_id}")
 
 
-def _write_site(
-    store: "Store",
-    folder: Path,
-    year: int | None,
-    table: Path | None,
-    include_invalid: bool,
-    moderated: bool,
-    prices: Path | None,
-) -> None:
-    from runner.reporting.report_files import fit_forecast, make_analyzer
+def _write_site(store: "Store", folder: Path, analyze: "Analyze", settings: str) -> None:
     from runner.reporting.site_files import write_site
 
-    analyze = make_analyzer(
-        fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
-    )
-    settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices}"
     path = write_site(store, folder, analyze, lambda line: CONSOLE.print(line, soft_wrap=True), settings=settings)
     CONSOLE.print(str(path), soft_wrap=True)
     say_next(f"open {path} in a browser")

@@ -65,12 +65,13 @@ def run(
     webhook: WebhookOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
+    from runner.commands import estimates, night
     from runner.commands import run_execution as execution
 
     finish = execution.plan_end(output, with_report=report, is_published=publish)
     caps = execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
     options = execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
-    pricing = execution.plan_pricing(machine, prices, is_dry=dry_run)
+    pricing = estimates.Pricing.of(machine, prices, dry_run)
     asked = execution.RunRequest(matrix, store, run_id, pricing, is_new=new, retry_failed=retry_failed, as_json=as_json)
-    night = execution.plan_night(asked.store, webhook, is_watched=watch)
-    execution.execute_run(asked, options, finish, night, on=on, python=python, max_in_flight=max_in_flight)
+    to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
+    execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

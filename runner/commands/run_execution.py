@@ -98,16 +98,6 @@ def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> F
     return partial(finish_run, output=output, with_report=with_report, is_published=is_published)
 
 
-def plan_pricing(machines: list[str] | None, prices: Path | None, *, is_dry: bool) -> Pricing:
-    """Return how the run is priced. UserError if an option is wrong."""
-    return Pricing.of(machines, prices, is_dry)
-
-
-def plan_night(store: Store, webhooks: list[str] | None, *, is_watched: bool) -> NightWatch | None:
-    """Return what follows the run's night; None: nothing. UserError if an option is wrong."""
-    return NightWatch.plan(store, is_watched=is_watched, webhooks=webhooks or [])
-
-
 def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:
     for name, value in asdict(options).items():
         if value is not None and name not in LOCAL_CAPS:

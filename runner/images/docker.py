@@ -50,28 +50,32 @@ def require_built(name: str, short_name: str) -> None:
 
 def read_size_bytes(name: str) -> int:
     """Return the size of an image with all its layers."""
-    return int(_inspect(name, "{{.Size}}", "[0-9]{1,18}", "a number of bytes"))
+    return int(_inspect_one(name, "{{.Size}}", "[0-9]{1,18}", "a number of bytes"))
 
 
 def read_image_id(name: str) -> str:
     """Return the digest of an image's configuration, by which the engine knows it."""
-    return _inspect(name, "{{.Id}}", DIGEST, "a digest")
+    return _inspect_one(name, "{{.Id}}", DIGEST, "a digest")
 
 
 def read_digest(name: str) -> str:
     """Return `REPOSITORY@sha256:...` of an image that was pushed as `name`."""
     repository = name.rpartition(":")[0]
     reference = f"{re.escape(repository)}@{DIGEST}"
-    digests = _inspect(name, '{{join .RepoDigests "\\n"}}', "(?s:.*)", "references").splitlines()
+    digests = _inspect(name, '{{join .RepoDigests "\\n"}}').splitlines()
     found = next((digest for digest in digests if re.fullmatch(reference, digest)), None)
     if found is None:
         raise UserError(f"docker image inspect {name}: names no digest of {repository}; was it pushed there?")
     return found
 
 
-def _inspect(name: str, template: str, pattern: str, expected: str) -> str:
-    """Return what the engine says of an image; UserError where that is not as `pattern` says."""
-    found = run_docker("image", "inspect", "--format", template, name)
+def _inspect(name: str, template: str) -> str:
+    return run_docker("image", "inspect", "--format", template, name)
+
+
+def _inspect_one(name: str, template: str, pattern: str, expected: str) -> str:
+    """Return one value that the engine says of an image; UserError where that is not as `pattern` says."""
+    found = _inspect(name, template)
     if not re.fullmatch(pattern, found):
         printed = f"docker image inspect {name}: printed {found[:100]!r}, expected {expected}"
         raise UserError(f"{printed}; is `docker` the Docker client?")

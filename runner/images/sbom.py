@@ -62,9 +62,9 @@ def format_bom(image: str, digest: str, python_packages: str, debian_packages: s
 def describe_tool() -> str:
     """Return the bill of materials of the installed tool as JSON: every distribution of this environment."""
     found = {(one.metadata["Name"], one.version) for one in importlib.metadata.distributions()}
-    root = next(_read_python(json.dumps([(TOOL, importlib.metadata.version(TOOL))])))
+    root = _make_python(TOOL, importlib.metadata.version(TOOL))
     root.type = ComponentType.APPLICATION
-    return _format(root, list(_read_python(json.dumps(sorted(one for one in found if one[0] != TOOL)))))
+    return _format(root, [_make_python(name, version) for name, version in sorted(found) if name != TOOL])
 
 
 def _format(root: Component, components: Sequence[Component]) -> str:
@@ -78,16 +78,22 @@ def _format(root: Component, components: Sequence[Component]) -> str:
 def _read_python(text: str) -> Iterator[Component]:
     found: Sequence[tuple[str, str]] = decode_json(text)
     for name, version in found:
-        purl = PackageURL("pypi", name=name.lower().replace("_", "-"), version=version)
-        yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))
+        yield _make_python(name, version)
+
+
+def _make_python(name: str, version: str) -> Component:
+    return _make_library(name, version, PackageURL("pypi", name=name.lower().replace("_", "-"), version=version))
 
 
 def _read_debian(text: str) -> Iterator[Component]:
     for line in text.splitlines():
         name, version, architecture = line.split()
         qualifiers = {"arch": architecture, "distro": DISTRIBUTION}
-        purl = PackageURL("deb", "debian", name, version, qualifiers=qualifiers)
-        yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))
+        yield _make_library(name, version, PackageURL("deb", "debian", name, version, qualifiers=qualifiers))
+
+
+def _make_library(name: str, version: str, purl: PackageURL) -> Component:
+    return Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, li
 from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
+from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """The name of its NodePool, on every node that Karpenter makes: https://karpenter.sh/docs/concepts/scheduling/"""
@@ -34,8 +35,6 @@ CHOSEN_PREFIXES = (
 )
 """Of the keys of labels that Karpenter sets itself, to a value that fits the pod."""
 READY_CONDITIONS = ("Ready", "ValidationSucceeded", "NodeClassReady")
-PATIENCE_SECONDS = 10.0
-"""How long the request is tried again: a run goes on without its answer."""
 
 
 def list_node_pools(connection: Connection) -> list[dict[str, Any]]:
@@ -48,7 +47,7 @@ def list_node_pools(connection: Connection) -> list[dict[str, Any]]:
 
 def read_node_pools(connection: Connection) -> list[dict[str, Any]]:
     """Return Karpenter's NodePools; ApiError where there is no Karpenter (404), or they may not be listed."""
-    return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=PATIENCE_SECONDS)
+    return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=SHORT_PATIENCE_SECONDS)
 
 
 def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mapping[str, Any]]) -> int:

@@ -256,14 +256,20 @@ def _read_body(response: urllib3.BaseHTTPResponse) -> bytes:
 
 
 def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    rest = b""
+    parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
+    num_bytes = 0
     for chunk in response.stream(65_536, decode_content=True):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-        if len(rest) > MAX_ANSWER_BYTES:
+        *ended, rest = chunk.split(b"\n")
+        if ended:
+            yield b"".join([*parts, ended[0]])
+            yield from ended[1:]
+            parts, num_bytes = [], 0
+        parts.append(rest)
+        num_bytes += len(rest)
+        if num_bytes > MAX_ANSWER_BYTES:
             raise AnswerError(f"a line of a watch is longer than {MAX_ANSWER_BYTES:,} bytes")
-    if rest:
-        yield rest
+    if num_bytes:
+        yield b"".join(parts)
 
 
 def name_kind(path: str) -> str:

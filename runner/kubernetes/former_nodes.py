@@ -9,10 +9,8 @@ from bench.schema import InvalidDocumentError, Placement, Run, read_placement
 from bench.store import Store, parse_placement_key, placements_prefix
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 from runner.kubernetes.shared_nodes import BlockKey, FormerNode, identify_block
-
-PATIENCE_SECONDS = 10.0
-"""How long a list of nodes is tried again: a run goes on without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,7 @@ class FormerNodes:
         """Return the nodes that the cluster has; None: they may not be listed, so nothing is known."""
         try:
             names = self.connection.read_items(
-                "/api/v1/nodes", lambda node: str(node["metadata"]["name"]), patience_seconds=PATIENCE_SECONDS
+                "/api/v1/nodes", lambda node: str(node["metadata"]["name"]), patience_seconds=SHORT_PATIENCE_SECONDS
             )
         except ApiError:
             return None

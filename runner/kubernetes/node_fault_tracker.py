@@ -16,10 +16,8 @@ from runner.kubernetes.node_health import NodeHealth
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pod_ends import explain_node_fault, find_last_line
 from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, AvoidedNodes
+from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
-
-PATIENCE_SECONDS = 10.0
-"""How long a request for a node is repeated: without an answer its name is taken for its host name."""
 
 
 class NodesAtFaultError(UserError):
@@ -61,7 +59,7 @@ class NodeFaultRecorder:
     def _find_hostname(self, node: str) -> str | None:
         if node not in self.hostnames:
             try:
-                found = self.connection.get_object(f"/api/v1/nodes/{node}", patience_seconds=PATIENCE_SECONDS)
+                found = self.connection.get_object(f"/api/v1/nodes/{node}", patience_seconds=SHORT_PATIENCE_SECONDS)
             except ApiError:  # it may not be read, or is gone
                 return None
             self.hostnames[node] = str(found["metadata"].get("labels", {}).get(HOSTNAME_LABEL, node))

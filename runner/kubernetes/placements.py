@@ -25,9 +25,8 @@ from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.node_labels import describe_node, read_quantity
 from runner.kubernetes.object_status import PodStatus, read_pod_status
 from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 10.0
-"""How long a request is repeated that a placement needs: a run does not wait for it."""
 REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 
 
@@ -94,14 +93,14 @@ class PlacementRecorder:
     def _list_pods(self, labels: str) -> list[PodStatus]:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         query = {"labelSelector": labels}
-        return self.connection.read_items(path, read_pod_status, query, patience_seconds=PATIENCE_SECONDS)
+        return self.connection.read_items(path, read_pod_status, query, patience_seconds=SHORT_PATIENCE_SECONDS)
 
     def _find_node(self, name: str) -> Node | None:
         """Return what a node says of itself; None if it may not be read or is gone."""
         with self._lock:  # many pods of one node are placed at once: one asks for it
             if name not in self._nodes:
                 try:
-                    found = self.connection.get_object(f"/api/v1/nodes/{name}", patience_seconds=PATIENCE_SECONDS)
+                    found = self.connection.get_object(f"/api/v1/nodes/{name}", patience_seconds=SHORT_PATIENCE_SECONDS)
                     self._nodes[name] = read_item(found, describe_node, "nodes")
                 except ApiError as error:
                     if error.status not in REFUSALS:  # the server is away: asked again for the next pod

@@ -23,6 +23,7 @@ from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.doctor.node_fit import NodeStatus, fit_pod, read_node_status
 from runner.kubernetes.pod_requests import sum_requests
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 JOBS_PER_CELL = 2
@@ -33,8 +34,6 @@ UNKNOWN_PARALLEL = 20
 """Unfinished Jobs of a pool whose nodes the runner may not list: enough for ten nodes. The user is told."""
 REFRESH_SECONDS = 120.0
 """How often nodes are listed: cluster autoscalers need about as long to add one."""
-PATIENCE_SECONDS = 10.0
-"""How long a list of nodes is tried again: a run goes on without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +107,7 @@ class PoolCapacity:
         """Return what the cluster says of each kind of nodes; None if the nodes cannot be listed."""
         read = partial(read_node_status, taken={})
         try:
-            nodes = self.connection.read_items("/api/v1/nodes", read, patience_seconds=PATIENCE_SECONDS)
+            nodes = self.connection.read_items("/api/v1/nodes", read, patience_seconds=SHORT_PATIENCE_SECONDS)
         except ApiError:
             return None
         node_pools = list_node_pools(self.connection)

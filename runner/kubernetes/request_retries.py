@@ -22,6 +22,8 @@ FIRST_PATIENCE_SECONDS = 30.0
 LOGIN_PATIENCE_SECONDS = 60.0
 """The same for a server that no longer accepts a user it had accepted, or a request that it had allowed: an expired
 token is soon replaced, and a server that starts does not know the roles at first."""
+SHORT_PATIENCE_SECONDS = 10.0
+"""How long a request is repeated that a run goes on without: lists of nodes, the facts of one node or placement."""
 WARN_SECONDS = 5.0
 """Requests that are repeated for so long are reported."""
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0

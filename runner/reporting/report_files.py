@@ -1,4 +1,4 @@
-"""Write the report of a run, and fit the forecast that it contains."""
+"""Say what goes into the files of a run's report and where they are: the analysis, the forecast, the tables."""
 
 import os
 from datetime import UTC, datetime
@@ -34,35 +34,6 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
     return chosen if is_file else chosen / REPORT_NAME
 
 
-def write_report(
-    collection: "Collection",
-    path: Path,
-    forecast: "Forecast",
-    *,
-    include_invalid: bool = False,
-    moderated: bool = False,
-    history: "ChangeHistory | None" = None,
-    prices: Path | None = None,
-) -> Path:
-    """Write the report to `path` and return it.
-
-    `history`: what was seen over the matrix's nights. `prices`: a price table; None for the shipped one.
-    """
-    from collector.report.html import render_report
-    from runner.price_tables.loading import load_prices
-
-    render_report(
-        collection,
-        forecast=forecast,
-        path=path,
-        include_invalid=include_invalid,
-        moderated=moderated,
-        history=history,
-        prices=load_prices(prices),
-    )
-    return path
-
-
 def make_analyzer(
     forecast: "Forecast | None" = None,
     *,
@@ -70,7 +41,10 @@ def make_analyzer(
     moderated: bool = False,
     prices: Path | None = None,
 ) -> "Callable[[Collection, ChangeHistory], Analysis]":
-    """Return what analyses a run with its nights for a report; the options are those of `write_report`."""
+    """Return what analyses a run for a report, with what was seen over its matrix's nights.
+
+    `prices`: a price table; None for the shipped one. UserError if it cannot be read.
+    """
     from collector.analysis import analyze_run
     from runner.price_tables.loading import load_prices
 

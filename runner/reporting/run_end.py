@@ -75,12 +75,12 @@ def _print_answers(analysis: "Analysis", console: Console) -> None:
 def _write_files(analysis: "Analysis", directory: Path) -> Path:
     """Write the tables and the report; return the report's path."""
     from collector.export import write_collection
-    from collector.files import replace_text
-    from collector.report.html import make_page
+    from collector.report.html import write_page
 
     write_collection(analysis.collection, directory)
-    replace_text(directory / REPORT_NAME, make_page(analysis))
-    return directory / REPORT_NAME
+    path = directory / REPORT_NAME
+    write_page(analysis, path)
+    return path
 
 
 def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:

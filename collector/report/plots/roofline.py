@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from collector.report.plots.marks import cross_out
-from collector.report.plots.style import FRAMEWORK_COLOURS, GREY
+from collector.report.plots.style import FRAMEWORK_COLOURS, GREY, make_scale
 from collector.units import TFLOPS
 
 HEIGHT_PIXELS = 300
@@ -33,8 +33,8 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("tera:Q", title="TFLOP/s, log scale", scale=alt.Scale(type="log", nice=False, padding=12), axis=AXIS)
     legend = alt.Legend(title=None, orient="top")
     precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
-    shape = alt.Shape("precision:N", legend=legend, scale=_scale(precisions, PRECISION_SHAPES))
-    dash = alt.StrokeDash("precision:N", legend=legend, scale=_scale(precisions, PRECISION_DASHES))
+    shape = alt.Shape("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_SHAPES))
+    dash = alt.StrokeDash("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_DASHES))
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
     tooltip = ["name:N", alt.Tooltip("intensity:Q", format=",.3r"), alt.Tooltip("tera:Q", format=",.3r")]
     corners = [_draw_roofs(own).assign(panel=panel) for panel, own in rows.groupby("panel", sort=False)]
@@ -63,7 +63,3 @@ def _draw_roofs(rows: pd.DataFrame) -> pd.DataFrame:
             rate = kind["peak"] if is_flat else min(kind["peak"], kind["bandwidth"] * intensity)
             corners.append((kind["precision"], words, intensity, rate / TFLOPS.size))
     return pd.DataFrame(corners, columns=["precision", "roof", "intensity", "tera"])
-
-
-def _scale(names: list[str], values: dict[str, str] | dict[str, list[int]]) -> alt.Scale:
-    return alt.Scale(domain=names, range=[values[name] for name in names])

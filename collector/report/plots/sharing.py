@@ -8,7 +8,7 @@ import pandas as pd
 
 from collector.labels import SHARING_NAMES
 from collector.report.plots.marks import Tooltips, cross_out, number_segments
-from collector.report.plots.style import BLUE, GREEN, INK, VERMILLION
+from collector.report.plots.style import BLUE, GREEN, INK, VERMILLION, make_scale
 
 HEIGHT_PIXELS = 220
 # Each way of sharing has a shape besides its colour, and stands a little beside the others: intervals do not hide each
@@ -53,8 +53,8 @@ def _stack(reference: alt.Chart, points: pd.DataFrame, make_y: Callable[[str], a
     x, y = _place_axis(points), make_y("ratio:Q")
     found = [name for name in COLOURS if name in set(points["by"])]
     legend = alt.Legend(title=None, orient="top")
-    colour = alt.Color("by:N", legend=legend, scale=_make_scale(found, COLOURS))
-    shape = alt.Shape("by:N", legend=legend, scale=_make_scale(found, SHAPES))
+    colour = alt.Color("by:N", legend=legend, scale=make_scale(found, COLOURS))
+    shape = alt.Shape("by:N", legend=legend, scale=make_scale(found, SHAPES))
     labels = {"tenants": "tenants", "ratio": title, "ratio_low": "95 % from", "ratio_high": "95 % to"}
     tooltip: Tooltips = [
         "by:N",
@@ -97,7 +97,3 @@ def _list_powers(most: float) -> list[float]:
     while values[-1] < most:
         values.append(2 * values[-1])
     return values
-
-
-def _make_scale(names: list[str], values: dict[str, str]) -> alt.Scale:
-    return alt.Scale(domain=names, range=[values[name] for name in names])

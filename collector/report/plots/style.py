@@ -1,5 +1,6 @@
 """The look of all plots: colours, rows with their names, and the Vega-Lite document of a chart."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -45,6 +46,11 @@ def stack_rows(rows: pd.DataFrame, layers: list[alt.Chart], *, row_pixels: int) 
     named = [*layers, halo, base.mark_text(yOffset=NAME_OFFSET, color=INK)]
     height = row_pixels * int(rows["row"].max() + 1)
     return alt.LayerChart(data=rows, layer=named, width="container", height=height)
+
+
+def make_scale(names: list[str], values: Mapping[str, str | list[int]]) -> alt.Scale:
+    """Return the scale that draws each of `names` as its colour, shape or dashes in `values`, in this order."""
+    return alt.Scale(domain=names, range=[values[name] for name in names])
 
 
 def row_position() -> alt.Y:

@@ -89,7 +89,7 @@ def make_schema(table: str) -> pa.Schema:
 
 @cache
 def compute_version() -> str:
-    """Return `1-0a1b2c3d`: TABLES_VERSION, and a hash of the columns and of the fields that a result may have.
+    """Return the version of the rows, such as `1-0a1b2c3d`: TABLES_VERSION, and a hash of the columns and fields.
 
     Two versions of the tool that differ in either have rows of their own, side by side: neither takes for damaged what
     the other can read, and neither misses a column that the other did not know.

@@ -111,7 +111,6 @@ SINKS = {
     ("runner/output.py", "open"): "/dev/null",
     ("runner/reporting/publication.py", "put"): "the report's bytes, as they were written to its file",
     ("runner/reporting/report_files.py", "replace_text"): FILE,
-    ("runner/reporting/run_end.py", "replace_text"): FILE,
     ("runner/reporting/site_files.py", "replace_text"): FILE,
     ("runner/reporting/site_files.py", "to_csv"): "hashed and not written",
     ("runner/retention/removal.py", "put"): DOCUMENT,

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers, find_power, has_words
+from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers, find_power
 from collector.prices.table import PowerRow, PriceRow, PriceTable, Purchase
 
 
@@ -46,22 +46,6 @@ TABLE = PriceTable(
         make_row("xeon", 0.6, cpu="Platinum 8481C", region="south"),
     ),
 )
-
-
-@pytest.mark.parametrize(
-    ("name", "words", "expected"),
-    [
-        ("Tesla T4", "T4", True),
-        ("NVIDIA A100-SXM4-40GB", "A100 40GB", True),
-        ("NVIDIA A100-SXM4-80GB", "A100 40GB", False),
-        ("NVIDIA L40S", "L4", False),
-        ("NVIDIA H100 PCIe", "H100 80GB HBM3", False),
-        ("NVIDIA H200", "nvidia h200", True),
-        ("NVIDIA H200", "nvidia", False),
-    ],
-)
-def test_a_name_holds_whole_words(name: str, words: str, expected: bool) -> None:
-    assert has_words(name, words) is expected
 
 
 def test_offers_of_a_gpu_come_by_their_price_per_gpu() -> None:

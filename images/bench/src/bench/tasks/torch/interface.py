@@ -1,5 +1,6 @@
 """What a task in PyTorch offers: networks, the parts of a training step in their order, and inference."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 Tensors = tuple[Tensor, ...]
 
 
-class Part(nn.Module):
+class Part(nn.Module, ABC):
     """One loss, the networks that it trains (the module's parameters), and what it hands to the next part."""
 
     def __init__(self) -> None:
@@ -19,9 +20,9 @@ class Part(nn.Module):
         """Name networks that the loss needs and that another part trains; they get no gradients in this part."""
         object.__setattr__(self, "frozen", networks)  # around nn.Module, which would count their parameters as its own
 
+    @abstractmethod
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
         """Return the loss (a scalar) of the inputs and the previous part's tensors; and the next part's tensors."""
-        raise NotImplementedError
 
 
 class Task(Protocol):
