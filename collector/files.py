@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -10,17 +11,26 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bench.errors import UserError
+from bench.foreign_files import was_read
 from collector.visible_text import replace_steering
+
+URL_BEGINNING = re.compile("(?:file|s3|gs|az|https?):")
+"""The first part of what was a URL before it was taken for a path."""
 
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[BinaryIO]:
+def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]:
     """Yield a binary file whose content replaces `path` when the block ends; make the folders of `path`.
 
     The content is written to a temporary file in the same folder and is on the disk before it takes the name `path`.
     If anything fails, the temporary file is removed and `path` stays as it was. A terminal, /dev/null and a pipe that
-    somebody reads are written to. Raises UserError, naming the file, where it cannot be written.
+    somebody reads are written to. Raises UserError, naming the file, where it cannot be written, and where this
+    process has read it, unless it `may_be_read`: a table or a plan that a command is given would be lost.
     """
+    if path.parts[:1] and URL_BEGINNING.fullmatch(path.parts[0]):  # not shown: it may hold a password
+        raise UserError("output: takes the path of a file or a folder on this machine, and no URL")
+    if not may_be_read and was_read(path):
+        raise UserError(f"{path}: is what this command reads; name another file for its output")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -36,9 +46,9 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
         raise _explain(path, error) from error
 
 
-def replace_text(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
     """Replace `path` by a file of `text` in UTF-8, less what steers its reader's terminal; see `replace_file`."""
-    with replace_file(path) as file:
+    with replace_file(path, may_be_read=may_be_read) as file:
         file.write(replace_steering(text).encode())
 
 
@@ -72,7 +82,16 @@ def _open_other(path: Path) -> BinaryIO:
 
 
 def _explain(path: Path, error: OSError) -> UserError:
-    reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror or error
+    reason = error.strerror or str(error)
+    if error.errno == errno.ENXIO:
+        reason = "nobody reads this pipe" if _is_pipe(path) else "is a socket, or a device without a driver"
     return UserError(
         f"{path}: cannot be written ({reason}); what was there is as it was; free space or name another place"
     )
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False

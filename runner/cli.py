@@ -1,8 +1,9 @@
 """The command line: its commands and how errors become exit codes."""
 
+import os
 import sys
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any, Never
 
 import typer
 
@@ -10,9 +11,14 @@ from bench import __version__
 from bench.errors import TransientError, UserError
 from runner.command_loading import PROGRAM, CatalogGroup
 from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
+from runner.completion_files import install_completion
+from runner.exhaustion import explain_exhaustion
 from runner.output import OutputClosedError, OutputError, abandon_output, guard_output
 from runner.terminal import clean_variables
 from runner.terminal_text import echo, format_message
+
+COMPLETION_VARIABLE = f"_{PROGRAM}_COMPLETE".upper()
+"""Set by the script of a shell that asks what could be typed next."""
 
 app = typer.Typer(
     name=PROGRAM,
@@ -39,6 +45,15 @@ def start(
     """Take the options before the command; there is none but those that end the program."""
 
 
+def make_command() -> Any:
+    """Return the command line as one command; `--install-completion` is ours."""
+    command = typer.main.get_command(app)
+    for param in command.params:
+        if param.name == "install_completion":
+            param.callback = install_completion
+    return command
+
+
 def main() -> None:
     """Run the command line. An error of the user is one message on stderr; one of the tool keeps its traceback."""
     clean_variables()
@@ -55,17 +70,30 @@ def main() -> None:
 
 def _call() -> None:
     try:
-        app(sys.argv[1:] or ["--help"])
+        make_command()(sys.argv[1:] or ["--help"])
     except OutputError:
         raise
     except UserError as error:
         echo(format_message(f"error: {error}"), err=True)
         sys.exit(EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR)
-    except Exception:  # noqa: BLE001  (Python's own exit code would be 1, which says that the run has ended)
-        import traceback
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001  (Rust's panics are no Exception; Python's own exit code would be 1)
+        _end_with_fault(error)
 
-        echo(traceback.format_exc(), err=True, nl=False)
-        sys.exit(EXIT_INTERNAL_ERROR)
+
+def _end_with_fault(error: BaseException) -> Never:
+    if COMPLETION_VARIABLE in os.environ:  # a shell asks while somebody types: a traceback would be in their way
+        asked = f"{COMPLETION_VARIABLE}: {type(error).__name__} {error}"
+        echo(format_message(f"error: {asked}; unset it, unless the script of a shell has set it"), err=True)
+        sys.exit(EXIT_USER_ERROR)
+    if reason := explain_exhaustion(error):
+        echo(f"error: {reason}", err=True)
+        sys.exit(EXIT_USER_ERROR)
+    import traceback
+
+    echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    sys.exit(EXIT_INTERNAL_ERROR)
 
 
 if __name__ == "__main__":

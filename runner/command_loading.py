@@ -1,6 +1,7 @@
 """Load a command when it is called or asked for its help, and show its examples below its help."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
@@ -10,9 +11,20 @@ from typer.models import CommandInfo
 
 from runner.commands.catalog import COMMANDS, GROUPS
 from runner.commands.catalog_entry import CatalogEntry
-from runner.terminal_text import echo
+from runner.terminal_text import echo, hide_credentials
 
 PROGRAM = "benchmatrix"
+
+
+@contextmanager
+def hide_typed_credentials() -> Iterator[None]:
+    """Have the message of a usage error hold no credentials: it is shown in a box, which may break a URL in two."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            vars(error)["message"] = hide_credentials(message)
+        raise
 
 
 class CatalogCommand(TyperCommand):
@@ -25,6 +37,11 @@ class CatalogCommand(TyperCommand):
         option = super().get_help_option(ctx)
         _take_no_value([] if option is None else [option])
         return option
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the command; an error that repeats one shows no user and no password of a URL."""
+        with hide_typed_credentials():
+            return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""
@@ -55,7 +72,8 @@ class CatalogGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that the words name, loaded, and the words after it."""
-        name, found, rest = super().resolve_command(ctx, args)
+        with hide_typed_credentials():
+            name, found, rest = super().resolve_command(ctx, args)
         return name, None if found is None else self.commands[name or ""], rest
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from bench.errors import UserError
-from runner.terminal_text import BIDIRECTIONAL_MARKS
+from runner.terminal_text import BIDIRECTIONAL_MARKS, hide_credentials
 
 if TYPE_CHECKING:  # rich takes 40 ms to import: `benchmatrix version` does without
     from rich.console import Console
@@ -25,19 +25,24 @@ class OutputClosedError(OutputError):
 
 
 class GuardedStream:
-    """A stream whose faults are OutputErrors; all else is the stream's own."""
+    """A stream whose faults are OutputErrors; all else is the stream's own.
 
-    def __init__(self, stream: TextIO, name: str) -> None:
+    `takes_messages`: what is written are messages, which hold no user and no password of a URL.
+    """
+
+    def __init__(self, stream: TextIO, name: str, *, takes_messages: bool = False) -> None:
         self._stream = stream
         self._name = name
+        self._takes_messages = takes_messages
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
         """Write as the stream does; marks that change a text's direction become escapes, whoever prints them."""
+        shown = hide_credentials(text) if self._takes_messages else text
         with self._name_faults():
-            return self._stream.write(text.translate(BIDIRECTIONAL_MARKS))
+            return self._stream.write(shown.translate(BIDIRECTIONAL_MARKS))
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write as the stream does."""
@@ -70,7 +75,7 @@ def guard_output() -> Iterator[None]:
     if streams[0] is not None:  # started with a closed stdout: `>&-`
         sys.stdout = cast("TextIO", GuardedStream(streams[0], "stdout"))
     if streams[1] is not None:
-        sys.stderr = cast("TextIO", GuardedStream(streams[1], "stderr"))
+        sys.stderr = cast("TextIO", GuardedStream(streams[1], "stderr", takes_messages=True))
     guarded = sys.stdout, sys.stderr
     try:
         yield

@@ -12,6 +12,8 @@ BIDIRECTIONAL_MARKS = {
     mark: f"\\u{mark:04x}" for mark in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 """Characters that have a terminal show what follows in another order, and how they are shown."""
+CREDENTIALS = re.compile(r"://(?:[^\s@:]*:\S*|[^\s/@]+)@")
+"""User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`."""
 LONG_WORD = re.compile(r"\S{201,}")
 """A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
@@ -46,6 +48,11 @@ def _escape(letter: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
+def hide_credentials(text: str) -> str:
+    """Return a text without what stands before the host of a URL: whoever pastes one in a wrong place shows it then."""
+    return CREDENTIALS.sub("://...@", text)
+
+
 def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
     """Print a document, or lines that need no console, to stdout or stderr."""
     document = text if isinstance(text, str) else text.decode()
@@ -57,7 +64,7 @@ def format_message(text: str) -> str:
 
     A name with a line break in it can so not look like a message of its own.
     """
-    lines = replace_unprintable(text).split("\n")
+    lines = replace_unprintable(hide_credentials(text)).split("\n")
     return "\n  ".join(LONG_WORD.sub(_shorten, line) for line in lines)
 
 

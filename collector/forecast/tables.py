@@ -128,9 +128,10 @@ def _list_csv_rows(reader: "csv.DictReader[str]", source: str) -> Rows:
 def _open_parquet(content: bytes, source: str) -> tuple[list[str], Rows]:
     try:
         table = read_foreign_parquet(content, LIMITS)
+        table.validate(full=True)  # texts that are no UTF-8 fail in no other place before they are looked at
         _check_flat(table, source)
         frame = table.to_pandas()
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:MAX_REASON_CHARACTERS]
         raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({reason}).") from error
     _check_unique([str(name) for name in frame.columns], source)

@@ -18,8 +18,8 @@ from collector.results.attempts import IntArray, order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SignatureCheck, SkippedDocument
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
+from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
-from collector.results.dataset.parts import DamagedPartError
 from collector.results.dataset.places import Places
 from collector.results.dataset.selection import SelectedRows, select_rows
 from collector.results.dataset.update import RunTable, list_quarantined, update_table

@@ -15,7 +15,8 @@ from bench.errors import UserError
 from bench.store import KeyMissing
 from collector.results.attempts import IntArray
 from collector.results.dataset.columns import STEPS, make_schema
-from collector.results.dataset.parts import DamagedPartError, Part
+from collector.results.dataset.digests import DamagedPartError
+from collector.results.dataset.parts import Part
 from collector.results.frames import SAMPLE_COLUMNS, make_frame
 
 FloatArray = npt.NDArray[np.float64]

@@ -1,6 +1,7 @@
 """What a shell completes for arguments and options: names that are found without asking anybody."""
 
 import os
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,6 +13,8 @@ from runner.profiles.builtin import BUILTIN_PROFILES
 MAX_RUN_IDS = 100
 """Shown at once; a shell asks whether to list more than about as many (`completion-query-items` of readline)."""
 DEFAULT_FOLDER = "results"
+RUN_ID = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+"""As `bench.store` takes it, which takes too long to import while somebody types."""
 
 
 def complete_matrix(incomplete: str) -> list[str]:
@@ -34,11 +37,12 @@ def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
         found.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
     except OSError:
         return []
-    return [entry.name for entry in islice(filter(_is_printable, found), MAX_RUN_IDS)]
+    return [entry.name for entry in islice(filter(_is_run_id, found), MAX_RUN_IDS)]
 
 
-def _is_printable(entry: "os.DirEntry[str]") -> bool:
-    return entry.name.isprintable()  # a line break would make two words of it, and ESC steers the terminal
+def _is_run_id(entry: "os.DirEntry[str]") -> bool:
+    """Return whether a run can have this name: a shell would run `$(x)` in a word that it has completed."""
+    return RUN_ID.fullmatch(entry.name) is not None
 
 
 def complete_context(incomplete: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,7 +58,7 @@ def _find_size(name: str, requirements: Path) -> dict[str, Any] | None:
 
 def _find_free_bytes(folder: Path) -> int:
     """Return what is free where the folder is, or will be made."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
     return shutil.disk_usage(there).free
 
 

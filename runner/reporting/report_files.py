@@ -1,5 +1,6 @@
 """Say what goes into the files of a run's report and where they are: the analysis, the forecast, the tables."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -29,7 +30,7 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
     A folder that is there already stays a folder, whatever its name.
     """
     chosen = choose_output(output, run)
-    is_file = chosen.suffix.lower() in (".html", ".htm") and not chosen.is_dir()
+    is_file = chosen.suffix.lower() in (".html", ".htm") and not os.path.isdir(chosen)
     return chosen if is_file else chosen / REPORT_NAME
 
 

@@ -1,11 +1,13 @@
 """Write the site of a store: the pages of all its runs that can be read, and the list of them."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
+from bench.foreign_files import ForeignFileError, read_foreign_file
 from bench.schema import Run
 from bench.store import Store
 from bench.stored_runs import read_runs
@@ -19,6 +21,8 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 MARK = "made-from.txt"
 """The file beside a run's page that says what the page was made from."""
+MAX_MARK_BYTES = 4096
+"""Of that file, which holds a hash."""
 Analyze = Callable[["Collection", "ChangeHistory"], "Analysis"]
 
 
@@ -50,11 +54,11 @@ def _write_run(
         return _describe_unreadable(run.run_id, str(error), run=run)
     history = load_history(store, collection)
     mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, settings)
-    if mark.exists() and mark.read_text() == source and (mark.parent / PAGE).exists():
+    if _read_mark(mark) == source and os.path.isfile(mark.parent / PAGE):
         tell(f"{run.run_id}: unchanged")
     else:
         tell(f"{write_run_pages(analyze(collection, history), site)}")
-        replace_text(mark, source)
+        replace_text(mark, source, may_be_read=True)
     return describe_run(collection)
 
 
@@ -68,6 +72,14 @@ def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) ->
         outcome=f"cannot be read: {reason}",
         address="",
     )
+
+
+def _read_mark(path: Path) -> str | None:
+    """Return what a page was made from; None where nothing says so that can be read."""
+    try:
+        return read_foreign_file(path, max_bytes=MAX_MARK_BYTES).decode(errors="replace")
+    except ForeignFileError:
+        return None
 
 
 def _name_source(collection: "Collection", history: "ChangeHistory", settings: str) -> str:

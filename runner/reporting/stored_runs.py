@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.store import Store, find_directory
+from bench.store import Store, explain_os_error, find_directory
 from runner.runs import find_newest_run
 from runner.signing import verify_store
 
@@ -24,8 +24,15 @@ def open_existing_store(url: str, option: str = "--store", *, verify: Sequence[P
     `option`: the one that the user gave the URL with. `verify`: files of public keys; what none of them signed does not
     count then.
     """
-    if url.startswith("file://") and not (place := find_directory(url)).is_dir():
-        raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
+    if url.startswith("file://"):
+        place = find_directory(url)
+        try:
+            is_there = place.is_dir()
+        except OSError as error:
+            reason = explain_os_error(error.errno, str(place)) or error.strerror
+            raise UserError(f"store {url}: {reason}") from error
+        if not is_there:
+            raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return verify_store(Store.open(url), verify or [])
 
 

@@ -42,7 +42,7 @@ class DatasetResults:
 def _is_whole(content: "PartContent") -> bool:
     """Return whether every table of the batch can be read, and has the steps of the results that have any."""
     from collector.results.dataset.columns import STEPS
-    from collector.results.dataset.parts import DamagedPartError
+    from collector.results.dataset.digests import DamagedPartError
 
     try:
         tables = {name: content.part.read(name) for name in content.other_tables}

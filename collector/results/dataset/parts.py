@@ -21,6 +21,14 @@ from bench.foreign_json import decode_object
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
 from collector.foreign_parquet import ForeignParquetError, ParquetLimits, read_foreign_parquet
 from collector.results.dataset.columns import TABLE_COLUMNS, align_table, compute_version
+from collector.results.dataset.digests import (
+    DIGEST_FIELD,
+    METADATA_KEY,
+    DamagedPartError,
+    check_digest,
+    fill_digest,
+    make_digest_room,
+)
 from collector.results.dataset.row_bounds import find_fault
 from collector.results.dataset.shared_values import share_values
 from collector.results.parquet_files import choose_dictionary_columns
@@ -30,11 +38,6 @@ ROW_GROUP_ROWS = 8192
 LIMITS = ParquetLimits(max_rows=2**20, max_bytes=192 * 2**20)
 """Of one file. A merged part has at most some ten thousand documents with 64 tenants each, and its step times are those
 of 300 MB of JSON (BATCH_BYTES), which writes 20 bytes for what takes 8."""
-METADATA_KEY = b"benchmatrix"
-
-
-class DamagedPartError(Exception):
-    """A file of the data set cannot be read: it is no whole Parquet file, or its other tables are gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +128,13 @@ def parse_rows(data: bytes, key: str, table: str, columns: Sequence[str] | None 
     """
     try:
         wanted = TABLE_COLUMNS[table] if columns is None else columns
-        rows = align_table(read_foreign_parquet(data, LIMITS, tuple(wanted)), table, columns)
+        found = read_foreign_parquet(data, LIMITS, tuple(wanted))
+        check_digest(data, pq.read_metadata(pa.BufferReader(data)).metadata or {}, key)
+        found.validate(full=True)  # a text that is no UTF-8 would fail where it is first looked at
+        rows = align_table(found, table, columns)
     except ForeignParquetError as error:
         raise DamagedPartError(f"{key}: {error}") from error
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise DamagedPartError(f"{key}: a column of another type: {' '.join(str(error).split())[:200]}") from error
     if fault := find_fault(rows, table):
         raise DamagedPartError(f"{key}: {fault}")
@@ -145,15 +151,11 @@ def write_part(
     """
     part = Part(store=store, table=table, run_id=run_id, version=compute_version(), part_id=uuid4().hex)
     others = tuple(name for name, rows in tables.items() if name != table and rows.num_rows)
-    said = {"other_tables": others, "replaces": sorted(replaces)}
+    said: dict[str, Any] = {"other_tables": others, "replaces": sorted(replaces)}
     names = (*others, table)
     for number, name in enumerate(names):
-        rows = tables[name].replace_schema_metadata({METADATA_KEY: json.dumps(said).encode()})
-        file = io.BytesIO()
-        dictionaries = choose_dictionary_columns(rows.schema)
-        pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=dictionaries)
         try:
-            store.put_with_short_retries(part.key_of(name), file.getvalue())
+            store.put_with_short_retries(part.key_of(name), _write_file(tables[name], said))
         except StoreError:
             for written in names[:number]:  # seen by nobody without the last one, and perhaps the disk is full
                 with suppress(StoreError):
@@ -161,6 +163,15 @@ def write_part(
             raise
     rows = share_values(tables[table])
     return PartContent(part=part, rows=rows, other_tables=others, replaces=tuple(said["replaces"]))
+
+
+def _write_file(table: pa.Table, said: Mapping[str, Any]) -> bytes:
+    room = make_digest_room()
+    rows = table.replace_schema_metadata({METADATA_KEY: json.dumps({**said, DIGEST_FIELD: room}).encode()})
+    file = io.BytesIO()
+    dictionaries = choose_dictionary_columns(rows.schema)
+    pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=dictionaries)
+    return fill_digest(file.getvalue(), room)
 
 
 def hold_part(table: str, run_id: str, tables: Mapping[str, pa.Table]) -> PartContent:

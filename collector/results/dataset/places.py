@@ -24,7 +24,7 @@ class Places:
 
     def __init__(self, store: Store) -> None:
         folder = _find_cache_folder(store)
-        self.stores = [store, *([Store.open(f"file://{folder}")] if folder.is_dir() else [])]
+        self.stores = [store, *([Store.open(f"file://{folder}")] if os.path.isdir(folder) else [])]
         """Where parts are looked for."""
         self.notices: list[str] = []
         """What to tell the user, one line each."""

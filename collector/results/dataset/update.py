@@ -25,8 +25,9 @@ from collector.results.collection import SkippedDocument
 from collector.results.dataset.batches import Batch
 from collector.results.dataset.columns import QUARANTINE
 from collector.results.dataset.compaction import compact_parts, delete_replaced, drop_replaced
+from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.documents import Kind
-from collector.results.dataset.parts import DamagedPartError, Part, PartContent, hold_part, list_parts, read_contents
+from collector.results.dataset.parts import Part, PartContent, hold_part, list_parts, read_contents
 from collector.results.dataset.places import Places
 from collector.results.dataset.removed import find_removed_versions, holds_removed_rows, keep_removed_rows
 

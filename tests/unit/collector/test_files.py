@@ -1,6 +1,7 @@
 """Files that take the place of others: on a full disk and beyond a limit of size the old ones stay as they were."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
+from bench.foreign_files import read_foreign_file
 from bench.store import Store
 from collector.files import replace_file, replace_text
 from factories import RUN_ID, make_cell, make_failed_result, make_run, put_documents
@@ -153,3 +155,33 @@ def test_a_text_with_half_a_character_is_written(tmp_path: Path) -> None:
     """As the name of a file has that is not UTF-8."""
     replace_text(tmp_path / "file", "a\udcffb")
     assert (tmp_path / "file").read_text() == "a\ufffdb"
+
+
+def test_what_was_read_is_not_replaced(tmp_path: Path) -> None:
+    """As the table of `audit mine.csv --output mine.csv`, or a run's plan, also by another of its names."""
+    (tmp_path / "mine.csv").write_text("mine")
+    (tmp_path / "link.csv").symlink_to("mine.csv")
+    read_foreign_file(tmp_path / "mine.csv", max_bytes=100)
+    for name in ("mine.csv", "link.csv"):
+        with pytest.raises(UserError, match=f"{name}: is what this command reads; name another file"):
+            replace_text(tmp_path / name, "page")
+    assert (tmp_path / "mine.csv").read_text() == "mine"
+
+    (tmp_path / "mine.csv").write_text("written anew by somebody")
+    replace_text(tmp_path / "mine.csv", "page")
+
+
+def test_a_url_is_no_path_and_its_password_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="^output: takes the path of a file or a folder") as caught:
+        replace_text(Path("s3://user:secret@bucket/page.html"), "x")
+    assert "secret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_socket_is_not_called_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+        with pytest.raises(UserError, match="socket: cannot be written \\(is a socket, or a device without"):
+            replace_text(Path("socket"), "x")

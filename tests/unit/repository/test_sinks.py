@@ -78,6 +78,8 @@ SINKS = {
     ("runner/commands/cost.py", "replace_text"): FILE,
     ("runner/commands/images.py", "replace_text"): FILE,
     ("runner/commands/watch.py", "replace_text"): FILE,
+    ("runner/completion_files.py", "replace_file"): "the shell's own file, and lines in which a path is quoted",
+    ("runner/completion_files.py", "replace_text"): OWN,
     ("runner/kubernetes/cancellation.py", "put_with_short_retries"): DOCUMENT,
     ("runner/kubernetes/doctor/api_server_checks.py", "request"): API_SERVER,
     ("runner/kubernetes/doctor/namespace_checks.py", "request"): API_SERVER,

@@ -166,3 +166,25 @@ def test_a_deleted_working_directory_is_no_fault(tmp_path: Path) -> None:
             [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, cwd=ROOT
         )
         assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("has no run 's3://AKIA:se/cr@et@bucket/p'", "has no run 's3://...@bucket/p'"),
+        ("https://token@host/x and s3://a:b@c", "https://...@host/x and s3://...@c"),
+        ("https://host:443/a see github.com/a/b@main", "https://host:443/a see github.com/a/b@main"),
+        ("https://host/a@b", "https://host/a@b"),
+    ],
+)
+def test_a_message_shows_no_user_and_no_password_of_a_url(text: str, shown: str) -> None:
+    assert format_message(text) == shown
+    file = io.StringIO()
+    GuardedStream(file, "stderr", takes_messages=True).write(text)
+    assert file.getvalue() == shown
+
+
+def test_a_document_stays_as_it_is() -> None:
+    file = io.StringIO()
+    GuardedStream(file, "stdout").write("s3://a:b@c")
+    assert file.getvalue() == "s3://a:b@c"

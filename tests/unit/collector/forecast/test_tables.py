@@ -6,6 +6,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bench.errors import UserError
@@ -198,3 +200,12 @@ def test_a_url_with_a_password_is_refused_and_not_shown(url: str) -> None:
 def test_urls_of_other_schemes_are_refused_before_a_file_of_this_name_is_looked_for() -> None:
     with pytest.raises(UserError, match=r"ftp://host/t\.csv: URLs of ftp are not read, only https and http"):
         load_values("ftp://host/t.csv", PLAIN)
+
+
+def test_a_parquet_file_with_texts_that_are_no_utf8_is_refused(tmp_path: Path) -> None:
+    offsets = pa.array([0, 2], pa.int32()).buffers()[1]
+    name = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"name": name, "date": ["2020"], "value": [1.0]}), path)
+    with pytest.raises(UserError, match="table.parquet: begins like a Parquet file and cannot be read as one"):
+        load_values(str(path), PLAIN)

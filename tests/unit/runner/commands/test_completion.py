@@ -1,12 +1,15 @@
 """runner.commands.completion: what a shell offers for arguments and options."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
+from bench.store.keys import NAME
+from runner.commands.completion import RUN_ID, complete_context, complete_matrix, complete_profile, complete_run_id
 
 
 def make_context(store: str | None) -> SimpleNamespace:
@@ -59,7 +62,7 @@ def test_contexts_are_those_of_the_kubeconfigs(tmp_path: Path, monkeypatch: pyte
 
 
 def test_foreign_names_and_a_pipe_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fine", "e\x1b[31m", "two\nlines"):
+    for name in ("fine", "e\x1b[31m", "two\nlines", "$(touch x)", "`touch x`", "a'b", "-rf"):
         (tmp_path / "runs" / name).mkdir(parents=True)
     context = SimpleNamespace(params={"store": f"file://{tmp_path}"})
     assert complete_run_id(context, "") == ["fine"]
@@ -68,3 +71,19 @@ def test_foreign_names_and_a_pipe_are_passed_over(tmp_path: Path, monkeypatch: p
     (tmp_path / "hostile").write_text('contexts: [{name: "a\\e[31mb"}, {name: good}]')
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/pipe:{tmp_path}/hostile:~nosuchuser/x")
     assert complete_context("") == ["current", "in-cluster", "good"]
+
+
+def test_the_store_takes_the_same_run_ids() -> None:
+    assert RUN_ID.pattern == NAME
+
+
+def test_a_shell_that_asks_without_its_words_is_one_message() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, runner.cli as c; sys.argv = ['benchmatrix']; c.main()"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "_BENCHMATRIX_COMPLETE": "complete_bash", "COMP_WORDS": "benchmatrix ", "COMP_CWORD": "x"},
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("error: _BENCHMATRIX_COMPLETE: ValueError")

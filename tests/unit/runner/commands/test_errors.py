@@ -1,7 +1,10 @@
 """Errors on the command line: one message for the user's, a traceback for the tool's, and their exit codes."""
 
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -70,3 +73,28 @@ def test_an_error_of_the_tool_keeps_its_traceback(workspace: Workspace) -> None:
     assert done.returncode == 70  # 1 would mean to a Job that its run has ended
     assert done.stderr.startswith("Traceback")
     assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"]])
+def test_a_url_in_a_wrong_place_shows_no_password(
+    words: list[str], call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace.folder / "results").mkdir(exist_ok=True)
+    monkeypatch.setenv("COLUMNS", "30")  # the box of a usage error breaks the URL in two
+    code, out, err = call_main(*(word.format("s3://AKIA1234:SECRETsecret@bucket/runs") for word in words))
+    assert (code, out) == (2, "")
+    assert "secret" not in err
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named(
+    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace.folder / "closed" / "results").mkdir(parents=True)
+    (workspace.folder / "closed").chmod(0)
+    if os.geteuid() == 0:  # root may look into every folder
+        monkeypatch.setattr(Path, "is_dir", Mock(side_effect=PermissionError(13, "Permission denied")))
+    code, _, err = call_main("status", "--store", "file://closed/results")
+    assert (code, "Traceback" in err) == (2, False)
+    assert "no permission to use" in err
+    monkeypatch.undo()
+    (workspace.folder / "closed").chmod(0o700)

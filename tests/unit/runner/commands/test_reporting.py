@@ -42,6 +42,8 @@ def test_a_site_has_a_page_for_every_run_and_leaves_what_has_not_changed(
     assert 'href="runs/mine/index.html"' in index
     assert "broken" in index
     assert "cannot be read: " in index
+    (workspace.folder / "site" / "runs" / "mine" / "made-from.txt").write_bytes(b"\xff")
+    assert call_main(*command) == (0, "site/runs/mine/index.html\nsite/index.html\n", "")
     assert call_main("report", "mine", "--site", "site")[0] == 2
 
 

@@ -38,7 +38,7 @@ from bench.store.keys import (
 from bench.store.listing import StoredObject
 from bench.store.object_reading import MAX_DOCUMENT_BYTES
 from bench.store.store import Store
-from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
+from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain_os_error
 
 __all__ = [
     "LATEST_REPORT_KEY",
@@ -57,6 +57,7 @@ __all__ = [
     "changes_prefix",
     "confirmation_run_id",
     "decision_key",
+    "explain_os_error",
     "find_digest",
     "find_directory",
     "find_signed_run",
