@@ -28,6 +28,7 @@ from runner.commands.run_options import (
     PrepullOption,
     PublishOption,
     ReportOption,
+    RetryContaminatedOption,
     RetryOption,
     RunIdOption,
     WatchOption,
@@ -42,6 +43,7 @@ def run(
     run_id: RunIdOption = None,
     new: NewOption = False,
     retry_failed: RetryOption = False,
+    retry_contaminated: RetryContaminatedOption = False,
     dry_run: DryRunOption = False,
     machine: MachinesOption = None,
     prices: PricesOption = None,
@@ -65,13 +67,13 @@ def run(
     webhook: WebhookOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    from runner.commands import estimates, night
-    from runner.commands import run_execution as execution
+    from runner.commands import estimates, night, run_execution
 
-    finish = execution.plan_end(output, with_report=report, is_published=publish)
-    caps = execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
+    finish = run_execution.plan_end(output, with_report=report, is_published=publish)
+    caps = run_execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
+    options = run_execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
     pricing = estimates.Pricing.of(machine, prices, dry_run)
-    asked = execution.RunRequest(matrix, store, run_id, pricing, is_new=new, retry_failed=retry_failed, as_json=as_json)
+    retries = run_execution.plan_retries(failed=retry_failed, contaminated=retry_contaminated)
+    asked = run_execution.RunRequest(matrix, store, run_id, pricing, is_new=new, retries=retries, as_json=as_json)
     to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
-    execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)
+    run_execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

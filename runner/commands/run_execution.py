@@ -16,10 +16,11 @@ from runner.commands.estimates import Pricing, print_dry_run, report_dry_run
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
-from runner.commands.resume_command import format_resume_command
+from runner.commands.resume_command import format_resume_command, format_retry_command
 from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
-from runner.reporting.run_end import RunEnd, finish_run
+from runner.records import Retries
+from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
@@ -45,7 +46,7 @@ class RunRequest:
     pricing: Pricing
     _: KW_ONLY
     is_new: bool
-    retry_failed: bool
+    retries: Retries
     as_json: bool
 
     @cached_property
@@ -91,6 +92,11 @@ class ClusterOptions(RunCaps):
         return of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
 
 
+def plan_retries(*, failed: bool, contaminated: bool) -> Retries:
+    """Return which repeats that have a record are measured again."""
+    return Retries(failed=failed, contaminated=contaminated)
+
+
 def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
     """Return what ends a run of these options. UserError if they contradict each other."""
     if is_published and not with_report:
@@ -107,7 +113,7 @@ def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[s
         store=request.store,
         run_id=request.run_id,
         start_new=request.is_new,
-        retry_failed=request.retry_failed,
+        retries=request.retries,
         interpreters=parse_interpreters(python or [], tuple(FRAMEWORKS)),
         caps=_make_caps(request, options),
     )
@@ -142,7 +148,7 @@ def _plan_cluster_run(
         store=request.store,
         run_id=request.run_id,
         start_new=request.is_new,
-        retry_failed=request.retry_failed,
+        retries=request.retries,
         max_in_flight=max_in_flight,
         unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
         is_requeued=options.give_up_after is None and options.deadline is not None,
@@ -192,9 +198,9 @@ def _print_dry_run(request: RunRequest, run: Run, profile: "Profile | None", max
 
     prices = request.pricing.find(profile)
     if request.as_json:
-        report_dry_run(run, request.store, prices, RunEvents(CONSOLE), retry_failed=request.retry_failed)
+        report_dry_run(run, request.store, prices, RunEvents(CONSOLE), request.retries)
     else:
-        print_dry_run(run, request.store, prices, say, retry_failed=request.retry_failed, max_cost=max_cost)
+        print_dry_run(run, request.store, prices, say, retries=request.retries, max_cost=max_cost)
 
 
 def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, events: RunEvents | None) -> RunEnd:
@@ -204,7 +210,8 @@ def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, eve
         with end_like_interrupt():
             chosen = local.choose_run()
             _report_begin(events, chosen, local.store)
-            local.measure(chosen, messages, resume_command=format_resume_command(chosen), events=events)
+            resume, retry = format_resume_command(chosen), format_retry_command(chosen)
+            local.measure(chosen, messages, resume_command=resume, retry_command=retry, events=events)
             if night is not None:
                 night.follow(chosen, messages, LocalConfirmation(local=local, console=messages, events=events))
             end = finish(local.store, chosen, messages)
@@ -214,6 +221,7 @@ def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, eve
         messages.print(f"interrupted{how}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     _report_end(events, chosen, end)
+    say_how_to_retry(end, messages, format_retry_command(chosen))
     return end
 
 
@@ -253,6 +261,7 @@ def _measure_there(
         messages.print(f"interrupted{_explain_what_goes_on(there, chosen) if chosen else ''}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     _report_end(events, chosen, end)
+    say_how_to_retry(end, messages, format_retry_command(chosen) if there.owner is None else None)
     if night is not None and metrics_port is not None:
         night.hold_metrics()
     return end
@@ -266,7 +275,15 @@ def _report_begin(events: RunEvents | None, run: Run, store: Store) -> None:
 def _report_end(events: RunEvents | None, run: Run, end: RunEnd) -> None:
     if events:
         report = None if end.report is None else str(end.report)
-        events.report("ended", run_id=run.run_id, is_ok=end.is_ok, reason=None, report=report, **end.num_by_status)
+        events.report(
+            "ended",
+            run_id=run.run_id,
+            is_ok=end.is_ok,
+            reason=None,
+            report=report,
+            **end.num_by_status,
+            num_contaminated=end.num_contaminated,
+        )
 
 
 def _report_early_end(events: RunEvents | None, run: Run | None, reason: str) -> None:

@@ -78,7 +78,9 @@ def test_a_pipe_gets_one_plain_line_for_each_repeat(wait: Wait) -> None:
         progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
 
     assert file.getvalue().splitlines() == [
+        f"measuring {SLUG_A}, repeat 1/2",
         f"ok      {SLUG_A}  repeat 1/2  4.0 s  step 50 ms  [2 done, 2 failed, 3 to go, about 12 s left]",
+        f"measuring {SLUG_B}, repeat 1/2",
         f"failed  {SLUG_B}  repeat 1/2  2.0 s  ended by SIGSEGV [core dumped]"
         "  [2 done, 3 failed, 2 to go, about 6 s left]",
     ]
