@@ -67,13 +67,12 @@ def run(
     webhook: WebhookOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    from runner.commands import estimates, night, run_execution
+    from runner.commands import estimates, night, run_execution, run_request
 
     finish = run_execution.plan_end(output, with_report=report, is_published=publish)
-    caps = run_execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = run_execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
+    caps = run_request.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
+    options = run_request.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
     pricing = estimates.Pricing.of(machine, prices, dry_run)
-    retries = run_execution.plan_retries(failed=retry_failed, contaminated=retry_contaminated)
-    asked = run_execution.RunRequest(matrix, store, run_id, pricing, is_new=new, retries=retries, as_json=as_json)
+    asked = run_request.RunRequest.of(matrix, store, run_id, pricing, new, retry_failed, retry_contaminated, as_json)
     to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
     run_execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

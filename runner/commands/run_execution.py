@@ -1,8 +1,8 @@
 """Do what the options of `run` ask for: measure here or on a cluster, watch the night, collect and report."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass, replace
-from functools import cached_property, partial
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,14 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
-from runner.commands.estimates import Pricing, print_dry_run, report_dry_run
+from runner.commands.estimates import print_dry_run, report_dry_run
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
+from runner.commands.run_request import ClusterOptions, RunRequest
 from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
-from runner.records import Retries
 from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
 
@@ -33,68 +33,6 @@ LOCAL_CAPS = ("deadline", "max_cost")
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """Which run is wanted, wherever it runs."""
-
-    matrix: str
-    url: str
-    """Of the store."""
-    run_id: str | None
-    pricing: Pricing
-    _: KW_ONLY
-    is_new: bool
-    retries: Retries
-    as_json: bool
-
-    @cached_property
-    def store(self) -> Store:
-        """The store, opened."""
-        return Store.open(self.url)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunCaps:
-    """Options that say when a run on a cluster has had enough; None: not given."""
-
-    deadline: float | None
-    max_nodes: int | None
-    max_cost: float | None
-    give_up_after: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions(RunCaps):
-    """Options that mean nothing on this machine; None: not given."""
-
-    profile: str | None
-    namespace: str | None
-    queue: str | None
-    owner: str | None
-    prepull: float | None
-    metrics_port: int | None
-
-    @classmethod
-    def of(
-        cls,
-        caps: RunCaps,
-        profile: str | None,
-        namespace: str | None,
-        queue: str | None,
-        owner: str | None,
-        prepull: float | None,
-        metrics_port: int | None,
-    ) -> "ClusterOptions":
-        """Return the options with these caps."""
-        of_place = partial(cls, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
-        return of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
-
-
-def plan_retries(*, failed: bool, contaminated: bool) -> Retries:
-    """Return which repeats that have a record are measured again."""
-    return Retries(failed=failed, contaminated=contaminated)
 
 
 def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
