@@ -165,11 +165,12 @@ def _describe_repeat(repeat: Repeat) -> str:
 
 
 class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows the output of an installation: one changing line in a terminal, the names of the packages elsewhere."""
+    """Shows the output of an installation: one changing line in a terminal, a package's name now and then elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._spinner = Spinner("dots")
+        self._next_line = 0.0
         self._live = Live(self._spinner, console=console, transient=True) if can_redraw(console) else None
 
     def __enter__(self) -> Self:
@@ -189,6 +190,13 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
             self._spinner.update(text=Text(f"installing {line}"[: self._console.width - 4]))
             self._live.start()
             self._live.refresh()
-        elif any(word in line for word in ("Collecting", "new environment", "waiting")):
+        elif any(word in line for word in ("new environment", "waiting")) or self._is_due(line):
             short = line.partition(" (from ")[0]
             self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
+
+    def _is_due(self, line: str) -> bool:
+        """Return whether to print a package's name as a sign of life: pip says thirty in a minute."""
+        if "Collecting" not in line or time.monotonic() < self._next_line:
+            return False
+        self._next_line = time.monotonic() + PROGRESS_SECONDS
+        return True

@@ -85,10 +85,11 @@ def _print_answers(analysis: "Analysis", console: Console) -> None:
     """Print what the run says and what it does not say."""
     from collector.answers.run_answers import answer_run
     from collector.answers.texts import list_lines
+    from collector.report.terminal import print_text
 
     console.print()
     for line in list_lines(answer_run(analysis)):
-        console.print(line, soft_wrap=True)
+        print_text(console, line)
     console.print()
 
 

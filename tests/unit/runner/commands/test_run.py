@@ -178,8 +178,10 @@ def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMai
         "EKS us-east-1 m6i.xlarge, 2026-07-20)",
     ]
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
-    code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new")
-    assert (code, "4 of them by earlier results" in out, len(workspace.list_run_ids())) == (0, True, 1)
+    code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new", "--python", "./python")
+    assert (code, len(workspace.list_run_ids())) == (0, 1)
+    estimate = out.splitlines()[1]
+    assert re.fullmatch(r"cpu: 4 repeats take about \d+ s \(as they took here before\), at most 4 min", estimate)
     code, _, err = call_main("run", "quick.yaml", "--dry-run", "--prices", "prices.yaml")
     assert (code, err) == (
         2,
