@@ -25,7 +25,7 @@ def compare(
     store_b: str | None = None,
     runs: Sequence[str] = (),
     where: Conditions | None = None,
-    metric: str = "step-time",
+    metric: str | None = None,
     floor_percent: float | None = None,
     include_invalid: bool = False,
 ) -> "CompareDocument":
@@ -33,7 +33,8 @@ def compare(
 
     `a` and `b`: two run ids (`b`: None for the newest run of the store), or conditions that choose both sides from
     `runs` (patterns of ids; none for the newest run). `where` restricts both sides. `metric`: `step-time`,
-    `pipelined-step-time`, `peak-memory` or `energy`. `floor_percent`: smaller differences are taken for none.
+    `time-per-sample`, `pipelined-step-time`, `peak-memory` or `energy`; None for the step time, and where a condition
+    names `batch_size` for the time per sample. `floor_percent`: smaller differences are taken for none.
     `benchmatrix schema compare` describes the document; ratios are B over A.
     Raise UserError if a run is not there, or the sides have nothing in common.
 

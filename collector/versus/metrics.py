@@ -1,12 +1,12 @@
 """The quantities that two sides can be compared in, with the words for better and worse. Smaller is better in all."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from collector.units import JOULE, MIB, MILLISECOND, Unit
 
-MetricName = Literal["step-time", "pipelined-step-time", "peak-memory", "energy"]
+MetricName = Literal["step-time", "time-per-sample", "pipelined-step-time", "peak-memory", "energy"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,8 @@ class Metric:
     """Device to the column of the results; a device that is not in it has no such figure."""
     unit: Unit
     base_unit: str
+    is_per_sample: bool = False
+    """Whether the column is of a whole step, which is divided by the cell's batch."""
     worse: str
     better: str
     has_intervals: bool = True
@@ -32,6 +34,24 @@ class Metric:
         """What the ratio is, in a sentence."""
         return f"Ratio: {self.title} of B over that of A; above 1, B is {self.worse}."
 
+    def read(self, row: Mapping[str, Any]) -> float | None:
+        """Return the metric of one repeat in base units. None: it was not measured, or a device has no such figure.
+
+        `row`: `device`, `batch_size` and the column of its device.
+        """
+        column = self.columns.get(row["device"])
+        if column is None or row[column] is None:
+            return None
+        return float(row[column]) / (row["batch_size"] if self.is_per_sample else 1)
+
+
+def choose_metric(free_fields: Collection[str]) -> MetricName:
+    """Return the metric of a comparison for which none was named; `free_fields`: of a cell, named by a side.
+
+    Of a larger batch a step takes longer and yet is worth more: it is compared by the time for one sample.
+    """
+    return "time-per-sample" if "batch_size" in free_fields else "step-time"
+
 
 METRICS: dict[MetricName, Metric] = {
     "step-time": Metric(
@@ -40,6 +60,17 @@ METRICS: dict[MetricName, Metric] = {
         columns={"cpu": "center_step_seconds", "gpu": "center_step_seconds"},
         unit=MILLISECOND,
         base_unit="seconds",
+        worse="slower",
+        better="faster",
+        has_default_noise=True,
+    ),
+    "time-per-sample": Metric(
+        name="time-per-sample",
+        title="time per sample (step time / batch)",
+        columns={"cpu": "center_step_seconds", "gpu": "center_step_seconds"},
+        unit=MILLISECOND,
+        base_unit="seconds",
+        is_per_sample=True,
         worse="slower",
         better="faster",
         has_default_noise=True,

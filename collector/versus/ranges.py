@@ -38,11 +38,11 @@ def find_identical_ranges(rows: Iterable[tuple[Hashable, Row]], metric: Metric) 
     most: defaultdict[Hashable, dict[tuple[Any, str], float]] = defaultdict(dict)
     devices: dict[Hashable, str] = {}
     for kind, row in rows:
-        column = metric.columns.get(row["device"])
-        if column is None or not row[column]:
+        value = metric.read(row)
+        if not value:
             continue
         run = (row["run_started"], row["run_id"])
-        most[kind][run] = max(most[kind].get(run, 0.0), float(row[column]))
+        most[kind][run] = max(most[kind].get(run, 0.0), value)
         devices[kind] = row["device"]
     found: dict[str, float] = dict.fromkeys(devices.values(), 0.0)
     for kind, values in most.items():

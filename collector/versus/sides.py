@@ -76,8 +76,7 @@ def make_side(name: str, rows: Sequence[Row], metric: Metric, *, include_invalid
     ok = [row for row in rows if row["status"] == "ok"]
     sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
     counted = ok if include_invalid and not sound else sound
-    column = metric.columns.get(rows[0]["device"])
-    values = [float(row[column]) for row in counted if row[column] is not None] if column else []
+    values = [value for row in counted if (value := metric.read(row)) is not None]
     return CellSide(
         name=name,
         cell_id=rows[0]["cell_id"],

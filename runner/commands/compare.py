@@ -48,7 +48,14 @@ WhereOption = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="KEY=VALUE", help="Restrict both sides, such as device=gpu."),
 ]
-MetricOption = Annotated[str, typer.Option(metavar="NAME", help="step-time, pipelined-step-time, peak-memory, energy.")]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="step-time, time-per-sample, pipelined-step-time, peak-memory, energy. Default: step-time, and where A or "
+        "B name a batch_size, time-per-sample.",
+    ),
+]
 FloorOption = Annotated[
     float | None, typer.Option(metavar="PERCENT", help="Take smaller differences for none, at the least.")
 ]
@@ -71,7 +78,7 @@ def compare(
     b: SideBOption = None,
     run_ids: RunsOption = None,
     where: WhereOption = None,
-    metric: MetricOption = "step-time",
+    metric: MetricOption = None,
     floor: FloorOption = None,
     store: StoreOption = DEFAULT_STORE,
     store_b: StoreBOption = None,

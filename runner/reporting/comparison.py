@@ -14,19 +14,22 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 def compare_runs(
     choice: RunChoice,
     where: Sequence[str] = (),
-    metric: str = "step-time",
+    metric: str | None = None,
     *,
     floor: float | None = None,
     include_invalid: bool = False,
     fails_undecided: bool = False,
 ) -> "tuple[Question, CompareDocument]":
-    """Return what was asked, and the comparison. `floor`: in percent. Raise UserError if something does not fit."""
+    """Return what was asked, and the comparison. Raise UserError if something does not fit.
+
+    `metric`: None for the one that `choose_metric` finds. `floor`: in percent.
+    """
     from collector.versus.comparison import Question, compare_sides
-    from collector.versus.metrics import METRICS
+    from collector.versus.metrics import METRICS, choose_metric
     from collector.versus.selections import parse_condition
 
     known = {str(name): found for name, found in METRICS.items()}
-    if metric not in known:
+    if metric is not None and metric not in known:
         raise UserError(f"--metric {metric}: expected {', '.join(known)}")
     if floor is not None and not 0 < floor <= 100:
         raise UserError(f"--floor {floor:g}: expected percents above 0, 100 at the most, such as 5")
@@ -36,7 +39,7 @@ def compare_runs(
         a=compared.a,
         b=compared.b,
         where=conditions,
-        metric=known[metric],
+        metric=known[metric or choose_metric(compared.a.cell_fields | compared.b.cell_fields)],
         floor=None if floor is None else floor / 100,
         include_invalid=include_invalid,
         fails_undecided=fails_undecided,

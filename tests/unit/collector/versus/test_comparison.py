@@ -19,7 +19,7 @@ from factories import (
     make_validity,
 )
 from machine_facts import make_identity
-from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale
+from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale, select_sides
 
 
 def test_a_slower_run_is_worse_and_the_ratio_is_b_over_a(tmp_path: Path) -> None:
@@ -221,6 +221,16 @@ def test_a_metric_without_any_known_noise_is_undecided(tmp_path: Path) -> None:
     document = compare_runs(tmp_path, metric="energy")
     assert document.cells[0].verdict == "undecided"
     assert "measure one of the sides a second time, or give --floor" in document.cells[0].reason
+
+
+def test_batches_are_compared_by_the_time_for_a_sample(tmp_path: Path) -> None:
+    one, eight = make_cell(batch_size=1), make_cell(batch_size=8)
+    put_run(tmp_path, "a", {one: EVEN, eight: scale(EVEN, 6)})
+    document = select_sides(tmp_path, ["a"], ["batch_size=1"], ["batch_size=8"])
+    assert (document.metric.name, document.cells[0].verdict) == ("time-per-sample", "better")
+    center = math.prod(EVEN) ** (1 / 3)
+    assert document.cells[0].ratio == pytest.approx(6 / 8)
+    assert document.cells[0].value_b == pytest.approx(6 / 8 * center, rel=1e-3)
 
 
 @pytest.mark.parametrize(("ids", "differing"), [((), ["host", "machine (host and GPUs)"]), (("x",), [])])
