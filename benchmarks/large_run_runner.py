@@ -20,6 +20,7 @@ from runner.kubernetes.connection import Connection  # noqa: E402
 from runner.kubernetes.progress import ClusterProgress  # noqa: E402
 from runner.kubernetes.run import ClusterRun, ClusterTarget  # noqa: E402
 from runner.kubernetes.tracked_jobs import TrackedJobs  # noqa: E402
+from runner.records import NO_RETRIES  # noqa: E402
 
 FIGURE_SECONDS = 30.0
 
@@ -73,7 +74,7 @@ def main() -> None:
         store=store,
         run_id="large",
         start_new=False,
-        retry_failed=False,
+        retries=NO_RETRIES,
         max_in_flight=max_in_flight,
         unschedulable_seconds=900.0,
     )

@@ -10,12 +10,26 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bench.raw_removals import index_removed_results, read_raw_removals
-from bench.schema import InvalidDocumentError, RemovedResult, Run, read_result
+from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, Verdict, read_result
 from bench.store import ResultKey, Store, parse_result_key, results_prefix
 
 RepeatKey = tuple[str, int]
 """Id of a cell and number of its repeat."""
-Condition = Literal["ok", "not-ok", "damaged"]
+Condition = Literal["ok", "contaminated", "not-ok", "damaged"]
+"""Of a record; `contaminated`: it is ok, and others disturbed the measurement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retries:
+    """Which of the repeats that have a record are measured again, as further attempts of the same run."""
+
+    failed: bool = False
+    """Those without a record that says ok."""
+    contaminated: bool = False
+    """Those that others disturbed in every attempt that ended ok."""
+
+
+NO_RETRIES = Retries()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +40,19 @@ class RecordSnapshot:
     """Repeats with a record whose status is ok."""
     ended: frozenset[RepeatKey]
     """Repeats with a readable record of any status."""
+    contaminated: frozenset[RepeatKey] = frozenset()
+    """Those of `ok` that have the verdict `contaminated` in every record that says ok."""
     num_records: Counter[RepeatKey]
     """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted."""
     seconds: Mapping[RepeatKey, float] = field(default_factory=dict)
     """How long the attempts of the readable records took, by repeat."""
+
+    def find_present(self, retries: Retries) -> frozenset[RepeatKey]:
+        """Return the repeats that need no further attempt."""
+        present = self.ok if retries.failed else self.ended
+        return present - self.contaminated if retries.contaminated else present
 
 
 @dataclass(kw_only=True)
@@ -43,7 +64,7 @@ class Records:
     _seconds: dict[str, float] = field(default_factory=dict, repr=False)
     """By key, of the records that were read; a run may have 100,000."""
     _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
-    """By key, of those that are not ok."""
+    """By key, of those that are not ok, or contaminated."""
 
     @classmethod
     def of(cls, store: Store, run: Run) -> "Records":
@@ -55,7 +76,7 @@ class Records:
         keys = self._list_keys()
         for key, result in self._read_removed().items():  # whether or not it is deleted already
             keys[key] = _find_repeat(key)
-            self._note(key, "ok" if result.status == "ok" else "not-ok", result.attempt_seconds)
+            self._note(key, _find_condition(result.status, result.verdict), result.attempt_seconds)
         # A damaged record is read again: it may have been replaced since.
         new = [key for key in keys if key not in self._seconds or self._conditions.get(key) == "damaged"]
         for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
@@ -63,8 +84,9 @@ class Records:
         self._read(new)
         # Once more, before a repeat is measured again: the answer may have been another object's.
         self._read([key for key in new if self._conditions.get(key) == "damaged"])
-        not_ok = {keys[key] for key, condition in self._conditions.items() if condition == "not-ok" and key in keys}
-        ok = frozenset(repeat for key, repeat in keys.items() if key not in self._conditions)
+        not_ok, disturbed = (self._find_repeats(keys, condition) for condition in ("not-ok", "contaminated"))
+        sound = frozenset(repeat for key, repeat in keys.items() if key not in self._conditions)
+        ok = sound | disturbed if disturbed else sound
         seconds: defaultdict[RepeatKey, float] = defaultdict(float)
         for key, repeat in keys.items():
             seconds[repeat] += self._seconds[key]
@@ -72,9 +94,14 @@ class Records:
             ok=ok,
             ended=ok | not_ok if not_ok else ok,  # a set of 100,000 repeats takes 4 MB
             num_records=Counter(keys.values()),
+            contaminated=disturbed - sound,
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
             seconds=seconds,
         )
+
+    def _find_repeats(self, keys: Mapping[str, RepeatKey], condition: str) -> frozenset[RepeatKey]:
+        """Return the repeats that have a record of this condition among `keys`."""
+        return frozenset(keys[key] for key, found in self._conditions.items() if found == condition and key in keys)
 
     def _read(self, keys: Sequence[str]) -> None:
         for key, data in self.store.get_listed(keys):
@@ -128,4 +155,11 @@ def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
     ):
         return "damaged", 0.0
     seconds = (result.finished_at - result.started_at).total_seconds()
-    return ("ok" if result.status == "ok" else "not-ok"), seconds
+    return _find_condition(result.status, result.validity.verdict if result.validity else None), seconds
+
+
+def _find_condition(status: Status, verdict: Verdict | None) -> Condition:
+    """Return the condition of a readable record; `verdict` None: it has none, or it is not known any more."""
+    if status != "ok":
+        return "not-ok"
+    return "contaminated" if verdict == "contaminated" else "ok"

@@ -88,6 +88,8 @@ class RunEvent(BaseModel):
     """ended: whether every planned repeat of the run has ended well."""
     reason: str | None = None
     """ended: why before everything was measured: `interrupted` or `cancelled`; null: for none of these reasons."""
+    num_contaminated: int | None = None
+    """ended: how many of the repeats that ended ok do not count, since others disturbed them."""
     report: str | None = None
     """ended: the path of the report; null: none was written."""
 

@@ -10,7 +10,7 @@ from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
 from bench.stored_runs import find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
-from runner.records import Records, RecordSnapshot
+from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
 from runner.terminal_text import echo, format_message
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
@@ -25,7 +25,7 @@ def choose_run(
     *,
     is_named: bool,
     start_new: bool,
-    retry_failed: bool,
+    retries: Retries,
 ) -> Run:
     """Return the run to resume (the one that the user named, or this plan's newest unfinished one), or the plan.
 
@@ -33,7 +33,7 @@ def choose_run(
     """
     plan = make_plan()
     if not is_named:
-        unfinished = None if start_new else find_unfinished_run(store, plan, retry_failed=retry_failed)
+        unfinished = None if start_new else find_unfinished_run(store, plan, retries)
         return unfinished or plan
     if not is_stored(store, plan.run_id):
         return plan
@@ -115,7 +115,7 @@ def _describe_problems(problems: Mapping[str, str]) -> str:
     return f" that can be read, of {len(problems)}; run.json of {run_id}: {reason}"
 
 
-def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run | None:
+def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) -> Run | None:
     """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
 
     The place is this machine, or the same cluster, whichever machine it was begun from.
@@ -130,18 +130,18 @@ def find_unfinished_run(store: Store, plan: Run, *, retry_failed: bool) -> Run |
         run = _try_to_read_run(store, run_id)
         if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
             continue
-        if _lacks_results(store, run, retry_failed=retry_failed):
+        if _lacks_results(store, run, retries):
             return run
     return None
 
 
-def _lacks_results(store: Store, run: Run, *, retry_failed: bool) -> bool:
+def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
     """Return whether repeats are missing. Records are read only if their keys alone do not show it."""
     records = Records.of(store, run)
     counts = records.count_by_key()
     if any(repeat.key not in counts for repeat in order_repeats(run.cells, run.order_seed)):
         return True
-    return bool(select_missing(run, records.read_snapshot(), retry_failed=retry_failed))
+    return bool(select_missing(run, records.read_snapshot(), retries))
 
 
 def check_same_plan(run: Run, plan_id: str, num_repeats: int, source: str) -> None:
@@ -153,17 +153,17 @@ def check_same_plan(run: Run, plan_id: str, num_repeats: int, source: str) -> No
         )
 
 
-def list_missing_repeats(store: Store, run: Run, *, retry_failed: bool = False) -> list[Repeat]:
+def list_missing_repeats(store: Store, run: Run, retries: Retries = NO_RETRIES) -> list[Repeat]:
     """Return the planned repeats without a terminal record in the run's order: every cell's first, then every second.
 
-    A damaged record counts as none. `retry_failed`: those without a record that says ok.
+    A damaged record counts as none. `retries`: those that are measured again are among them.
     """
-    return select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
+    return select_missing(run, Records.of(store, run).read_snapshot(), retries)
 
 
-def select_missing(run: Run, snapshot: RecordSnapshot, *, retry_failed: bool) -> list[Repeat]:
+def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:
     """Return what `list_missing_repeats` does, from a snapshot."""
-    present = snapshot.ok if retry_failed else snapshot.ended
+    present = snapshot.find_present(retries)
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 

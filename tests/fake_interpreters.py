@@ -8,16 +8,19 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 from bench.order import Order
-from bench.schema import Failure, Result
+from bench.schema import Failure, Result, Verdict
 from bench.store import Store, result_key
-from factories import make_failed_result, make_result
+from factories import make_failed_result, make_result, make_validity
 
 BYTES_PER_SAMPLE = 2**30
 END_GUARD_SECONDS = 300.0
 STEP_VARIABLE = "FAKE_STEP_SECONDS"
 """How long each step takes, in seconds; 0.1 without it."""
+VERDICT_VARIABLE = "FAKE_VERDICT"
+"""The verdict on each measurement; `valid` without it."""
 
 
 def make_interpreter(path: Path, body: str) -> Path:
@@ -83,6 +86,7 @@ def put_result(log: Path, num_samples_that_fit: int) -> None:
 
 def make_ok(order: Order) -> Result:
     """Return the ok record of an order."""
+    verdicts = cast("list[Verdict]", [os.environ[VERDICT_VARIABLE]] if VERDICT_VARIABLE in os.environ else [])
     return make_result(
         order.cell,
         run_id=order.run_id,
@@ -90,6 +94,7 @@ def make_ok(order: Order) -> Result:
         attempt=order.attempt,
         step_seconds=(float(os.environ.get(STEP_VARIABLE, "0.1")),) * order.cell.num_steps,
         warmup_step_seconds=(0.1,) * order.cell.num_warmup_steps,
+        validity=make_validity(*verdicts),
     )
 
 

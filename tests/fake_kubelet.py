@@ -17,15 +17,16 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_SIGKILL, EXIT_TRY_AGAIN
-from bench.schema import Cell, Result
+from bench.schema import Cell, Result, Validity, Verdict
 from bench.store import Store, result_key
-from factories import make_failed_result, make_result
+from factories import make_failed_result, make_result, make_validity
 from fake_nodes import FakeNodes, format_now
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 
 Behaviour = Literal[
     "ok",
+    "contaminated",
     "failed-record",
     "no-record",
     "hang",
@@ -45,6 +46,8 @@ Behaviour = Literal[
 Pod = dict[str, Any]
 IMAGE_ID = f"registry.example/benchmatrix/pytorch@sha256:{'5' * 64}"
 """What the nodes say that they ran, whatever the tag."""
+VERDICTS: dict[str, tuple[Verdict, ...]] = {"contaminated": ("contaminated",)}
+"""On the measurements of containers that end well; valid where there is none."""
 # How a container ends that leaves no record: exit code, reason, the log's tail.
 EXITS: dict[str, tuple[int, str, str]] = {
     "no-record": (0, "Completed", ""),
@@ -219,9 +222,10 @@ class FakeKubelet:
         if pod["metadata"]["uid"] in self._killed:
             return
         code, reason, message = EXITS.get(behaviour, (0, "Completed", ""))
-        if behaviour in ("ok", "failed-record"):
-            self._put_record(pod, is_ok=behaviour == "ok")
-            code, reason = (0, "Completed") if behaviour == "ok" else (1, "Error")
+        if behaviour in ("ok", "contaminated", "failed-record"):
+            is_failed = behaviour == "failed-record"
+            self._put_record(pod, is_ok=not is_failed, validity=make_validity(*VERDICTS.get(behaviour, ())))
+            code, reason = (1, "Error") if is_failed else (0, "Completed")
         with self._lock:
             self.measured[
                 labels["benchmatrix/run-id"], f"{labels['benchmatrix/cell-id']}/{labels['benchmatrix/repeat']}"
@@ -238,18 +242,15 @@ class FakeKubelet:
         more = over if behaviour == "over-limit" else {}
         self._set_state(pod, "Failed" if code else "Succeeded", {"terminated": terminated}, **more)
 
-    def _put_record(self, pod: Pod, *, is_ok: bool) -> None:
+    def _put_record(self, pod: Pod, *, is_ok: bool, validity: Validity) -> None:
         variables = read_variables(pod)
         cell = Cell.model_validate_json(variables["BENCH_CELL"])
+        steps, warmup = ((0.1,) * number for number in (cell.num_steps, cell.num_warmup_steps))
         make: Callable[..., Result] = make_result if is_ok else make_failed_result
         now = datetime.now(UTC)
         result = make(
             cell,
-            **(
-                {"step_seconds": (0.1,) * cell.num_steps, "warmup_step_seconds": (0.1,) * cell.num_warmup_steps}
-                if is_ok
-                else {}
-            ),
+            **({"step_seconds": steps, "warmup_step_seconds": warmup, "validity": validity} if is_ok else {}),
             run_id=variables["BENCH_RUN_ID"],
             repeat=int(variables["BENCH_REPEAT"]),
             attempt=variables["BENCH_ATTEMPT"],

@@ -26,6 +26,7 @@ class CollectedResults:
                     version=found.version,
                     status=result.status,
                     attempt_seconds=(result.finished_at - result.started_at).total_seconds(),
+                    verdict=None if result.validity is None else result.validity.verdict,
                 )
         return collected
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bench.schema import Cell, Result, Run
-from factories import make_cell, make_failed_result, make_result, make_run
+from factories import make_cell, make_failed_result, make_result, make_run, make_validity
 from runner.matrix.plan import Repeat
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -21,6 +21,11 @@ def make_own_run(*, begun: datetime = NOW, number: str = "ab12", **overrides: An
 def make_ok(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:
     """Return a record that says ok."""
     return make_result(cell, run_id=run.run_id, repeat=repeat, attempt=attempt)
+
+
+def make_contaminated(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:
+    """Return a record that says ok, of a measurement that others disturbed."""
+    return make_ok(run, cell, repeat, attempt).model_copy(update={"validity": make_validity("contaminated", "noisy")})
 
 
 def make_failed(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:

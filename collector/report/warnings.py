@@ -22,7 +22,7 @@ def list_warnings(analysis: Analysis) -> list[str]:
         (unproven, "row", "without a valid repeat: the row's note says which repeats count"),
         (unsteady, "repeat", "timed although the warm-up had not become steady"),
         (single, "row", "without an interval, as a single repeat counts"),
-        (retried, "repeat", "with more than one attempt; the earliest ok one counts"),
+        (retried, "repeat", "with more than one attempt; the earliest counts that ended ok and was not contaminated"),
     ]
     counted = [f"{count_things(count, thing)} {text}." for count, thing, text in warnings if count]
     moderated = [MODERATED_WARNING] if analysis.moderated else []

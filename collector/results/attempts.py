@@ -12,13 +12,16 @@ from bench.schema import PlannedCell
 from collector.results.collection import SkippedDocument
 
 IntArray = npt.NDArray[np.int64]
+UNDISTURBED, CONTAMINATED, FAILED = range(3)
+"""How an attempt ended; of the attempts at a repeat, one of the first kind that there is counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedAttempts:
     """Says by row numbers which attempt of each planned repeat counts, and in which order all attempts are read.
 
-    The earliest attempt that ended ok counts; if none did, the latest one does.
+    The earliest attempt counts that ended ok and was not contaminated; without one, the earliest that ended ok; without
+    one, the latest. How an attempt ended and what others did meanwhile decides, never how long its steps took.
     """
 
     order: IntArray
@@ -34,22 +37,25 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
     """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
-    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "attempt")]
+    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "verdict", "attempt")]
     started = rows["started_at"].cast(pa.int64()).to_pylist()
     sortable, skipped = [], []
-    for index, (cell_id, repeat, status, attempt) in enumerate(zip(*columns, strict=True)):
+    for index, (cell_id, repeat, status, verdict, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
         if repeat > repeats:
             reason = _explain_unplanned(cell_id, repeat, repeats)
             skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
         else:
-            sortable.append((start + repeat - 1, started[index], attempt, status == "ok", index))
+            is_ok = status == "ok"
+            rank = (CONTAMINATED if verdict == "contaminated" else UNDISTURBED) if is_ok else FAILED
+            sortable.append((start + repeat - 1, started[index], attempt, rank, index))
     order: list[int] = []
     counted = np.full(int(starts[-1]), -1, dtype=np.int64)
     num_attempts = np.zeros(int(starts[-1]), dtype=np.int64)
     for place, group in groupby(sorted(sortable), key=lambda item: item[0]):
         found = list(group)
-        first = next((item for item in found if item[3]), found[-1])
+        best = min(item[3] for item in found)
+        first = found[-1] if best == FAILED else next(item for item in found if item[3] == best)
         order += [first[4], *(item[4] for item in found if item is not first)]
         counted[place], num_attempts[place] = first[4], len(found)
     return OrderedAttempts(order=np.array(order, dtype=np.int64), counted=counted, num_attempts=num_attempts), skipped

@@ -1,5 +1,6 @@
 """The collector's data: one run with its results in tidy, immutable tables."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -55,6 +56,13 @@ class Collection:
     """None: signatures were not checked."""
     notices: tuple[str, ...] = ()
     """What the user should know of the collection itself, one line each: that the store cannot be written."""
+
+    def count_verdicts(self) -> Counter[str]:
+        """Return how many of the repeats that ended ok have each verdict; `no verdict` where there is none."""
+        ok = self.results[self.results["status"] == "ok"]
+        return Counter(
+            str(verdict) for verdict in ok["verdict"].astype(object).where(ok["verdict"].notna(), "no verdict")
+        )
 
     @cached_property
     def samples(self) -> pd.DataFrame:

@@ -45,7 +45,8 @@ UNITS: Mapping[str, str] = {
 MEANINGS: Mapping[str, str] = {
     "run_id": "The run.",
     "cell_id": "The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.",
-    "num_attempts": "How many attempts at the repeat left a result. The earliest `ok` one counts, else the latest.",
+    "num_attempts": "How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated` "
+    "counts, else the earliest `ok` one, else the latest.",
     "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result.",
     "framework": "`pytorch`, `tensorflow` or `jax`.",
     "started_at": "When the attempt began, in UTC.",

@@ -1,5 +1,7 @@
 """The tables of step times: of training, and of inference with its percentiles."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from bench.schema import Phase
@@ -34,7 +36,7 @@ REPEATS = Column(
     align="right",
 )
 VERDICT = Column(title="verdict", sources=("num_ok", "num_valid", "faults"), format=describe_validity)
-NOTE = text_column("note", "note", priority=2, is_optional=True)
+NOTE = replace(text_column("note", "note", is_optional=True), is_note=True)
 
 
 def make_training_table(analysis: Analysis) -> Table | None:

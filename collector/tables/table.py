@@ -30,6 +30,8 @@ class Column:
     """Where a table is too wide, the columns of the lowest priority are dropped first, and ESSENTIAL ones never."""
     is_optional: bool = False
     """Whether the column is dropped where no row has a value for it."""
+    is_note: bool = False
+    """Whether its texts are sentences, which terminals and logs show below the table."""
 
     @property
     def heading(self) -> str:

@@ -71,14 +71,15 @@ def compare_sides(
         raise UserError(_explain_no_pair(question, pairing))
     pairs = _make_pairs(question, pairing)
     cells, together, noise = _evaluate(question, pairs, [*rows, *others])
-    counted_a, counted_b = ([row for pair in pairs for row in side(pair).counted] for side in (_get_a, _get_b))
-    differences = list_differences_of_sides(counted_a, counted_b, collections)
+    ran_a, ran_b = ([row for pair in pairs for row in side(pair).list_ok()] for side in (_get_a, _get_b))
+    differences = list_differences_of_sides(ran_a, ran_b, collections) if ran_a and ran_b else []
     exit_code, conclusion = conclude(cells, together, question.metric, fails_undecided=question.fails_undecided)
     return CompareDocument(
         metric=_describe_metric(question.metric),
         a=_describe_side(question.a, rows_a),
         b=_describe_side(question.b, rows_b),
         is_between_machines=any(difference.is_hardware for difference in differences),
+        environments_known=bool(ran_a and ran_b),
         differences=tuple(
             EnvironmentDifference(fact=one.fact, a=one.values_a, b=one.values_b, is_hardware=one.is_hardware)
             for one in differences

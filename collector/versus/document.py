@@ -135,6 +135,8 @@ class CompareDocument(Document):
     b: Side
     is_between_machines: bool
     """The hardware differs: the ratios are of machines."""
+    environments_known: bool
+    """Whether both sides have a repeat that ended ok, so that `differences` says what differs."""
     differences: tuple[EnvironmentDifference, ...]
     noise: tuple[NoiseDescription, ...]
     cells: tuple[CellComparison, ...]

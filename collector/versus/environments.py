@@ -71,7 +71,7 @@ class Difference:
     fact: str
     values_a: tuple[str, ...]
     values_b: tuple[str, ...]
-    """The values of the repeats that are compared, sorted; empty: not recorded."""
+    """The values of the repeats that ended ok, sorted; empty: not recorded."""
 
     @property
     def is_hardware(self) -> bool:

@@ -1,7 +1,7 @@
 """Compare the paired cells of two sides: their ratios, the noise that they are held against, and the verdicts."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -245,13 +245,15 @@ def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[Noise
 
 
 def _list_notes(pair: CellPair) -> list[str]:
+    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it."""
     notes = []
     for side in (pair.a, pair.b):
-        verdicts = [row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid"]
-        if verdicts and len(side.counted) < len(side.rows):
-            notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({', '.join(verdicts)})")
-        elif verdicts:
-            notes.append(f"{side.name}: {', '.join(verdicts)}")
+        verdicts = Counter(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
+        others = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common())
+        if verdicts and 0 < len(side.counted) < len(side.rows):
+            notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({others})")
+        elif verdicts and side.counted:
+            notes.append(f"{side.name}: {others}")
     return notes
 
 

@@ -8,7 +8,7 @@ from collector.tables.table import Table
 from collector.versus.document import CompareDocument
 from collector.versus.texts import (
     MACHINES_DIFFER,
-    NO_DIFFERENCE,
+    describe_no_difference,
     list_group_lines,
     list_method_lines,
     list_unpaired_lines,
@@ -46,7 +46,7 @@ def _list_parts(document: CompareDocument) -> Iterator[str]:
         table = make_difference_table(document)
         yield from _write_table(table)
     else:
-        yield f"{NO_DIFFERENCE}\n"
+        yield f"{describe_no_difference(document)}\n"
     yield from (f"- {escape_comment(line)}" for line in document.warnings)
     cells = sort_cells(document)
     urgent = [cell for cell in cells if cell.verdict in URGENT]

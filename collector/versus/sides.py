@@ -40,6 +40,10 @@ class CellSide:
     problem: str | None
     """Why no ratio can be computed of it."""
 
+    def list_ok(self) -> list[Row]:
+        """Return the repeats that ended ok, those among them that do not count: they ran somewhere, too."""
+        return [row for row in self.rows if row["status"] == "ok"]
+
     @property
     def run_ids(self) -> tuple[str, ...]:
         """The runs of the repeats, sorted."""

@@ -1,6 +1,7 @@
 """Put the parts of a comparison into words and tables, for the terminal and for Markdown alike."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -26,6 +27,7 @@ MAX_FACTS = 30
 MAX_VALUES = 3
 MAX_VALUE_LETTERS = 60
 NO_DIFFERENCE = "The environments of A and B do not differ in anything that was recorded."
+NO_ENVIRONMENT = "The environments of A and B cannot be compared: no repeat of one of them ended ok."
 MACHINES_DIFFER = "The hardware differs: this is a comparison of machines, and says nothing about the software alone."
 NO_INTERVALS = (
     "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
@@ -61,6 +63,11 @@ def make_difference_table(document: CompareDocument) -> Table:
     return make_table("Environments", columns, rows, remark=remark)
 
 
+def describe_no_difference(document: CompareDocument) -> str:
+    """Return why no difference of the environments is listed."""
+    return NO_DIFFERENCE if document.environments_known else NO_ENVIRONMENT
+
+
 def describe_hardware(differences: Sequence[EnvironmentDifference]) -> str:
     """Return in one line what hardware differs: `GPU (Tesla T4 / NVIDIA L4)`."""
     return ", ".join(f"{one.fact} ({_join(one.a)} / {_join(one.b)})" for one in differences if one.is_hardware)
@@ -82,7 +89,7 @@ def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) 
         _make_floor_column(),
         text_column("verdict", "words"),
         text_column("on", "scope", priority=2, is_optional=True),
-        text_column("note", "remarks", priority=1, is_optional=True),
+        replace(text_column("note", "remarks", is_optional=True), is_note=True),
     ]
     others = len(cells) - len(rows)
     remark = f"{count_things(others, 'cell')} more; --json has all." if others else ""

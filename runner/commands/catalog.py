@@ -20,6 +20,10 @@ COMMANDS = (
             ("measure the built-in matrix `smoke` on this machine", "run smoke"),
             ("say first how long it takes, and measure nothing", "run smoke --dry-run"),
             ("resume a run by its name, and measure again what failed", "run smoke --run-id RUN_ID --retry-failed"),
+            (
+                "measure again, in the same run, only what others disturbed",
+                "run smoke --run-id RUN_ID --retry-contaminated",
+            ),
             ("use a Python of your own; nothing is installed", "run my.yaml --python pytorch=/opt/torch/bin/python"),
             ("sign plan and results with a key of `benchmatrix keys new`", "run smoke --sign signing-key.pem"),
             ("run on a cluster, with a limit", "run smoke --on current --store s3://BUCKET/runs --max-cost 20"),

@@ -36,7 +36,9 @@ RunBArgument = Annotated[
 ]
 SideAOption = Annotated[
     list[str] | None,
-    typer.Option("--a", metavar="KEY=VALUE", help="Instead of runs: what side A is; repeatable, all must hold."),
+    typer.Option(
+        "--a", metavar="KEY=VALUE", help="Instead of runs: what side A is, in the newest run or --run; repeatable."
+    ),
 ]
 SideBOption = Annotated[list[str] | None, typer.Option("--b", metavar="KEY=VALUE", help="What side B is.")]
 RunsOption = Annotated[
@@ -140,25 +142,25 @@ def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, outp
 
 
 def _print_document(document: "CompareDocument", console: Console) -> None:
-    from collector.report.terminal import print_table
+    from collector.report.terminal import print_table, print_text
     from collector.versus import texts
 
     def print_lines(*lines: str) -> None:
         for line in lines:
-            console.print(join_printable(line), soft_wrap=True)
+            print_text(console, join_printable(line))
 
     print_lines(f"A: {document.a.label}", f"B: {document.b.label}", "")
     if document.is_between_machines:
-        console.print(texts.MACHINES_DIFFER, style="yellow", soft_wrap=True)
+        print_text(console, texts.MACHINES_DIFFER, style="yellow")
     if document.differences:
         table = texts.make_difference_table(document)
         print_table(console, table)
         print_lines(*filter(None, [table.remark]))
     else:
-        print_lines(texts.NO_DIFFERENCE)
+        print_lines(texts.describe_no_difference(document))
     print_lines(*document.warnings, "")
     table = texts.make_cell_table(document, texts.sort_cells(document))
     print_table(console, table)
     print_lines(*filter(None, [table.remark]), "", *texts.list_group_lines(document))
     print_lines(*texts.list_unpaired_lines(document), *texts.list_method_lines(document), "")
-    console.print(document.conclusion, style=STYLES[document.exit_code], soft_wrap=True)
+    print_text(console, document.conclusion, style=STYLES[document.exit_code])

@@ -11,11 +11,12 @@ from bench.schema import Run
 from bench.store import Store
 from runner.commands.machines import parse_machines
 from runner.estimates.durations import is_at_place, read_durations
+from runner.estimates.local_estimate import estimate_here
 from runner.estimates.pool_prices import PoolPrice, find_pool_prices
 from runner.estimates.run_estimate import PoolEstimate, describe_estimates, estimate_pools
 from runner.matrix.plan import Repeat, order_repeats
 from runner.profiles.model import Profile
-from runner.records import Records
+from runner.records import NO_RETRIES, Records, Retries
 from runner.run_events import EstimateDocument, RunEvents
 from runner.runs import describe_plan, select_missing
 
@@ -49,20 +50,28 @@ def print_dry_run(
     prices: Mapping[Device, PoolPrice],
     say: Say,
     *,
-    retry_failed: bool = False,
+    retries: Retries = NO_RETRIES,
     max_cost: float | None = None,
 ) -> None:
-    """Print what the run lacks and what that will take, by earlier results of the same cells at the same place."""
-    missing = select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
+    """Print what the run lacks and what that will take, by earlier results of the same cells at the same place.
+
+    On this machine that is minutes; node-hours where somebody asks for the price by naming a machine, and on clusters.
+    """
+    missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
     describe_plan(run, missing, say)
-    print_estimate(missing, read_durations(store, run, partial(is_at_place, run)), prices, say, max_cost)
+    durations = read_durations(store, run, partial(is_at_place, run))
+    if run.cluster is None and not prices:
+        for one in estimate_here(missing, durations):
+            say(one.describe())
+    else:
+        print_estimate(missing, durations, prices, say, max_cost)
 
 
 def report_dry_run(
-    run: Run, store: Store, prices: Mapping[Device, PoolPrice], events: RunEvents, *, retry_failed: bool = False
+    run: Run, store: Store, prices: Mapping[Device, PoolPrice], events: RunEvents, retries: Retries = NO_RETRIES
 ) -> None:
     """Print what `print_dry_run` says as an event."""
-    missing = select_missing(run, Records.of(store, run).read_snapshot(), retry_failed=retry_failed)
+    missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
     durations = read_durations(store, run, partial(is_at_place, run))
     events.report(
         "estimated",

@@ -25,6 +25,8 @@ class StatusDocument(Document):
     matrix: str
     num_repeats: dict[str, int]
     """Planned repeats by the status of their newest record; `missing` have none."""
+    num_by_verdict: dict[str, int] = {}
+    """Planned repeats that ended ok, by their verdict."""
     num_skipped_documents: int
     """Documents in the store that do not count."""
     node_faults: tuple[str, ...]

@@ -1,9 +1,11 @@
 """Tell people at a terminal what happens now and what to do next; logs and pipes get results only."""
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.commands.options import DEFAULT_STORE, make_error_console
+from runner.matrix.builtin import list_builtin_matrices
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
     from bench.schema import Run
@@ -32,9 +34,17 @@ def format_resumption(run: "Run", store: str, on: str | None, profile: str | Non
 
     `on`, `profile`, `namespace`: as the options of the command at hand give them; else as the run names its cluster.
     """
-    words = ["benchmatrix", "run", run.matrix]
+    words = ["benchmatrix", "run", _name_matrix(run)]
     if run.cluster is not None:
         profile, queue = profile or run.cluster.profile, run.cluster.queue
         words += shlex.split(format_place(on or run.cluster.context, profile, namespace, queue))
     words += ["--store", store] if store != DEFAULT_STORE else []
     return shlex.join([*words, "--run-id", run.run_id])
+
+
+def _name_matrix(run: "Run") -> str:
+    """Return the run's matrix as `run` takes it: a run knows its name, not in which file it was."""
+    if run.matrix in list_builtin_matrices():
+        return run.matrix
+    file = f"{run.matrix}.yaml"
+    return file if Path(file).exists() else "MATRIX"

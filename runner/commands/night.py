@@ -15,6 +15,7 @@ from bench.schema import Run
 from bench.store import Store
 from runner.commands.resume_command import format_resume_command
 from runner.local.run import LocalRun, end_like_interrupt
+from runner.records import NO_RETRIES
 from runner.run_events import RunEvents
 from runner.runs import read_run
 
@@ -142,7 +143,7 @@ class LocalConfirmation:
 
     def measure(self, matrix: str, run_id: str) -> None:
         """Measure the matrix as the run `run_id`, or what that run still lacks."""
-        local = replace(self.local, matrix=matrix, run_id=run_id, start_new=False, retry_failed=False)
+        local = replace(self.local, matrix=matrix, run_id=run_id, start_new=False, retries=NO_RETRIES)
         run = local.choose_run()
         local.measure(run, self.console, resume_command=format_resume_command(run), events=self.events)
 
@@ -181,7 +182,7 @@ class ClusterConfirmation:
             matrix=matrix,
             run_id=run_id,
             start_new=False,
-            retry_failed=False,
+            retries=NO_RETRIES,
             prepull_seconds=None,
             deadline_seconds=self._count_seconds(run_id),
             cancelled_with={self.night.run_id: self.marks},

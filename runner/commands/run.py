@@ -29,6 +29,7 @@ from runner.commands.run_options import (
     PrepullOption,
     PublishOption,
     ReportOption,
+    RetryContaminatedOption,
     RetryOption,
     RunIdOption,
     SignOption,
@@ -44,6 +45,7 @@ def run(
     run_id: RunIdOption = None,
     new: NewOption = False,
     retry_failed: RetryOption = False,
+    retry_contaminated: RetryContaminatedOption = False,
     dry_run: DryRunOption = False,
     machine: MachinesOption = None,
     prices: PricesOption = None,
@@ -72,9 +74,10 @@ def run(
     from runner.commands import estimates, night, run_execution, run_request
 
     finish = run_execution.plan_end(output, with_report=report, is_published=publish)
-    caps = run_execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = run_execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
+    caps = run_request.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
+    options = run_request.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
     pricing = estimates.Pricing.of(machine, prices, dry_run)
-    asked = run_request.plan(matrix, store, run_id, pricing, (sign, verify), (new, retry_failed), as_json=as_json)
+    again = run_request.Again.of(new, retry_failed, retry_contaminated)
+    asked = run_request.RunRequest(matrix, store, run_id, pricing, again, sign=sign, verify=verify, as_json=as_json)
     to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
     run_execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

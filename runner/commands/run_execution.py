@@ -1,7 +1,7 @@
 """Do what the options of `run` ask for: measure here or on a cluster, watch the night, collect and report."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from runner.commands.estimates import print_dry_run, report_dry_run
 from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
-from runner.commands.resume_command import format_resume_command
-from runner.commands.run_request import RunRequest
+from runner.commands.resume_command import format_resume_command, format_retry_command
+from runner.commands.run_request import ClusterOptions, RunRequest
 from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
-from runner.reporting.run_end import RunEnd, finish_run
+from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
@@ -33,43 +33,6 @@ LOCAL_CAPS = ("deadline", "max_cost")
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunCaps:
-    """Options that say when a run on a cluster has had enough; None: not given."""
-
-    deadline: float | None
-    max_nodes: int | None
-    max_cost: float | None
-    give_up_after: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions(RunCaps):
-    """Options that mean nothing on this machine; None: not given."""
-
-    profile: str | None
-    namespace: str | None
-    queue: str | None
-    owner: str | None
-    prepull: float | None
-    metrics_port: int | None
-
-    @classmethod
-    def of(
-        cls,
-        caps: RunCaps,
-        profile: str | None,
-        namespace: str | None,
-        queue: str | None,
-        owner: str | None,
-        prepull: float | None,
-        metrics_port: int | None,
-    ) -> "ClusterOptions":
-        """Return the options with these caps."""
-        of_place = partial(cls, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
-        return of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
 
 
 def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
@@ -87,8 +50,8 @@ def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[s
         matrix=request.matrix,
         store=request.store,
         run_id=request.run_id,
-        start_new=request.is_new,
-        retry_failed=request.retry_failed,
+        start_new=request.again.is_new,
+        retries=request.again.retries,
         interpreters=parse_interpreters(python or [], tuple(FRAMEWORKS)),
         caps=_make_caps(request, options),
     )
@@ -122,8 +85,8 @@ def _plan_cluster_run(
         target=target,
         store=request.store,
         run_id=request.run_id,
-        start_new=request.is_new,
-        retry_failed=request.retry_failed,
+        start_new=request.again.is_new,
+        retries=request.again.retries,
         max_in_flight=max_in_flight,
         unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
         is_requeued=options.give_up_after is None and options.deadline is not None,
@@ -173,9 +136,9 @@ def _print_dry_run(request: RunRequest, run: Run, profile: "Profile | None", max
 
     prices = request.pricing.find(profile)
     if request.as_json:
-        report_dry_run(run, request.store, prices, RunEvents(CONSOLE), retry_failed=request.retry_failed)
+        report_dry_run(run, request.store, prices, RunEvents(CONSOLE), request.again.retries)
     else:
-        print_dry_run(run, request.store, prices, say, retry_failed=request.retry_failed, max_cost=max_cost)
+        print_dry_run(run, request.store, prices, say, retries=request.again.retries, max_cost=max_cost)
 
 
 def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, events: RunEvents | None) -> RunEnd:
@@ -185,7 +148,8 @@ def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, eve
         with end_like_interrupt():
             chosen = local.choose_run()
             _report_begin(events, chosen, local.store)
-            local.measure(chosen, messages, resume_command=format_resume_command(chosen), events=events)
+            resume, retry = format_resume_command(chosen), format_retry_command(chosen)
+            local.measure(chosen, messages, resume_command=resume, retry_command=retry, events=events)
             if night is not None:
                 night.follow(chosen, messages, LocalConfirmation(local=local, console=messages, events=events))
             end = finish(local.store, chosen, messages)
@@ -195,6 +159,7 @@ def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, eve
         messages.print(f"interrupted{how}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     _report_end(events, chosen, end)
+    say_how_to_retry(end, messages, format_retry_command(chosen))
     return end
 
 
@@ -234,6 +199,7 @@ def _measure_there(
         messages.print(f"interrupted{_explain_what_goes_on(there, chosen) if chosen else ''}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     _report_end(events, chosen, end)
+    say_how_to_retry(end, messages, format_retry_command(chosen) if there.owner is None else None)
     if night is not None and metrics_port is not None:
         night.hold_metrics()
     return end
@@ -247,7 +213,15 @@ def _report_begin(events: RunEvents | None, run: Run, store: Store) -> None:
 def _report_end(events: RunEvents | None, run: Run, end: RunEnd) -> None:
     if events:
         report = None if end.report is None else str(end.report)
-        events.report("ended", run_id=run.run_id, is_ok=end.is_ok, reason=None, report=report, **end.num_by_status)
+        events.report(
+            "ended",
+            run_id=run.run_id,
+            is_ok=end.is_ok,
+            reason=None,
+            report=report,
+            **end.num_by_status,
+            num_contaminated=end.num_contaminated,
+        )
 
 
 def _report_early_end(events: RunEvents | None, run: Run | None, reason: str) -> None:

@@ -31,6 +31,13 @@ RunIdOption = Annotated[
 ]
 NewOption = Annotated[bool, typer.Option("--new", help="Start a new run even if one of this matrix is unfinished.")]
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")]
+RetryContaminatedOption = Annotated[
+    bool,
+    typer.Option(
+        "--retry-contaminated",
+        help="Measure again, in the same run, what others disturbed (verdict `contaminated`), whatever time it took.",
+    ),
+]
 ClusterProfileOption = Annotated[
     str | None,
     typer.Option(

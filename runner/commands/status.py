@@ -68,6 +68,12 @@ def status(
             CONSOLE.print(line, soft_wrap=True)
     if counts["missing"]:
         say_next(f"{format_resumption(collection.run, store, on, profile, namespace)} measures what is missing")
+    elif collection.count_verdicts()["contaminated"]:
+        retry = f"{format_resumption(collection.run, store, on, profile, namespace)} --retry-contaminated"
+        say_next(
+            f"{retry} measures again what others disturbed",
+            f"benchmatrix report {collection.run.run_id} --store {store}",
+        )
     else:
         say_next(f"benchmatrix report {collection.run.run_id} --store {store}")
 
@@ -78,13 +84,22 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
     from collector.facts import describe_node_faults, describe_raw_removals
     from runner.reporting.stored_runs import print_skipped
 
-    states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
-    CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}")
+    states = ", ".join(
+        f"{number} {state}{_describe_verdicts(collection.count_verdicts()) if state == 'ok' else ''}"
+        for state, number in counts.most_common()
+    )
+    CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}", soft_wrap=True)
     print_skipped(collection, CONSOLE)
     for line in describe_raw_removals(read_raw_removals(store, collection.run.run_id)):
         CONSOLE.print(line, soft_wrap=True)
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
+
+
+def _describe_verdicts(verdicts: Counter[str]) -> str:
+    """Return what follows the number of repeats that ended ok: nothing if all are valid."""
+    others = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common() if verdict != "valid")
+    return f", {verdicts['valid'] or 'none'} of them valid ({others})" if others else ""
 
 
 def _make_document(collection: "Collection", counts: Counter[str], cluster: list[str] | None) -> "StatusDocument":
@@ -95,6 +110,7 @@ def _make_document(collection: "Collection", counts: Counter[str], cluster: list
         run_id=collection.run.run_id,
         matrix=collection.run.matrix,
         num_repeats=dict(counts),
+        num_by_verdict=dict(collection.count_verdicts()),
         num_skipped_documents=len(collection.skipped),
         node_faults=tuple(describe_node_faults(collection.node_faults)),
         cluster=None if cluster is None else tuple(cluster),

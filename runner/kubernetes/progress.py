@@ -9,9 +9,10 @@ from rich.text import Text
 
 from bench.schema import Result
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.result_lines import describe_end
 from runner.run_events import PROGRESS_SECONDS, RunEvents
 from runner.terminal import can_redraw
-from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
+from runner.terminal_text import format_wait, join_printable
 
 
 class ClusterProgress:
@@ -54,14 +55,10 @@ class ClusterProgress:
         if self._events:
             self._events.finish(result, job=tracked.name, num_preempted=len(tracked.disrupted_pod_uids))
             return
-        line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), tracked.repeat.planned.cell.slug)
-        line.append(f"  repeat {result.repeat}/{tracked.repeat.planned.repeats}")
-        if result.samples:
-            line.append(f"  step {result.samples.center_step_seconds * 1e3:.3g} ms")
-        if tracked.disrupted_pod_uids:
-            line.append(f"  after {len(tracked.disrupted_pod_uids)} preempted")
-        if result.error:
-            line.append(f"  {join_printable(result.error.message)}")
+        num_disrupted = len(tracked.disrupted_pod_uids)
+        extras = [f"after {num_disrupted} preempted"] if num_disrupted else []
+        planned = tracked.repeat.planned
+        line = describe_end(result, planned.cell.slug, planned.repeats, *extras)
         self._console.print(line, highlight=False, soft_wrap=True)
 
     def warn(self, message: str) -> None:

@@ -35,7 +35,7 @@ from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
-from runner.records import Records, RecordSnapshot
+from runner.records import Records, RecordSnapshot, Retries
 from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing
 from runner.signing import check_cells_sign, find_run_digest
 
@@ -80,7 +80,7 @@ class ClusterRun:
     store: Store
     run_id: str | None
     start_new: bool
-    retry_failed: bool
+    retries: Retries
     max_in_flight: int
     unschedulable_seconds: float
     is_requeued: bool = False
@@ -113,7 +113,7 @@ class ClusterRun:
             self.matrix,
             is_named=self.run_id is not None,
             start_new=self.start_new,
-            retry_failed=self.retry_failed,
+            retries=self.retries,
         )
 
     def _plan(self) -> Run:
@@ -159,7 +159,7 @@ class ClusterRun:
     def _describe(self, run: Run, records: Records, console: Console) -> bool:
         """Print what is planned and how much of it is there; return whether something is missing."""
         snapshot = records.read_snapshot()
-        missing = select_missing(run, snapshot, retry_failed=self.retry_failed)
+        missing = select_missing(run, snapshot, self.retries)
         describe_plan(run, missing, console.print)
         describe_damage(snapshot, console.print)
         return bool(missing)
@@ -279,5 +279,5 @@ class ClusterRun:
                     fingerprint=fingerprint,
                 ),
             )
-            for repeat in select_missing(run, snapshot, retry_failed=self.retry_failed)
+            for repeat in select_missing(run, snapshot, self.retries)
         ]

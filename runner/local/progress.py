@@ -16,16 +16,18 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.schema import Result
+from runner.local.disturbances import DisturbanceWatch
 from runner.matrix.plan import Repeat
+from runner.result_lines import describe_end
 from runner.run_events import PROGRESS_SECONDS, RunEvents
 from runner.terminal import can_redraw
-from runner.terminal_text import STATUS_STYLES, format_wait, join_printable
+from runner.terminal_text import format_wait
 
 
 class Progress(AbstractContextManager["Progress"]):
     """Counts and times the repeats of one run and shows them. Changes once a second; has no thread.
 
-    `events`: where they are shown as JSON lines instead.
+    `events`: where they are shown as JSON lines instead. `retry_command`: measures contaminated repeats again.
     """
 
     def __init__(
@@ -35,12 +37,16 @@ class Progress(AbstractContextManager["Progress"]):
         *,
         num_ok: int,
         num_failed: int,
+        num_contaminated: int = 0,
         events: RunEvents | None = None,
+        retry_command: str | None = None,
     ) -> None:
         self._console = console
         self._left = list(repeats)
         self._num_ok = num_ok
         self._num_failed = num_failed
+        self._num_contaminated = num_contaminated
+        self._watch = None if retry_command is None else DisturbanceWatch(retry_command, self._warn)
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._now: Repeat | None = None
         self._started = time.monotonic()
@@ -65,10 +71,16 @@ class Progress(AbstractContextManager["Progress"]):
         """Show the repeat as the one that is being measured."""
         self._now = repeat
         self._started = time.monotonic()
+        if not self._live and not self._events:
+            self._console.print(f"measuring {_describe_repeat(repeat)}", highlight=False, style="dim", soft_wrap=True)
+        if self._watch:
+            self._watch.start_repeat()
         self.tick()
 
     def tick(self) -> None:
         """Update the live line, or print an event now and then."""
+        if self._watch and self._now:
+            self._watch.tick(self._now)
         if self._live:
             self._live.update(self._render(), refresh=True)
         elif self._events and time.monotonic() >= self._next_event:
@@ -84,12 +96,18 @@ class Progress(AbstractContextManager["Progress"]):
         self._by_status[result.status] += 1
         if result.status == "ok":
             self._num_ok += 1
+            self._num_contaminated += result.validity is not None and result.validity.verdict == "contaminated"
         else:
             self._num_failed += 1
         if self._events:
             self._events.finish(result)
         else:
-            self._console.print(self._describe_result(repeat, result, seconds), highlight=False, soft_wrap=True)
+            line = describe_end(result, repeat.planned.cell.slug, repeat.planned.repeats, f"{seconds:.1f} s")
+            if not self._live:
+                line.append(f"  [{self._count()}]")
+            self._console.print(line, highlight=False, soft_wrap=True)
+        if self._watch:
+            self._watch.finish_repeat(result)
         self.tick()
 
     def estimate_seconds_left(self) -> float | None:
@@ -120,24 +138,17 @@ class Progress(AbstractContextManager["Progress"]):
             **self._by_status,
         )
 
-    def _describe_result(self, repeat: Repeat, result: Result, seconds: float) -> Text:
-        line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), repeat.planned.cell.slug)
-        line.append(f"  repeat {repeat.number}/{repeat.planned.repeats}  {seconds:.1f} s")
-        if result.samples:
-            milliseconds = result.samples.center_step_seconds * 1e3
-            line.append(f"  step {milliseconds:,.0f} ms" if milliseconds >= 100 else f"  step {milliseconds:.3g} ms")
-        if result.validity and result.validity.verdict != "valid":
-            line.append(f"  {result.validity.verdict}")
-        if result.error:
-            line.append(f"  {join_printable(result.error.message)}")
-        if not self._live:
-            line.append(f"  [{self._count()}]")
-        return line
+    def _warn(self, message: str) -> None:
+        if self._events:
+            self._events.report("warning", message=message)
+        else:
+            self._console.print(f"warning: {message}", style="yellow", highlight=False, soft_wrap=True)
 
     def _count(self) -> str:
         left = self.estimate_seconds_left()
         wait = "" if left is None or not self._left else f", about {format_wait(left)} left"
-        return f"{self._num_ok} done, {self._num_failed} failed, {len(self._left)} to go{wait}"
+        disturbed = f" ({self._num_contaminated} contaminated)" if self._num_contaminated else ""
+        return f"{self._num_ok} done{disturbed}, {self._num_failed} failed, {len(self._left)} to go{wait}"
 
     def _render(self) -> Group:
         total = self._num_ok + self._num_failed + len(self._left)
@@ -145,17 +156,21 @@ class Progress(AbstractContextManager["Progress"]):
         bar.add_row(ProgressBar(total=total, completed=total - len(self._left), width=30), self._count())
         if self._now is None:
             return Group(bar)
-        cell, elapsed = self._now.planned.cell, time.monotonic() - self._started
-        now = f"measuring {cell.slug}, repeat {self._now.number}/{self._now.planned.repeats}, {elapsed:.0f} s"
+        now = f"measuring {_describe_repeat(self._now)}, {time.monotonic() - self._started:.0f} s"
         return Group(Text(now, overflow="ellipsis", no_wrap=True), bar)
 
 
+def _describe_repeat(repeat: Repeat) -> str:
+    return f"{repeat.planned.cell.slug}, repeat {repeat.number}/{repeat.planned.repeats}"
+
+
 class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows the output of an installation: one changing line in a terminal, the names of the packages elsewhere."""
+    """Shows the output of an installation: one changing line in a terminal, a package's name now and then elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._spinner = Spinner("dots")
+        self._next_line = 0.0
         self._live = Live(self._spinner, console=console, transient=True) if can_redraw(console) else None
 
     def __enter__(self) -> Self:
@@ -175,6 +190,13 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
             self._spinner.update(text=Text(f"installing {line}"[: self._console.width - 4]))
             self._live.start()
             self._live.refresh()
-        elif any(word in line for word in ("Collecting", "new environment", "waiting")):
+        elif any(word in line for word in ("new environment", "waiting")) or self._is_due(line):
             short = line.partition(" (from ")[0]
             self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
+
+    def _is_due(self, line: str) -> bool:
+        """Return whether to print a package's name as a sign of life: pip says thirty in a minute."""
+        if "Collecting" not in line or time.monotonic() < self._next_line:
+            return False
+        self._next_line = time.monotonic() + PROGRESS_SECONDS
+        return True

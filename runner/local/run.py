@@ -2,7 +2,7 @@
 
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ from runner.local.progress import InstallProgress, Progress
 from runner.local.virtual_environments import describe_missing, list_missing, prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
-from runner.records import Records, RecordSnapshot
+from runner.records import Records, RecordSnapshot, Retries
 from runner.run_events import RunEvents
 from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
 
@@ -41,7 +41,7 @@ class LocalRun:
     store: Store
     run_id: str | None
     start_new: bool
-    retry_failed: bool
+    retries: Retries
     interpreters: Mapping[Framework, Path]
     """Used instead of virtual environments, which are not made for these frameworks."""
     caps: CapOptions = field(default_factory=CapOptions)
@@ -60,7 +60,7 @@ class LocalRun:
             self.matrix,
             is_named=self.run_id is not None,
             start_new=self.start_new,
-            retry_failed=self.retry_failed,
+            retries=self.retries,
         )
 
     def _plan(self) -> Run:
@@ -70,9 +70,18 @@ class LocalRun:
         self.store.check_writable()
         return plan
 
-    def measure(self, run: Run, console: Console, *, resume_command: str, events: RunEvents | None = None) -> None:
+    def measure(
+        self,
+        run: Run,
+        console: Console,
+        *,
+        resume_command: str,
+        retry_command: str | None = None,
+        events: RunEvents | None = None,
+    ) -> None:
         """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine.
 
+        `retry_command`: measures contaminated repeats again; None: nobody is told while others disturb the run.
         `events`: where the repeats are shown as JSON lines, and not on the console.
         """
         records = Records.of(self.store, run)
@@ -89,12 +98,9 @@ class LocalRun:
             console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
-            num_failed = 0 if self.retry_failed else count_failed(run, snapshot)
-            num_ok = run.num_repeats - len(repeats) - num_failed
-            counts = {"num_ok": num_ok, "num_failed": num_failed}
             with (
                 open_handover(self.store) as handover,
-                Progress(console, repeats, **counts, events=events) as progress,
+                self._show_progress(run, snapshot, repeats, console, events, retry_command) as progress,
             ):
                 ended = LocalExecutor(
                     run_id=run.run_id,
@@ -108,6 +114,27 @@ class LocalRun:
                 console.print(
                     f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
                 )
+
+    def _show_progress(
+        self,
+        run: Run,
+        snapshot: RecordSnapshot,
+        repeats: Sequence[Repeat],
+        console: Console,
+        events: RunEvents | None,
+        retry_command: str | None,
+    ) -> Progress:
+        """Return what shows the progress of these repeats, beside those that the run has already."""
+        num_failed = 0 if self.retries.failed else count_failed(run, snapshot)
+        return Progress(
+            console,
+            repeats,
+            num_ok=run.num_repeats - len(repeats) - num_failed,
+            num_failed=num_failed,
+            num_contaminated=len(snapshot.contaminated - {repeat.key for repeat in repeats}),
+            events=events,
+            retry_command=retry_command,
+        )
 
     def describe_installation(self, run: Run) -> str | None:
         """Return what the run installs before it measures, and how much that is; None: nothing."""
@@ -123,7 +150,7 @@ class LocalRun:
             console.print(f"run {run.run_id}")
 
     def _select_missing(self, run: Run, snapshot: RecordSnapshot) -> list[Repeat]:
-        return select_missing(run, snapshot, retry_failed=self.retry_failed)
+        return select_missing(run, snapshot, self.retries)
 
 
 def find_interpreters(

@@ -24,7 +24,14 @@ class RunEnd:
 
     num_by_status: dict[str, int]
     """Planned repeats by the status of their record; `missing` have none."""
+    num_contaminated: int
+    """Those that ended ok, and do not count since others disturbed them."""
     report: Path | None
+
+    @property
+    def num_repeats(self) -> int:
+        """How many repeats are planned."""
+        return sum(self.num_by_status.values())
 
     @property
     def is_ok(self) -> bool:
@@ -58,17 +65,31 @@ def finish_run(
     if bad:
         counts = ", ".join(f"{number} {state}" for state, number in bad.most_common())
         console.print(f"{bad.total()} of {len(collection.results)} repeats did not end well: {counts}", style="red")
-    return RunEnd(num_by_status=dict(num_by_status), report=path)
+    return RunEnd(
+        num_by_status=dict(num_by_status), num_contaminated=collection.count_verdicts()["contaminated"], report=path
+    )
+
+
+def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None:
+    """Print how many repeats were contaminated, and the command that measures them again.
+
+    `command` None: it is of no use elsewhere, as that of a pod.
+    """
+    if end.num_contaminated:
+        how = "" if command is None else f". Measure them again when nobody else uses the machine:\n  {command}"
+        line = f"{end.num_contaminated} of {end.num_repeats} repeats were contaminated by others, and do not count{how}"
+        console.print(line, style="yellow", highlight=False, soft_wrap=True)
 
 
 def _print_answers(analysis: "Analysis", console: Console) -> None:
     """Print what the run says and what it does not say."""
     from collector.answers.run_answers import answer_run
     from collector.answers.texts import list_lines
+    from collector.report.terminal import print_text
 
     console.print()
     for line in list_lines(answer_run(analysis)):
-        console.print(line, soft_wrap=True)
+        print_text(console, line)
     console.print()
 
 

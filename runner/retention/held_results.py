@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from bench.schema import Status
+from bench.schema import Status, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,8 @@ class HeldResult:
     status: Status
     attempt_seconds: float
     """From the start of the attempt to its end."""
+    verdict: Verdict | None = None
+    """None: it has none."""
 
 
 class HeldResults(Protocol):

@@ -65,6 +65,7 @@ def _describe(result: RemovableResult) -> RemovedResult:
         attempt=result.parts.attempt,
         status=result.held.status,
         attempt_seconds=result.held.attempt_seconds,
+        verdict=result.held.verdict,
         num_bytes=result.held.num_bytes,
         version=result.held.version,
     )

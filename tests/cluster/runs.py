@@ -19,6 +19,7 @@ from runner.kubernetes.session import ClusterSession
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
+from runner.records import NO_RETRIES, Retries
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
@@ -94,7 +95,7 @@ class Setup:
     run: Run
     unschedulable_seconds: float = 900.0
     max_in_flight: int = 100
-    retry_failed: bool = False
+    retries: Retries = NO_RETRIES
     queue: str | None = None
     observed: Observed = field(default_factory=Observed)
     """The observer of the newest `measure`."""
@@ -144,7 +145,7 @@ class Setup:
             store=self.store,
             run_id=self.run.run_id,
             start_new=False,
-            retry_failed=self.retry_failed,
+            retries=self.retries,
             max_in_flight=self.max_in_flight,
             unschedulable_seconds=self.unschedulable_seconds,
         )

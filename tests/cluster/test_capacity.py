@@ -16,6 +16,7 @@ from runner.kubernetes import connection as connections
 from runner.kubernetes import finished_jobs, submission
 from runner.kubernetes.connection import Connection
 from runner.profiles.loading import load_profile
+from runner.records import Retries
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -197,7 +198,7 @@ def test_finished_jobs_of_an_earlier_runner_are_deleted_too(
     assert len(setup.list_jobs()) == 4
     monkeypatch.setattr(finished_jobs, "NUM_KEPT", 0)
     monkeypatch.setattr(finished_jobs, "BATCH_SIZE", 3)
-    setup.retry_failed = True
+    setup.retries = Retries(failed=True)
 
     setup.measure()
 

@@ -22,6 +22,7 @@ from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.cancellation import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import CANCELLED
+from runner.records import Retries
 from s3_server import S3Server
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -241,7 +242,7 @@ def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
     setup = Setup.make(connection, namespace, store, make_cells(2), max_in_flight=1)
 
     first = setup.measure()
-    setup.retry_failed = True
+    setup.retries = Retries(failed=True)
     second, third, fourth = (setup.measure() for _ in range(3))
 
     assert [result.status for result in first.results] == ["failed", "ok"]
@@ -251,6 +252,25 @@ def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
     assert sorted(setup.count_records().values(), reverse=True) == [3, 1]
     assert sorted(kubelet.measured.values(), reverse=True) == [3, 1]
     assert len({job["metadata"]["name"] for job in setup.list_jobs()}) == 4
+
+
+def test_what_was_contaminated_is_measured_again_in_a_new_job_when_asked_for(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    endings = iter(["contaminated", "ok", "contaminated", "ok"])
+    start_kubelet(lambda pod: next(endings), num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(2), max_in_flight=1)
+
+    first = setup.measure()
+    setup.retries = Retries(failed=True)
+    assert setup.measure().results == []
+    setup.retries = Retries(contaminated=True)
+    second, third, fourth = (setup.measure() for _ in range(3))
+
+    disturbed = first.results[0].cell_id
+    assert [(result.cell_id, result.status) for result in [*second.results, *third.results]] == [(disturbed, "ok")] * 2
+    assert fourth.results == []
+    assert sorted(setup.count_records().values(), reverse=True) == [3, 1]
 
 
 def test_a_store_that_is_away_is_waited_for_and_told_about(

@@ -39,7 +39,7 @@ class JobKey:
     cell_id: str
     number: int
     retry_round: int
-    """How many terminal records the repeat had when the Job was created: 0, or more after `--retry-failed`."""
+    """How many terminal records the repeat had when the Job was created: 0, or more if it is measured again."""
     fingerprint: str = ""
     """What the Jobs of the run have in common, see runner.kubernetes.fingerprint; empty: of no stored run."""
     job_name: str = field(init=False, compare=False)

@@ -11,7 +11,7 @@ from factories import put_documents
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.records import Records
+from runner.records import NO_RETRIES, Records, Retries
 from runner.runs import (
     count_failed_repeats,
     describe_damage,
@@ -44,10 +44,10 @@ def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) ->
     put_documents(store, run, [make_ok(run, CELL_B)])
     key = damage_first(run, store, how)
 
-    for retry_failed in (False, True):
-        assert name_repeats(list_missing_repeats(store, run, retry_failed=retry_failed)) == [("pytorch", 1)]
+    for retries in (NO_RETRIES, Retries(failed=True, contaminated=True)):
+        assert name_repeats(list_missing_repeats(store, run, retries)) == [("pytorch", 1)]
     assert count_failed_repeats(store, run) == 0
-    assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
+    assert find_unfinished_run(store, make_own_run()) == run
     assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
     warnings: list[str] = []
     describe_damage(Records.of(store, run).read_snapshot(), warnings.append)

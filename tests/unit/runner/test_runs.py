@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
+from bench.schema import Cell, Result, Run
 from bench.store import Store
-from factories import make_cell, make_run, put_documents
+from factories import make_cell, make_run, make_validity, put_documents
+from runner.records import Retries
 from runner.runs import (
     check_run_id,
     check_same_plan,
@@ -18,7 +20,7 @@ from runner.runs import (
     list_missing_repeats,
     read_run,
 )
-from stored_runs import CELL_A, CELL_B, NOW, make_failed, make_ok, make_own_run, name_repeats
+from stored_runs import CELL_A, CELL_B, NOW, make_contaminated, make_failed, make_ok, make_own_run, name_repeats
 
 
 def test_missing_is_what_has_no_key(store: Store) -> None:
@@ -38,13 +40,36 @@ def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_wel
     ]
     put_documents(store, run, results)
 
-    assert name_repeats(list_missing_repeats(store, run, retry_failed=True)) == [
+    assert name_repeats(list_missing_repeats(store, run, Retries(failed=True))) == [
         ("tensorflow", 1),
         ("pytorch", 2),
         ("tensorflow", 2),
     ]
     assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2), ("tensorflow", 2)]
     assert count_failed_repeats(store, run) == 1
+
+
+def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left_alone(store: Store) -> None:
+    run = make_own_run(repeats=2)
+    results = [
+        make_contaminated(run, CELL_A),
+        make_contaminated(run, CELL_A, attempt="a2"),
+        make_contaminated(run, CELL_B),
+        make_noisy(run, CELL_B, attempt="a2"),
+        make_failed(run, CELL_A, repeat=2),
+        make_ok(run, CELL_B, repeat=2),
+    ]
+    put_documents(store, run, results)
+
+    assert list_missing_repeats(store, run) == []
+    assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
+    both = Retries(failed=True, contaminated=True)
+    assert name_repeats(list_missing_repeats(store, run, both)) == [("pytorch", 1), ("pytorch", 2)]
+
+
+def make_noisy(run: Run, cell: Cell, attempt: str) -> Result:
+    """Return a record of a bad measurement that nobody disturbed."""
+    return make_ok(run, cell, attempt=attempt).model_copy(update={"validity": make_validity("noisy")})
 
 
 def test_a_resumed_run_goes_on_in_the_order_that_was_drawn_for_it(store: Store) -> None:
@@ -133,7 +158,7 @@ def test_a_run_of_the_same_plan_is_resumed_on_the_same_machine_within_a_day(
     run = make_own_run(**changes)
     put_documents(store, run, [])
 
-    found = find_unfinished_run(store, make_own_run(number="0000"), retry_failed=False)
+    found = find_unfinished_run(store, make_own_run(number="0000"))
 
     assert found == (run if is_found else None)
 
@@ -142,7 +167,7 @@ def test_of_two_unfinished_runs_the_newer_one_is_resumed(store: Store) -> None:
     for hours in (3, 1, 2):
         put_documents(store, make_own_run(begun=NOW - timedelta(hours=hours), number="ffff"), [])
 
-    found = find_unfinished_run(store, make_own_run(), retry_failed=False)
+    found = find_unfinished_run(store, make_own_run())
 
     assert found is not None
     assert found.created_at == NOW - timedelta(hours=1)
@@ -152,15 +177,23 @@ def test_a_finished_run_is_resumed_only_to_retry_what_failed(store: Store) -> No
     finished = make_own_run(begun=NOW - timedelta(hours=1))
     put_documents(store, finished, [make_ok(finished, CELL_A), make_failed(finished, CELL_B)])
 
-    assert find_unfinished_run(store, make_own_run(), retry_failed=False) is None
-    assert find_unfinished_run(store, make_own_run(), retry_failed=True) == finished
+    assert find_unfinished_run(store, make_own_run()) is None
+    assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) == finished
+
+
+def test_a_finished_run_is_resumed_to_retry_what_was_contaminated(store: Store) -> None:
+    finished = make_own_run(begun=NOW - timedelta(hours=1))
+    put_documents(store, finished, [make_contaminated(finished, CELL_A), make_ok(finished, CELL_B)])
+
+    assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) is None
+    assert find_unfinished_run(store, make_own_run(), Retries(contaminated=True)) == finished
 
 
 def test_a_run_without_failures_is_not_resumed_to_retry(store: Store) -> None:
     finished = make_own_run(begun=NOW - timedelta(hours=1))
     put_documents(store, finished, [make_ok(finished, CELL_A), make_ok(finished, CELL_B)])
 
-    assert find_unfinished_run(store, make_own_run(), retry_failed=True) is None
+    assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) is None
 
 
 def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: Store) -> None:
@@ -172,7 +205,7 @@ def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: 
         put_documents(store, make_own_run(begun=NOW + timedelta(minutes=minute), hostname="bench-2"), [])
         put_documents(store, make_run(run_id=f"smoke-big-20260301-12{minute:02}00-0000"), [])
 
-    assert find_unfinished_run(store, make_own_run(), retry_failed=False) == run
+    assert find_unfinished_run(store, make_own_run()) == run
 
 
 def test_the_name_of_a_run_of_another_plan_is_refused() -> None:

@@ -1,6 +1,7 @@
 """The table that a run prints at its end, in terminals of any width."""
 
 import io
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -64,6 +65,23 @@ def test_a_terminal_too_narrow_for_the_rest_breaks_lines_and_loses_nothing() -> 
     lines = render(make_small_table(), width=30, terminal=True).splitlines()
     assert max(len(line) for line in lines) <= 30
     assert "52.1" in "".join(lines)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_notes_stand_below_the_table_each_text_once_and_broken_between_words(terminal: bool) -> None:
+    long = "others kept 1.4 of 2 cores busy: the cell's threads were short of cores (2 of 3 repeats)"
+    rows = pd.DataFrame({"label": ["a", "b", "c", "d"], "note": [long, "two [levels]", None, long]})
+    note = replace(text_column("note", "note"), is_note=True)
+
+    lines = render(make_table("", [CELL, note], rows), width=40, terminal=terminal).splitlines()
+
+    assert [line.split() for line in lines[:5]] == [["cell", "note"], ["a", "[1]"], ["b", "[2]"], ["c"], ["d", "[1]"]]
+    notes = lines[5:]
+    if not terminal:
+        assert notes == [f"[1] {long}", "[2] two [levels]"]
+    else:
+        assert max(map(len, notes)) <= 40
+        assert " ".join(" ".join(notes).split()) == f"[1] {long} [2] two [levels]"
 
 
 def test_words_are_aligned_to_the_left_and_numbers_to_the_right() -> None:

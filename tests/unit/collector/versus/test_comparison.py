@@ -9,6 +9,7 @@ from bench.errors import UserError
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.identical_runs import MAX_RUNS, load_related_runs
+from collector.versus.texts import describe_no_difference
 from factories import (
     make_cell,
     make_environment,
@@ -117,7 +118,30 @@ def test_invalid_repeats_are_compared_on_request(tmp_path: Path) -> None:
     document = compare_runs(tmp_path, include_invalid=True)
     assert (document.cells[0].verdict, document.cells[0].notes) == (
         "worse",
-        ("B: contaminated, contaminated, contaminated",),
+        ("B: 3 contaminated",),
+    )
+
+
+def test_environments_are_those_of_all_repeats_that_ran_also_of_those_that_do_not_count(tmp_path: Path) -> None:
+    put_run(tmp_path, "a", {TRAIN: EVEN})
+    disturbed = make_validity("contaminated")
+    other = make_environment(python_version="3.14.0")
+    put_run(tmp_path, "b", {TRAIN: EVEN}, environment=other, validity=disturbed)
+
+    document = compare_runs(tmp_path)
+
+    assert [(one.fact, one.b) for one in document.differences] == [("Python", ("3.14.0",))]
+    cell = find_cell(document, TRAIN)
+    assert (cell.reason, cell.notes) == ("no repeat of B was measured under sound conditions (3 contaminated)", ())
+
+
+def test_without_a_repeat_that_ran_nothing_is_said_of_the_environments(tmp_path: Path) -> None:
+    put_run(tmp_path, "a", {TRAIN: EVEN})
+    put_run(tmp_path, "b", {}, make_failed_result(TRAIN, run_id="b"))
+    document = compare_runs(tmp_path)
+    assert (document.environments_known, document.differences) == (False, ())
+    assert describe_no_difference(document) == (
+        "The environments of A and B cannot be compared: no repeat of one of them ended ok."
     )
 
 

@@ -1,6 +1,9 @@
 """What is said to do next on a cluster: commands that can be given as they stand."""
 
 import shlex
+from pathlib import Path
+
+import pytest
 
 from bench.schema import Cluster
 from factories import make_run
@@ -16,6 +19,15 @@ def test_the_next_command_goes_where_this_one_went() -> None:
         *("--namespace", "team-a"),
         *("--queue", "nightly"),
     ]
+
+
+def test_a_matrix_of_the_users_own_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = make_run(run_id="q-1").model_copy(update={"matrix": "question"})
+    resumption = "benchmatrix run {} --run-id q-1"
+    assert format_resumption(run, "file://results", None, None, None) == resumption.format("MATRIX")
+    (tmp_path / "question.yaml").touch()
+    assert format_resumption(run, "file://results", None, None, None) == resumption.format("question.yaml")
 
 
 def test_a_run_of_a_cluster_is_not_resumed_on_the_users_own_machine() -> None:

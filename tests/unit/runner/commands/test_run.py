@@ -10,7 +10,7 @@ import pytest
 
 from bench.store import Store
 from factories import make_run
-from fake_interpreters import make_interpreter, read_log
+from fake_interpreters import VERDICT_VARIABLE, make_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.commands.resume_command import format_resume_command
 from runner.run_events import RunEvent
@@ -30,6 +30,34 @@ def test_a_run_ends_with_a_table_and_a_report(call_main: CallMain, workspace: Wo
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     assert (folder / "results.parquet").exists()
     assert sum(line.startswith("conv6 ") for line in out.splitlines()) == 2  # the table has a row for each cell
+
+
+def test_a_run_that_others_disturbed_ends_with_the_command_that_measures_it_again(
+    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VERDICT_VARIABLE, "contaminated")
+    code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine")
+    assert code == 0
+    retry = "run quick.yaml --python ./python --run-id mine --retry-contaminated"
+    assert out.count("2 repeats in a row were contaminated") == 1
+    assert out.splitlines()[-2:] == [
+        "4 of 4 repeats were contaminated by others, and do not count. Measure them again when nobody else uses the "
+        "machine:",
+        f"  benchmatrix {retry}",
+    ]
+    _, out, _ = call_main("status")
+    assert out.splitlines()[0] == "mine: 4 repeats: 4 ok, none of them valid (4 contaminated)"
+    _, out, _ = call_main("status", "--json")
+    assert json.loads(out)["num_by_verdict"] == {"contaminated": 4}
+
+    monkeypatch.delenv(VERDICT_VARIABLE)
+    _, out, _ = call_main(*shlex.split(retry), "--json")
+
+    ended = RunEvent.model_validate_json(out.splitlines()[-1])
+    assert (ended.event, ended.is_ok, ended.num_contaminated) == ("ended", True, 0)
+    assert len(read_log(workspace.log)) == 8
+    _, out, _ = call_main("status")
+    assert out.splitlines()[0] == "mine: 4 repeats: 4 ok"
 
 
 def test_a_published_report_lies_in_the_store(call_main: CallMain, workspace: Workspace) -> None:
@@ -150,8 +178,10 @@ def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMai
         "EKS us-east-1 m6i.xlarge, 2026-07-20)",
     ]
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
-    code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new")
-    assert (code, "4 of them by earlier results" in out, len(workspace.list_run_ids())) == (0, True, 1)
+    code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new", "--python", "./python")
+    assert (code, len(workspace.list_run_ids())) == (0, 1)
+    estimate = out.splitlines()[1]
+    assert re.fullmatch(r"cpu: 4 repeats take about \d+ s \(as they took here before\), at most 4 min", estimate)
     code, _, err = call_main("run", "quick.yaml", "--dry-run", "--prices", "prices.yaml")
     assert (code, err) == (
         2,

@@ -78,7 +78,9 @@ def test_a_pipe_gets_one_plain_line_for_each_repeat(wait: Wait) -> None:
         progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
 
     assert file.getvalue().splitlines() == [
+        f"measuring {SLUG_A}, repeat 1/2",
         f"ok      {SLUG_A}  repeat 1/2  4.0 s  step 50 ms  [2 done, 2 failed, 3 to go, about 12 s left]",
+        f"measuring {SLUG_B}, repeat 1/2",
         f"failed  {SLUG_B}  repeat 1/2  2.0 s  ended by SIGSEGV [core dumped]"
         "  [2 done, 3 failed, 2 to go, about 6 s left]",
     ]
@@ -184,7 +186,7 @@ def test_waits_are_said_as_people_say_them(seconds: float, text: str) -> None:
     assert format_wait(seconds) == text
 
 
-def test_a_pipe_gets_the_names_of_the_packages_alone() -> None:
+def test_a_pipe_gets_the_name_of_a_package_now_and_then(wait: Wait) -> None:
     file = io.StringIO()
 
     with InstallProgress(Console(file=file, width=20)) as progress:
@@ -192,11 +194,15 @@ def test_a_pipe_gets_the_names_of_the_packages_alone() -> None:
         progress.report("pytorch-cpu: Looking in indexes: https://example.org/simple")
         progress.report("pytorch-cpu: Collecting torch==2.0 (from -r requirements.txt (line 1))")
         progress.report("pytorch-cpu: Downloading torch-2.0.whl [bold]")
+        progress.report("pytorch-cpu: Collecting numpy==2.0")
+        wait(31.0)
+        progress.report("pytorch-cpu: Collecting sympy==1.0")
         progress.report("tensorflow-cpu: waiting for another installation")
 
     assert file.getvalue().splitlines() == [
         "installing pytorch-cpu: new environment",
         "installing pytorch-cpu: Collecting torch==2.0",
+        "installing pytorch-cpu: Collecting sympy==1.0",
         "installing tensorflow-cpu: waiting for another installation",
     ]
 

@@ -16,10 +16,12 @@ from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, results_prefix, run_key
-from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from collector.results.load import load_run
+from fake_interpreters import VERDICT_VARIABLE, make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun
 from runner.matrix.plan import order_repeats
+from runner.records import NO_RETRIES, Retries
 from runner.runs import list_missing_repeats
 
 MATRIX = """
@@ -53,7 +55,7 @@ class Setup:
             "store": self.store,
             "run_id": None,
             "start_new": False,
-            "retry_failed": False,
+            "retries": NO_RETRIES,
             "interpreters": dict.fromkeys(FRAMEWORKS, self.python),
         }
         return LocalRun(**(fields | overrides))
@@ -206,13 +208,29 @@ def test_what_failed_is_measured_again_if_asked_for(setup: Setup) -> None:
     first, printed = setup.measure(interpreters={"pytorch": setup.python, "tensorflow": fails})
     assert printed.endswith("[2 done, 2 failed, 0 to go]\n")
 
-    second, printed = setup.measure(retry_failed=True)
+    second, printed = setup.measure(retries=Retries(failed=True))
 
     assert first == second
     _, tensorflow = (planned.cell.cell_id for planned in first.cells)
     assert read_log(setup.log)[2:] == [(tensorflow, 1), (tensorflow, 2)]
     assert printed.endswith("[4 done, 0 failed, 0 to go]\n")
     assert count_results(setup.store, first) == 6
+
+
+def test_what_was_contaminated_is_measured_again_if_asked_for(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VERDICT_VARIABLE, "contaminated")
+    first, _ = setup.measure()
+    monkeypatch.delenv(VERDICT_VARIABLE)
+
+    second, printed = setup.measure(retries=Retries(contaminated=True))
+
+    assert first == second
+    assert sorted(read_log(setup.log)[:4]) == sorted(read_log(setup.log)[4:])
+    assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure\n" in printed
+    rows = load_run(setup.store, first.run_id).results
+    assert list(zip(rows["verdict"], rows["num_attempts"], strict=True)) == [("valid", 2)] * 4
+    _, printed = setup.measure(run_id=first.run_id, retries=Retries(contaminated=True))
+    assert "nothing is measured" in printed
 
 
 def test_a_result_that_a_dead_runners_process_wrote_at_the_last_moment_counts(

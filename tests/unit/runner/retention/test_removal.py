@@ -14,12 +14,13 @@ from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store, StoreError, raw_removal_key, results_prefix
 from factories import put_documents
 from held_results import CollectedResults
+from runner.records import Retries
 from runner.retention.plan import RunPlan, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
 from runner.runs import count_failed_repeats, list_missing_repeats
 from s3_server import S3Server
-from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
+from stored_runs import CELL_A, CELL_B, make_contaminated, make_failed, make_ok, make_own_run, name_repeats
 
 LATER = datetime.now(UTC) + timedelta(days=200)
 POLICY = parse_policy("90d", include_unfinished=False)
@@ -70,11 +71,20 @@ def test_removed_repeats_are_not_measured_again_and_keep_their_status(
     assert len(reported.removable) == 2 * NUM_REPEATS
     assert list_raw(store, run) == []
     assert list_missing_repeats(store, run) == []
-    assert len(list_missing_repeats(store, run, retry_failed=True)) == NUM_REPEATS
+    assert len(list_missing_repeats(store, run, Retries(failed=True))) == NUM_REPEATS
     assert count_failed_repeats(store, run) == NUM_REPEATS
     (removal,) = read_raw_removals(store, run.run_id)
     assert (removal.at, removal.policy) == (LATER, "--raw-older-than 90d")
     assert set(others) < set(store.list_keys(""))
+
+
+def test_a_removed_repeat_that_was_contaminated_can_be_measured_again(store: Store, run: Run) -> None:
+    put_documents(store, run, [make_contaminated(run, CELL_A, attempt="a1")])  # in place of the first one
+
+    remove(store, CollectedResults.collect(store))
+
+    assert list_raw(store, run) == []
+    assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
 
 
 @contextmanager

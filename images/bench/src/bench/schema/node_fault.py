@@ -15,7 +15,7 @@ class NodeFault(SignableDocument):
     attempt: Name
     """The pod's uid; where the pod is gone, the Job's."""
     retry_round: Number
-    """How many terminal records the repeat had then: 0, or more after `--retry-failed`."""
+    """How many terminal records the repeat had then: 0, or more if it was measured again."""
     pool: Literal["cpu", "gpu"]
     node_name: str | None = None
     """null: the pod was gone before a runner saw it."""

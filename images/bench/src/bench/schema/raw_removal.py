@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Name, Seconds, Time, Version
 from bench.schema.failure import Status
+from bench.schema.measurement import Verdict
 
 
 class RemovedResult(Document):
@@ -18,6 +19,8 @@ class RemovedResult(Document):
     status: Status
     attempt_seconds: Seconds
     """From the start of the attempt to its end."""
+    verdict: Verdict | None = None
+    """None: it had none, or was removed by a version that did not record it."""
     num_bytes: Bytes
     version: str
     """Tells it from another object of the same key; see `bench.store.StoredObject`."""

@@ -50,8 +50,8 @@ def check_cpu_neighbours(inputs: ValidityInputs) -> Found:
             missing = count_missing_cores(use, needed)
             yield (
                 "contaminated",
-                f"{busy}: of the {needed} that the cell needs {missing:.1f} were missing, more than "
-                f"{MAX_MISSING_SHARE:.0%}",
+                f"{busy}: the cell's {needed} threads were short of {missing:.1f} cores, more than "
+                f"{MAX_MISSING_SHARE:.0%} of {needed}",
             )
         if (use.sibling_busy_cores or 0.0) > MAX_MISSING_SHARE * needed:
             yield (

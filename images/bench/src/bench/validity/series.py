@@ -75,7 +75,7 @@ def note_levels(inputs: ValidityInputs) -> Iterator[str]:
     """Yield what a reader should know of a window whose steps jump between two levels."""
     levels = find_levels(inputs.samples.step_seconds)
     if levels is not None:
-        low, high = (f"{seconds * 1e3:.3g} ms" for seconds in (levels.low_seconds, levels.high_seconds))
+        low, high = (_format_milliseconds(seconds) for seconds in (levels.low_seconds, levels.high_seconds))
         yield (
             f"steps on two levels, {1 - levels.high_share:.0%} near {low} and {levels.high_share:.0%} near {high}: the "
             f"{inputs.samples.summarized_by} of the steps counts"
@@ -126,6 +126,11 @@ def _name_missing_condition(samples: Samples) -> str:
         f"it had taken twice the {samples.max_queued_batches} batches that the input pipeline can hold ready "
         f"({num_taken} steps)"
     )
+
+
+def _format_milliseconds(seconds: float) -> str:
+    """Return three digits and no exponent: `2080 ms`, `18.2 ms`."""
+    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.1 else f"{seconds * 1e3:.3g} ms"
 
 
 def _list_block_medians(steps: Sequence[float]) -> list[float]:

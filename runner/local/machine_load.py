@@ -1,0 +1,153 @@
+"""Sees which processes of others keep the cores of this machine busy while a repeat is measured, and names them."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.terminal_text import join_printable
+
+PROC = Path("/proc")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+NUM_NAMES = 3
+"""Processes that are named: who has more to close looks for them anyway."""
+MIN_NAMED_CORES = 0.05
+"""A process that takes less of a core disturbs nobody (a desktop's clock, an idle browser)."""
+# Of the line of a CPU in /proc/stat (proc(5)) all but idle and iowait: user, nice, system, irq, softirq, steal.
+BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
+
+ProcessKey = tuple[int, int]
+"""Id of a process, and when it started: ids are given again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessTime:
+    """A process as it was once."""
+
+    name: str
+    parent: int
+    seconds: float
+    """CPU time that it has taken since it began."""
+    waited_seconds: float
+    """CPU time of its children that have ended and that it has waited for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadReading:
+    """The CPU time that everything on the machine has taken until one moment."""
+
+    at: float
+    """In seconds, of a clock that never goes back."""
+    busy_seconds: float
+    """Of the cores that this process may use, together."""
+    num_cores: int
+    processes: Mapping[ProcessKey, ProcessTime]
+
+    @classmethod
+    def take(cls, proc: Path = PROC) -> "LoadReading | None":
+        """Return what the kernel says now; None where it does not show its CPUs."""
+        busy = _read_busy_seconds(proc)
+        cores = os.sched_getaffinity(0) & busy.keys()
+        if not cores:
+            return None
+        return cls(
+            at=time.monotonic(),
+            busy_seconds=sum(busy[core] for core in cores),
+            num_cores=len(cores),
+            processes=dict(_read_processes(proc)),
+        )
+
+    def list_own(self) -> set[ProcessKey]:
+        """Return this process and its descendants that live."""
+        own, parents = set[ProcessKey](), {os.getpid()}
+        own |= {key for key in self.processes if key[0] in parents}
+        while parents:
+            found = {key for key, process in self.processes.items() if process.parent in parents} - own
+            own |= found
+            parents = {pid for pid, _ in found}
+        return own
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherLoad:
+    """What others did on the machine between two readings."""
+
+    busy_cores: float
+    """Cores that others kept busy, on average."""
+    num_cores: int
+    busiest: tuple[str, ...]
+    """Their busiest processes in words, the busiest first: `python3 (1.3 cores, process 4711)`."""
+
+    def describe_busiest(self) -> str:
+        """Return the busiest processes, or why none is named."""
+        return ", ".join(self.busiest) or "by processes that cannot be seen from here, or have ended"
+
+
+def compare_readings(before: LoadReading, after: LoadReading) -> OtherLoad:
+    """Return what others did between two readings; this process and its descendants are no others."""
+    seconds = max(after.at - before.at, 1 / TICKS_PER_SECOND)
+    own = before.list_own() | after.list_own()
+    own_seconds = sum(_count_seconds(before, after, key, with_waited=True) for key in own)
+    cores_by_name: defaultdict[str, float] = defaultdict(float)
+    pids_by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for key in after.processes.keys() - own:
+        cores = _count_seconds(before, after, key) / seconds
+        if cores >= MIN_NAMED_CORES:
+            cores_by_name[after.processes[key].name] += cores
+            pids_by_name[after.processes[key].name].append(key[0])
+    names = sorted(cores_by_name, key=lambda name: (-cores_by_name[name], name))[:NUM_NAMES]
+    return OtherLoad(
+        busy_cores=max(0.0, after.busy_seconds - before.busy_seconds - own_seconds) / seconds,
+        num_cores=after.num_cores,
+        busiest=tuple(_describe(name, cores_by_name[name], pids_by_name[name]) for name in names),
+    )
+
+
+def _count_seconds(before: LoadReading, after: LoadReading, key: ProcessKey, *, with_waited: bool = False) -> float:
+    """Return the CPU time that a process took between the readings; 0 if it has ended: its parent has it then."""
+    first, last = before.processes.get(key), after.processes.get(key)
+    if last is None:
+        return 0.0 if first is None else -first.seconds - (first.waited_seconds if with_waited else 0.0)
+    taken = last.seconds + (last.waited_seconds if with_waited else 0.0)
+    return taken if first is None else taken - first.seconds - (first.waited_seconds if with_waited else 0.0)
+
+
+def _describe(name: str, cores: float, pids: list[int]) -> str:
+    which = f"process {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes"
+    return f"{join_printable(name)} ({cores:.1f} cores, {which})"
+
+
+def _read_busy_seconds(proc: Path) -> dict[int, float]:
+    """Return the busy seconds of each CPU since the machine started."""
+    try:
+        lines = [line.split() for line in (proc / "stat").read_text().splitlines()]
+    except OSError:
+        return {}
+    return {
+        int(words[0][3:]): sum(int(words[1 + column]) for column in BUSY_COLUMNS) / TICKS_PER_SECOND
+        for words in lines
+        if words and words[0].startswith("cpu") and words[0][3:].isdigit()
+    }
+
+
+def _read_processes(proc: Path) -> Iterator[tuple[ProcessKey, ProcessTime]]:
+    for stat in proc.glob("[0-9]*/stat"):
+        try:
+            head, _, tail = stat.read_text(errors="replace").rpartition(")")
+        except OSError:  # ended meanwhile
+            continue
+        # proc(5): after the name come state, ppid and so on; the 12th to 15th are utime, stime, cutime and cstime, the
+        # 20th is starttime.
+        fields = tail.split()
+        times = [int(field) / TICKS_PER_SECOND for field in fields[11:15]]
+        yield (
+            (int(stat.parent.name), int(fields[19])),
+            ProcessTime(
+                name=head.partition("(")[2],
+                parent=int(fields[1]),
+                seconds=times[0] + times[1],
+                waited_seconds=times[2] + times[3],
+            ),
+        )

@@ -1,0 +1,37 @@
+"""Words of how a repeat ended, for the lines of progress of runs on this machine and on clusters."""
+
+import re
+
+from rich.text import Text
+
+from bench.schema import Result, Validity
+from runner.terminal_text import STATUS_STYLES, join_printable
+
+DETAIL = re.compile(r": |, (?:more|less) than ")
+"""Where the details of a reason begin, which the report has."""
+
+
+def describe_end(result: Result, slug: str, planned: int, *extras: str) -> Text:
+    """Return the line of a repeat that has its record: of how many, status, step time, verdict and reason.
+
+    `slug`: of its cell, `planned`: its number of repeats. `extras`: what stands before the step time.
+    """
+    line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), slug)
+    line.append(f"  repeat {result.repeat}/{planned}")
+    for extra in extras:
+        line.append(f"  {extra}")
+    if result.samples:
+        milliseconds = result.samples.center_step_seconds * 1e3
+        line.append(f"  step {milliseconds:,.0f} ms" if milliseconds >= 100 else f"  step {milliseconds:.3g} ms")
+    if result.validity and result.validity.verdict != "valid":
+        line.append(f"  {describe_verdict(result.validity)}", style="yellow")
+    if result.error:
+        line.append(f"  {join_printable(result.error.message)}")
+    return line
+
+
+def describe_verdict(validity: Validity) -> str:
+    """Return a verdict with the short form of its reason: `contaminated (others kept 1.4 of 2 cores busy)`."""
+    messages = (reason.message for reason in validity.reasons if reason.verdict == validity.verdict)
+    reason = join_printable(DETAIL.split(next(messages, ""), maxsplit=1)[0])
+    return f"{validity.verdict} ({reason})" if reason else validity.verdict
