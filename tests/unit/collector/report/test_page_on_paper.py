@@ -9,6 +9,9 @@ from browser_visits import visit
 A4_LANDSCAPE_PIXELS = 1032
 """What the margins leave of 297 mm at 96 dpi."""
 
+TWO_FRAMES = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+"""Kept when the page has been laid out anew, and all who watch for that have been told."""
+
 
 def test_all_is_printed_without_scrolling_in_light_colours_and_nothing_is_cut(
     browser: Browser, full_report: Path
@@ -32,7 +35,8 @@ def test_a_link_keeps_to_its_target_while_the_plots_above_it_are_drawn(browser: 
     seen = visit(browser, full_report, width=390)
     seen.page.get_by_role("navigation").get_by_role("link", name="Forecast").click()
     seen.page.evaluate("drawForPrint()")
-    seen.page.wait_for_function("Math.abs(document.getElementById('forecast').getBoundingClientRect().top) < 100")
+    seen.page.evaluate(TWO_FRAMES)
+    assert seen.page.evaluate("Math.abs(document.getElementById('forecast').getBoundingClientRect().top)") < 100
     assert seen.errors == []
 
 
