@@ -236,7 +236,8 @@ def test_a_server_that_stays_away_is_another_exit_code_than_a_refusal(error: Api
     found = to_user_error(error, "lab")
 
     assert type(found) is kind
-    assert str(found).startswith(f"--on lab: {error.message}; ")
+    who = "" if kind is UserError else f"the API server answers {error.status}: "
+    assert str(found).startswith(f"--on lab: {who}{error.message}; ")
 
 
 @pytest.mark.parametrize(
