@@ -64,8 +64,8 @@ def test_cells_and_plan_are_signed_together_or_not_at_all(tmp_path: Path, store:
 def test_a_plan_that_is_not_signed_rightly_is_not_resumed_and_is_an_error_by_its_name(tmp_path: Path) -> None:
     run = make_own_run()
     put_signed(tmp_path, run, [], "other")
-    assert find_unfinished_run(open_signing(tmp_path), run, retry_failed=False) is None
-    assert find_unfinished_run(open_signing(tmp_path, "other"), run, retry_failed=False) == run
+    assert find_unfinished_run(open_signing(tmp_path), run) is None
+    assert find_unfinished_run(open_signing(tmp_path, "other"), run) == run
     with pytest.raises(UnverifiedObject, match=make_key("other").public.key_id):
         read_run(open_signing(tmp_path), run.run_id)
 
