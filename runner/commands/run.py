@@ -43,7 +43,7 @@ def run(
     store: StoreOption = DEFAULT_STORE,
     run_id: RunIdOption = None,
     new: NewOption = False,
-    retry_failed: RetryOption = False,
+    retry: RetryOption = False,
     dry_run: DryRunOption = False,
     machine: MachinesOption = None,
     prices: PricesOption = None,
@@ -69,12 +69,11 @@ def run(
     verify: VerifyOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    from runner.commands import estimates, night, run_execution, run_request
+    from runner.commands import night, run_execution, run_request
 
     finish = run_execution.plan_end(output, with_report=report, is_published=publish)
     caps = run_execution.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
     options = run_execution.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
-    pricing = estimates.Pricing.of(machine, prices, dry_run)
-    asked = run_request.plan(matrix, store, run_id, pricing, (sign, verify), (new, retry_failed), as_json=as_json)
+    asked = run_request.plan(matrix, store, run_id, (machine, prices, dry_run), (sign, verify), (new, retry, as_json))
     to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
     run_execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)

@@ -38,13 +38,14 @@ def plan(
     matrix: str,
     store: str,
     run_id: str | None,
-    pricing: Pricing,
+    priced: tuple[list[str] | None, Path | None, bool],
     keys: tuple[Path | None, Sequence[Path] | None],
-    again: tuple[bool, bool],
-    *,
-    as_json: bool,
+    flags: tuple[bool, bool, bool],
 ) -> RunRequest:
-    """Return which run is asked for. `keys`: --sign and --verify. `again`: --new and --retry-failed."""
-    (sign, verify), (is_new, retry_failed) = keys, again
-    flags = {"is_new": is_new, "retry_failed": retry_failed, "as_json": as_json}
-    return RunRequest(matrix, store, run_id, pricing, sign=sign, verify=verify or (), **flags)
+    """Return which run is asked for; UserError if it cannot be priced.
+
+    `priced`: --machine, --prices, --dry-run. `keys`: --sign, --verify. `flags`: --new, --retry-failed, --json.
+    """
+    (sign, verify), (is_new, retry_failed, as_json) = keys, flags
+    named = {"is_new": is_new, "retry_failed": retry_failed, "as_json": as_json}
+    return RunRequest(matrix, store, run_id, Pricing.of(*priced), sign=sign, verify=verify or (), **named)

@@ -77,6 +77,7 @@ SINKS = {
     ("runner/commands/compare.py", "replace_text"): FILE,
     ("runner/commands/cost.py", "replace_text"): FILE,
     ("runner/commands/images.py", "replace_text"): FILE,
+    ("runner/commands/keys.py", "fdopen"): OWN,
     ("runner/commands/watch.py", "replace_text"): FILE,
     ("runner/kubernetes/cancellation.py", "put_with_short_retries"): DOCUMENT,
     ("runner/kubernetes/doctor/api_server_checks.py", "request"): API_SERVER,
