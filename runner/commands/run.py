@@ -36,6 +36,7 @@ from runner.commands.run_options import (
     WatchOption,
     WebhookOption,
 )
+from runner.commands.run_request import Again, ClusterOptions, Ending, PricingOptions, RunCaps, RunRequest
 
 
 def run(
@@ -71,13 +72,16 @@ def run(
     verify: VerifyOption = None,
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    from runner.commands import estimates, night, run_execution, run_request
+    caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
+    options = ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
+    again, pricing = Again(new, retry_failed, retry_contaminated), PricingOptions(machine, prices, dry_run)
+    asked = RunRequest(matrix, store, run_id, again, pricing, sign, verify)
+    _execute(asked, options, Ending(output, report, publish, watch, webhook, as_json), on, python, max_in_flight)
 
-    finish = run_execution.plan_end(output, with_report=report, is_published=publish)
-    caps = run_request.RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = run_request.ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
-    pricing = estimates.Pricing.of(machine, prices, dry_run)
-    again = run_request.Again.of(new, retry_failed, retry_contaminated)
-    asked = run_request.RunRequest(matrix, store, run_id, pricing, again, sign=sign, verify=verify, as_json=as_json)
-    to_follow = night.NightWatch.plan(asked.store, is_watched=watch, webhooks=webhook or [])
-    run_execution.execute_run(asked, options, finish, to_follow, on=on, python=python, max_in_flight=max_in_flight)
+
+def _execute(
+    request: RunRequest, options: ClusterOptions, ending: Ending, on: str, python: list[str] | None, max_in_flight: int
+) -> None:
+    from runner.commands.run_execution import execute_run
+
+    execute_run(request, options, ending, on=on, python=python, max_in_flight=max_in_flight)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,7 +16,7 @@ from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
-from runner.commands.run_request import ClusterOptions, RunRequest
+from runner.commands.run_request import ClusterOptions, Ending, RunRequest
 from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
@@ -35,11 +34,11 @@ UNSCHEDULABLE_SECONDS = 900.0
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
 
 
-def plan_end(output: Path | None, *, with_report: bool, is_published: bool) -> Finish:
+def _plan_end(ending: Ending) -> Finish:
     """Return what ends a run of these options. UserError if they contradict each other."""
-    if is_published and not with_report:
+    if ending.is_published and not ending.with_report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
-    return partial(finish_run, output=output, with_report=with_report, is_published=is_published)
+    return partial(finish_run, output=ending.output, with_report=ending.with_report, is_published=ending.is_published)
 
 
 def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:
@@ -101,8 +100,7 @@ def _plan_cluster_run(
 def execute_run(
     request: RunRequest,
     options: ClusterOptions,
-    finish: Finish,
-    night: NightWatch | None,
+    ending: Ending,
     *,
     on: str,
     python: list[str] | None,
@@ -112,16 +110,18 @@ def execute_run(
 
     `on`: LOCAL, or the context of a cluster.
     """
+    finish, pricing = _plan_end(ending), request.pricing  # before anything is looked up: these may be wrong
+    night = NightWatch.plan(request.store, is_watched=ending.is_watched, webhooks=ending.webhooks or [])
     make = _plan_local_run if on == LOCAL else partial(_plan_cluster_run, on=on, max_in_flight=max_in_flight)
     planned: LocalRun | ClusterRun = make(request, options, python)
-    if request.pricing.is_dry:
+    if pricing.is_dry:
         run = planned.choose_run()
         profile = None if isinstance(planned, LocalRun) else planned.target.profile
-        _print_dry_run(request, run, profile, options.max_cost)
+        _print_dry_run(request, run, profile, options.max_cost, as_json=ending.as_json)
         if isinstance(planned, LocalRun) and (first := planned.describe_installation(run)) is not None:
-            (make_error_console() if request.as_json else CONSOLE).print(first, soft_wrap=True)
+            (make_error_console() if ending.as_json else CONSOLE).print(first, soft_wrap=True)
         return
-    events = RunEvents(CONSOLE) if request.as_json else None
+    events = RunEvents(CONSOLE) if ending.as_json else None
     if isinstance(planned, LocalRun):
         end = _measure_here(planned, finish, night, events)
     else:
@@ -130,12 +130,14 @@ def execute_run(
         raise typer.Exit(EXIT_NOT_OK)
 
 
-def _print_dry_run(request: RunRequest, run: Run, profile: "Profile | None", max_cost: float | None) -> None:
+def _print_dry_run(
+    request: RunRequest, run: Run, profile: "Profile | None", max_cost: float | None, *, as_json: bool
+) -> None:
     def say(line: str) -> None:
         CONSOLE.print(line, soft_wrap=True)
 
     prices = request.pricing.find(profile)
-    if request.as_json:
+    if as_json:
         report_dry_run(run, request.store, prices, RunEvents(CONSOLE), request.again.retries)
     else:
         print_dry_run(run, request.store, prices, say, retries=request.again.retries, max_cost=max_cost)

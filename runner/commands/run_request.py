@@ -1,14 +1,15 @@
-"""What the options of `run` ask for: which run and its store, its limits, and where on a cluster."""
+"""What the options of `run` ask for: which run and its store, its limits, where on a cluster, and what follows it."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.store import Store
-from runner.commands.estimates import Pricing
-from runner.records import Retries
-from runner.signing import sign_store
+if TYPE_CHECKING:  # what help needs not to load
+    from bench.store import Store
+    from runner.commands.estimates import Pricing
+    from runner.records import Retries
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,24 @@ class Again:
 
     is_new: bool
     """Everything, in a new run."""
-    retries: Retries
+    failed: bool
+    contaminated: bool
 
-    @classmethod
-    def of(cls, is_new: bool, retry_failed: bool, retry_contaminated: bool) -> "Again":
-        """Return what these options ask for."""
-        return cls(is_new, Retries(failed=retry_failed, contaminated=retry_contaminated))
+    @property
+    def retries(self) -> "Retries":
+        """The repeats of the run that are measured once more."""
+        from runner.records import Retries
+
+        return Retries(failed=self.failed, contaminated=self.contaminated)
+
+
+@dataclass(frozen=True)
+class PricingOptions:
+    """How the run is priced, and whether that is all that is wanted."""
+
+    machines: list[str] | None
+    prices: Path | None
+    is_dry: bool
 
 
 @dataclass(frozen=True)
@@ -33,19 +46,28 @@ class RunRequest:
     url: str
     """Of the store."""
     run_id: str | None
-    pricing: Pricing
     again: Again
-    _: KW_ONLY
+    pricing_options: PricingOptions
     sign: Path | None
     """The file of the key that signs; None: nothing is signed."""
     verify: Sequence[Path] | None
     """Files of public keys that are trusted besides that of `sign`."""
-    as_json: bool
 
     @cached_property
-    def store(self) -> Store:
+    def store(self) -> "Store":
         """The store, opened; it signs if that is asked for. UserError if a key cannot be read."""
+        from bench.store import Store
+        from runner.signing import sign_store
+
         return sign_store(Store.open(self.url), self.sign, self.verify or ())
+
+    @cached_property
+    def pricing(self) -> "Pricing":
+        """How the run is priced. UserError if an option is wrong."""
+        from runner.commands.estimates import Pricing
+
+        options = self.pricing_options
+        return Pricing.of(options.machines, options.prices, options.is_dry)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +105,15 @@ class ClusterOptions(RunCaps):
         """Return the options with these caps."""
         of_place = partial(cls, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
         return of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What follows the measuring, and how it is shown."""
+
+    output: Path | None
+    with_report: bool
+    is_published: bool
+    is_watched: bool
+    webhooks: Sequence[str] | None
+    as_json: bool

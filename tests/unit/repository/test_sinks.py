@@ -77,6 +77,7 @@ SINKS = {
     ("runner/commands/compare.py", "replace_text"): FILE,
     ("runner/commands/cost.py", "replace_text"): FILE,
     ("runner/commands/images.py", "replace_text"): FILE,
+    ("runner/commands/keys.py", "fdopen"): OWN,
     ("runner/commands/watch.py", "replace_text"): FILE,
     ("runner/completion_files.py", "replace_file"): "the shell's own file, and lines in which a path is quoted",
     ("runner/completion_files.py", "replace_text"): OWN,
