@@ -33,10 +33,10 @@ def test_all_is_printed_without_scrolling_in_light_colours_and_nothing_is_cut(
 
 def test_a_link_keeps_to_its_target_while_the_plots_above_it_are_drawn(browser: Browser, full_report: Path) -> None:
     seen = visit(browser, full_report, width=390)
-    seen.page.get_by_role("navigation").get_by_role("link", name="Forecast").click()
+    seen.page.get_by_role("navigation").get_by_role("link", name="How it was measured").click()
     seen.page.evaluate("drawForPrint()")
     seen.page.evaluate(TWO_FRAMES)
-    assert seen.page.evaluate("Math.abs(document.getElementById('forecast').getBoundingClientRect().top)") < 100
+    assert seen.page.evaluate("Math.abs(document.getElementById('method').getBoundingClientRect().top)") < 100
     assert seen.errors == []
 
 
