@@ -217,7 +217,7 @@ def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, 
     assert [event.error is None for event in finished if event.status == "failed"] == [False] * 2
     assert events[-1].model_dump(exclude_unset=True) == {
         "event": "ended", "run_id": "mine", "is_ok": False, "reason": None, "report": "reports/mine/report.html",
-        "ok": 2, "failed": 2,
+        "ok": 2, "failed": 2, "num_contaminated": 0,
     }  # fmt: skip
     assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure" in err
 
