@@ -13,10 +13,10 @@ from runner.signing import is_signing
 
 
 @contextmanager
-def open_handover(store: Store) -> Iterator[Store]:
-    """Yield where processes leave their records: a folder of its own if the store signs, else the store itself."""
+def open_handover(store: Store) -> Iterator[Store | None]:
+    """Yield the folder where processes leave their records if the store signs; None: they write into the store."""
     if not is_signing(store):
-        yield store
+        yield None
         return
     with tempfile.TemporaryDirectory(prefix="benchmatrix-", ignore_cleanup_errors=True) as folder:
         yield Store.open(f"file://{folder}")

@@ -92,12 +92,9 @@ class LocalRun:
             self._store_plan(run, console)
             snapshot = records.read_snapshot()  # again: a dead runner's last process may have ended well since
             repeats = self._select_missing(run, snapshot)
-            describe_plan(run, repeats, console.print)
-            describe_damage(snapshot, console.print)
+            _describe(run, repeats, snapshot, resume_command, console)
             caps = LocalCaps.of(self.caps, run, snapshot.seconds)
-            console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
-            frameworks = {repeat.planned.cell.framework for repeat in repeats}
-            interpreters = find_interpreters(frameworks, self.interpreters, console, lock)
+            interpreters = self._find_interpreters(repeats, console, lock)
             with (
                 open_handover(self.store) as handover,
                 self._show_progress(run, snapshot, repeats, console, events, retry_command) as progress,
@@ -105,15 +102,18 @@ class LocalRun:
                 ended = LocalExecutor(
                     run_id=run.run_id,
                     store=self.store,
-                    handover=None if handover is self.store else handover,
+                    handover=handover,
                     interpreters=interpreters,
                     lock=lock,
                     observer=progress,
                 ).measure_repeats(repeats, caps)
             if ended is not None:
-                console.print(
-                    f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
-                )
+                how = f"a later cap and --run-id {run.run_id} resume it"
+                console.print(f"{ended}: what is missing is not measured; {how}")
+
+    def _find_interpreters(self, repeats: Sequence[Repeat], console: Console, lock: int) -> Mapping[Framework, Path]:
+        frameworks = {repeat.planned.cell.framework for repeat in repeats}
+        return find_interpreters(frameworks, self.interpreters, console, lock)
 
     def _show_progress(
         self,
@@ -151,6 +151,15 @@ class LocalRun:
 
     def _select_missing(self, run: Run, snapshot: RecordSnapshot) -> list[Repeat]:
         return select_missing(run, snapshot, self.retries)
+
+
+def _describe(
+    run: Run, repeats: Sequence[Repeat], snapshot: RecordSnapshot, resume_command: str, console: Console
+) -> None:
+    """Print what will be measured, which records are damaged, and how to resume."""
+    describe_plan(run, repeats, console.print)
+    describe_damage(snapshot, console.print)
+    console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
 
 
 def find_interpreters(

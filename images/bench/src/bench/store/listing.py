@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.store.keys import HOSTILE_PART
+from bench.store.keys import HOSTILE_PART, find_key_problem
 
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+MAX_OBJECT_BYTES = 2**63 - 1
+"""What a row of the data set can say; no store takes an object of so many."""
 MAX_DEPTH = 20
 """Folders in folders that are looked into: the deepest key has 6 parts, a path may have two thousand."""
 
@@ -25,6 +31,19 @@ class StoredObject:
     modified_at: datetime
     problem: str = ""
     """Why it cannot be read, in words: of a directory's pipes and links that lead nowhere. Empty: it can be."""
+
+    @classmethod
+    def of_server(cls, meta: "ObjectMeta") -> "StoredObject":
+        """Return an object as a server lists it."""
+        modified_at = meta["last_modified"]
+        is_possible = meta["size"] <= MAX_OBJECT_BYTES
+        return cls(
+            key=meta["path"],
+            num_bytes=meta["size"] if is_possible else 0,
+            version=meta["e_tag"] or f"{modified_at.isoformat()}-{meta['size']}",
+            modified_at=modified_at,
+            problem=find_key_problem(meta["path"]) or ("" if is_possible else f"is listed with {meta['size']:,} bytes"),
+        )
 
 
 def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:

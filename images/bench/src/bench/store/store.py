@@ -13,7 +13,7 @@ from uuid import uuid4
 from obstore.exceptions import BaseError
 
 from bench.store.backend import Backend, open_backend
-from bench.store.keys import NAME, check_key, find_key_problem
+from bench.store.keys import NAME, check_key
 from bench.store.listing import StoredObject, list_directory, list_folders
 from bench.store.object_reading import read_object
 from bench.store.obstore_calls import (
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 LIST_CHUNK = 1000  # keys in one page of S3
 # A page takes a second, with all retries RETRY_SECONDS: who answers forever with empty pages never gives one.
 LIST_PATIENCE_SECONDS = 120
-MAX_OBJECT_BYTES = 2**63 - 1  # what a row of the data set can say; no store takes an object of so many
 # A hundred thousand results a night for half a year: more is a server that makes keys up.
 MAX_LISTED_OBJECTS = 20_000_000
 DELETE_CHUNK = 1000  # keys in one DeleteObjects of S3
@@ -195,7 +194,7 @@ class Store:
                 raise StoreError(f"store {self.url}: its listing does not end; is the server one that lists by pages?")
             first_keys.add(chunk[0]["path"])
             last_key = max(found["path"] for found in chunk)
-            yield from map(_describe_object, chunk)
+            yield from map(StoredObject.of_server, chunk)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys of `list_objects` that can be read."""
@@ -291,18 +290,6 @@ class Store:
             if not is_panic(error):
                 raise
             raise StoreError(f"store {self.url}: {explain_panic(error, self.backend.settings)}") from None
-
-
-def _describe_object(meta: "ObjectMeta") -> StoredObject:
-    modified_at = meta["last_modified"]
-    is_possible = meta["size"] <= MAX_OBJECT_BYTES
-    return StoredObject(
-        key=meta["path"],
-        num_bytes=meta["size"] if is_possible else 0,
-        version=meta["e_tag"] or f"{modified_at.isoformat()}-{meta['size']}",
-        modified_at=modified_at,
-        problem=find_key_problem(meta["path"]) or ("" if is_possible else f"is listed with {meta['size']:,} bytes"),
-    )
 
 
 def _checked(key: str) -> str:
