@@ -2,7 +2,6 @@
 
 import io
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +9,7 @@ from rich.console import Console
 from bench.store import Store
 from collector.report.terminal import make_terminal_table, print_table
 from collector.results.load import load_run
+from collector.tables.table import make_table
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -34,6 +34,6 @@ def print_example() -> str:
     table = make_terminal_table(load_run(Store.open(STORE.resolve().as_uri()), RUN_ID))
     rows = table.rows[(table.rows["model"] == MODEL) & (table.rows["phase"] == PHASE)]
     console = Console(file=io.StringIO(), width=TERMINAL_WIDTH, force_terminal=True, color_system=None)
-    print_table(console, replace(table, rows=rows))
+    print_table(console, make_table(table.caption, list(table.columns), rows))
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
