@@ -1,6 +1,7 @@
 """Store URLs: which are opened, and how those that name no store are refused."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
