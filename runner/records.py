@@ -11,7 +11,7 @@ from typing import Literal
 
 from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, Verdict, read_result
-from bench.store import ResultKey, Store, parse_result_key, results_prefix
+from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
 
 RepeatKey = tuple[str, int]
 """Id of a cell and number of its repeat."""
@@ -126,6 +126,31 @@ class Records:
 
     def _read_removed(self) -> dict[str, RemovedResult]:
         return index_removed_results(read_raw_removals(self.store, self.run_id))
+
+
+@dataclass(kw_only=True)
+class RemovedKeys:
+    """Finds the keys of removed records of a run, and reads the removals again only where there are others than before.
+
+    They can be added while the run goes on, and each may name thousands of records.
+    """
+
+    store: Store
+    run_id: str
+    _seen: frozenset[str] = field(default=frozenset(), repr=False)
+    """The keys of the removals that were read."""
+    _keys: Mapping[RepeatKey, frozenset[str]] = field(default_factory=dict, repr=False)
+
+    def find(self, repeat: RepeatKey) -> frozenset[str]:
+        """Return the keys that the removed records of a repeat had, whether or not they are deleted already."""
+        seen = frozenset(self.store.list_keys(raw_removals_prefix(self.run_id)))
+        if seen != self._seen:
+            found: defaultdict[RepeatKey, set[str]] = defaultdict(set)
+            for key in index_removed_results(read_raw_removals(self.store, self.run_id)):
+                found[_find_repeat(key)].add(key)
+            self._keys = {one: frozenset(keys) for one, keys in found.items()}
+            self._seen = seen
+        return self._keys.get(repeat, frozenset())
 
 
 def _require_parts(key: str) -> ResultKey:
