@@ -37,18 +37,17 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
     """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
-    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "verdict", "attempt")]
+    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "attempt")]
+    ranks = _rank_attempts(rows)
     started = rows["started_at"].cast(pa.int64()).to_pylist()
     sortable, skipped = [], []
-    for index, (cell_id, repeat, status, verdict, attempt) in enumerate(zip(*columns, strict=True)):
+    for index, (cell_id, repeat, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
         if repeat > repeats:
             reason = _explain_unplanned(cell_id, repeat, repeats)
             skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
         else:
-            is_ok = status == "ok"
-            rank = (CONTAMINATED if verdict == "contaminated" else UNDISTURBED) if is_ok else FAILED
-            sortable.append((start + repeat - 1, started[index], attempt, rank, index))
+            sortable.append((start + repeat - 1, started[index], attempt, ranks[index], index))
     order: list[int] = []
     counted = np.full(int(starts[-1]), -1, dtype=np.int64)
     num_attempts = np.zeros(int(starts[-1]), dtype=np.int64)
@@ -59,6 +58,20 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
         order += [first[4], *(item[4] for item in found if item is not first)]
         counted[place], num_attempts[place] = first[4], len(found)
     return OrderedAttempts(order=np.array(order, dtype=np.int64), counted=counted, num_attempts=num_attempts), skipped
+
+
+def _rank_attempts(rows: pa.Table) -> list[int]:
+    """Return for each attempt how it ended.
+
+    Others disturbed it where any reason of its verdict is `contaminated`: graver ones, as `over-peak`, are judged by
+    step times, which must not decide which attempt counts.
+    """
+    columns = [rows[name].to_pylist() for name in ("status", "verdict", "fault_verdicts")]
+    ranks = []
+    for status, verdict, faults in zip(*columns, strict=True):
+        is_contaminated = verdict == "contaminated" or "contaminated" in (faults or "").split()
+        ranks.append((CONTAMINATED if is_contaminated else UNDISTURBED) if status == "ok" else FAILED)
+    return ranks
 
 
 def _explain_unplanned(cell_id: str, repeat: int, repeats: int) -> str:

@@ -119,6 +119,7 @@ def test_the_earliest_ok_attempt_counts(store: Store) -> None:
     [
         ("noisy", "valid", ("a2", "noisy")),
         ("contaminated", "valid", ("a3", "valid")),
+        ("throttled", "valid", ("a2", "throttled")),
         ("contaminated",) * 2 + (("a1", "contaminated"),),
     ],
 )
@@ -135,6 +136,17 @@ def test_the_earliest_attempt_that_nobody_disturbed_counts_however_good_it_is(
     row = load(store, make_run(repeats=1), attempts).results.iloc[0]
 
     assert tuple(row[["attempt", "verdict", "num_attempts"]]) == (*expected, 4)
+
+
+@pytest.mark.parametrize("graver", ["over-peak", "wrong-device"])
+def test_a_disturbed_attempt_does_not_count_for_a_graver_verdict(graver: Verdict, store: Store) -> None:
+    later = START + timedelta(hours=1)
+    attempts = [
+        make_result(attempt="a1", validity=make_validity(graver, "contaminated")),
+        make_result(attempt="a2", started_at=later, finished_at=later),
+    ]
+    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    assert tuple(row[["attempt", "verdict"]]) == ("a2", "valid")
 
 
 def test_without_an_ok_attempt_the_latest_one_counts(store: Store) -> None:
