@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.schema import PlannedCell
+from bench.schema import EARLIEST, LATEST, PlannedCell
 from collector.results.collection import SkippedDocument
 
 IntArray = npt.NDArray[np.int64]
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
 """How an attempt ended; of the attempts at a repeat, one of the first kind that there is counts."""
+
+UNSET_CLOCKS = tuple(int(end.timestamp()) * 1_000_000 for end in (EARLIEST, LATEST))
+"""Microseconds since 1970 to which times are moved of clocks that were never set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,9 @@ class OrderedAttempts:
     """Says by row numbers which attempt of each planned repeat counts, and in which order all attempts are read.
 
     The earliest attempt counts that ended ok and was not contaminated; without one, the earliest that ended ok; without
-    one, the latest. How an attempt ended and what others did meanwhile decides, never how long its steps took.
+    one, the latest. How an attempt ended and what others did meanwhile decides, never how long its steps took. When an
+    attempt started whose machine's clock was not set is not known: it is ordered after the others, and is not the
+    latest where there is another.
     """
 
     order: IntArray
@@ -47,14 +52,16 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
             reason = _explain_unplanned(cell_id, repeat, repeats)
             skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
         else:
-            sortable.append((start + repeat - 1, started[index], attempt, ranks[index], index))
+            at = (started[index] in UNSET_CLOCKS, started[index])
+            sortable.append((start + repeat - 1, at, attempt, ranks[index], index))
     order: list[int] = []
     counted = np.full(int(starts[-1]), -1, dtype=np.int64)
     num_attempts = np.zeros(int(starts[-1]), dtype=np.int64)
     for place, group in groupby(sorted(sortable), key=lambda item: item[0]):
         found = list(group)
         best = min(item[3] for item in found)
-        first = found[-1] if best == FAILED else next(item for item in found if item[3] == best)
+        latest = [item for item in found if not item[1][0]] or found
+        first = latest[-1] if best == FAILED else next(item for item in found if item[3] == best)
         order += [first[4], *(item[4] for item in found if item is not first)]
         counted[place], num_attempts[place] = first[4], len(found)
     return OrderedAttempts(order=np.array(order, dtype=np.int64), counted=counted, num_attempts=num_attempts), skipped
