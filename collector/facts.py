@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from bench.schema import NodeFault, RawRemoval
+from bench.schema import EARLIEST, LATEST, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
 from collector.units import format_duration
@@ -132,10 +132,19 @@ def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
 
 
 def _describe_span(results: pd.DataFrame) -> str:
-    if results["started_at"].isna().all():
+    """Return when the first repeat began and how long all took, by the times of clocks that were set."""
+    times = results[["started_at", "finished_at"]].dropna()
+    if times.empty:
         return ""
-    start, end = results["started_at"].min(), results["finished_at"].max()
-    return f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
+    is_known = (times > EARLIEST) & (times < LATEST)
+    num_unknown = int((~is_known.all(axis=1)).sum())
+    unset = f"of {count_things(num_unknown, 'repeat')} the machine's clock was not set" if num_unknown else ""
+    known = times.where(is_known)
+    start, end = known.min().min(), known.max().max()
+    if pd.isna(start):
+        return f"not known: {unset}"
+    span = f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
+    return f"{span}; {unset}" if unset else span
 
 
 def _format_time(time: datetime) -> str:

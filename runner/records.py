@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bench.raw_removals import index_removed_results, read_raw_removals
-from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, Verdict, read_result
-from bench.store import ResultKey, Store, parse_result_key, results_prefix
+from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, read_result
+from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
 
 RepeatKey = tuple[str, int]
 """Id of a cell and number of its repeat."""
@@ -41,7 +41,7 @@ class RecordSnapshot:
     ended: frozenset[RepeatKey]
     """Repeats with a readable record of any status."""
     contaminated: frozenset[RepeatKey] = frozenset()
-    """Those of `ok` that have the verdict `contaminated` in every record that says ok."""
+    """Those of `ok` that others disturbed in every record that says ok, whatever graver verdict it has."""
     num_records: Counter[RepeatKey]
     """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
@@ -76,7 +76,7 @@ class Records:
         keys = self._list_keys()
         for key, result in self._read_removed().items():  # whether or not it is deleted already
             keys[key] = _find_repeat(key)
-            self._note(key, _find_condition(result.status, result.verdict), result.attempt_seconds)
+            self._note(key, _find_condition(result.status, _was_contaminated(result)), result.attempt_seconds)
         # A damaged record is read again: it may have been replaced since.
         new = [key for key in keys if key not in self._seconds or self._conditions.get(key) == "damaged"]
         for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
@@ -128,6 +128,31 @@ class Records:
         return index_removed_results(read_raw_removals(self.store, self.run_id))
 
 
+@dataclass(kw_only=True)
+class RemovedKeys:
+    """Finds the keys of removed records of a run, and reads the removals again only where there are others than before.
+
+    They can be added while the run goes on, and each may name thousands of records.
+    """
+
+    store: Store
+    run_id: str
+    _seen: frozenset[str] = field(default=frozenset(), repr=False)
+    """The keys of the removals that were read."""
+    _keys: Mapping[RepeatKey, frozenset[str]] = field(default_factory=dict, repr=False)
+
+    def find(self, repeat: RepeatKey) -> frozenset[str]:
+        """Return the keys that the removed records of a repeat had, whether or not they are deleted already."""
+        seen = frozenset(self.store.list_keys(raw_removals_prefix(self.run_id)))
+        if seen != self._seen:
+            found: defaultdict[RepeatKey, set[str]] = defaultdict(set)
+            for key in index_removed_results(read_raw_removals(self.store, self.run_id)):
+                found[_find_repeat(key)].add(key)
+            self._keys = {one: frozenset(keys) for one, keys in found.items()}
+            self._seen = seen
+        return self._keys.get(repeat, frozenset())
+
+
 def _require_parts(key: str) -> ResultKey:
     """Return the parts of the key of a result."""
     parts = parse_result_key(key)
@@ -155,11 +180,16 @@ def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
     ):
         return "damaged", 0.0
     seconds = (result.finished_at - result.started_at).total_seconds()
-    return _find_condition(result.status, result.validity.verdict if result.validity else None), seconds
+    return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds
 
 
-def _find_condition(status: Status, verdict: Verdict | None) -> Condition:
-    """Return the condition of a readable record; `verdict` None: it has none, or it is not known any more."""
+def _was_contaminated(removed: RemovedResult) -> bool:
+    """Return whether a removed record says that others disturbed it; of older versions only the verdict is known."""
+    return removed.verdict == "contaminated" if removed.is_contaminated is None else removed.is_contaminated
+
+
+def _find_condition(status: Status, is_contaminated: bool) -> Condition:
+    """Return the condition of a readable record."""
     if status != "ok":
         return "not-ok"
-    return "contaminated" if verdict == "contaminated" else "ok"
+    return "contaminated" if is_contaminated else "ok"

@@ -27,6 +27,7 @@ class CollectedResults:
                     status=result.status,
                     attempt_seconds=(result.finished_at - result.started_at).total_seconds(),
                     verdict=None if result.validity is None else result.validity.verdict,
+                    is_contaminated=None if result.validity is None else result.validity.is_contaminated,
                 )
         return collected
 

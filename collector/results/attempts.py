@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.schema import PlannedCell
+from bench.schema import EARLIEST, LATEST, PlannedCell
 from collector.results.collection import SkippedDocument
 
 IntArray = npt.NDArray[np.int64]
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
 """How an attempt ended; of the attempts at a repeat, one of the first kind that there is counts."""
+
+UNSET_CLOCKS = tuple(int(end.timestamp()) * 1_000_000 for end in (EARLIEST, LATEST))
+"""Microseconds since 1970 to which times are moved of clocks that were never set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,9 @@ class OrderedAttempts:
     """Says by row numbers which attempt of each planned repeat counts, and in which order all attempts are read.
 
     The earliest attempt counts that ended ok and was not contaminated; without one, the earliest that ended ok; without
-    one, the latest. How an attempt ended and what others did meanwhile decides, never how long its steps took.
+    one, the latest. How an attempt ended and what others did meanwhile decides, never how long its steps took. When an
+    attempt started whose machine's clock was not set is not known: it is ordered after the others, and is not the
+    latest where there is another.
     """
 
     order: IntArray
@@ -37,28 +42,43 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
     """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
-    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "status", "verdict", "attempt")]
+    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "attempt")]
+    ranks = _rank_attempts(rows)
     started = rows["started_at"].cast(pa.int64()).to_pylist()
     sortable, skipped = [], []
-    for index, (cell_id, repeat, status, verdict, attempt) in enumerate(zip(*columns, strict=True)):
+    for index, (cell_id, repeat, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
         if repeat > repeats:
             reason = _explain_unplanned(cell_id, repeat, repeats)
             skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
         else:
-            is_ok = status == "ok"
-            rank = (CONTAMINATED if verdict == "contaminated" else UNDISTURBED) if is_ok else FAILED
-            sortable.append((start + repeat - 1, started[index], attempt, rank, index))
+            at = (started[index] in UNSET_CLOCKS, started[index])
+            sortable.append((start + repeat - 1, at, attempt, ranks[index], index))
     order: list[int] = []
     counted = np.full(int(starts[-1]), -1, dtype=np.int64)
     num_attempts = np.zeros(int(starts[-1]), dtype=np.int64)
     for place, group in groupby(sorted(sortable), key=lambda item: item[0]):
         found = list(group)
         best = min(item[3] for item in found)
-        first = found[-1] if best == FAILED else next(item for item in found if item[3] == best)
+        latest = [item for item in found if not item[1][0]] or found
+        first = latest[-1] if best == FAILED else next(item for item in found if item[3] == best)
         order += [first[4], *(item[4] for item in found if item is not first)]
         counted[place], num_attempts[place] = first[4], len(found)
     return OrderedAttempts(order=np.array(order, dtype=np.int64), counted=counted, num_attempts=num_attempts), skipped
+
+
+def _rank_attempts(rows: pa.Table) -> list[int]:
+    """Return for each attempt how it ended.
+
+    Others disturbed it where any reason of its verdict is `contaminated`: graver ones, as `over-peak`, are judged by
+    step times, which must not decide which attempt counts.
+    """
+    columns = [rows[name].to_pylist() for name in ("status", "verdict", "fault_verdicts")]
+    ranks = []
+    for status, verdict, faults in zip(*columns, strict=True):
+        is_contaminated = verdict == "contaminated" or "contaminated" in (faults or "").split()
+        ranks.append((CONTAMINATED if is_contaminated else UNDISTURBED) if status == "ok" else FAILED)
+    return ranks
 
 
 def _explain_unplanned(cell_id: str, repeat: int, repeats: int) -> str:

@@ -14,7 +14,7 @@ from collector.versus.groups import estimate_group_ratio
 from collector.versus.metrics import Metric
 from collector.versus.noise import Noise, PoolKey, assume_noise, take_noise
 from collector.versus.ranges import compare_most, measure_range
-from collector.versus.sides import CellSide, estimate_ratio_of_sides, share_runs
+from collector.versus.sides import CellSide, estimate_ratio_of_sides, find_hours_apart, share_runs
 from collector.versus.verdicts import RatioTest, Verdict, advise, judge
 
 Row = dict[str, Any]
@@ -24,6 +24,10 @@ GroupKey = tuple[PoolKey, tuple[str, ...], tuple[str, ...]]
 NOISE_UNKNOWN = (
     "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
 )
+
+MAX_HOURS_APART = 6.0
+"""Beyond it a pair of one run says that its repeats are apart: the load and the heat of a machine follow the hours of
+the day. A choice, nothing that was measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +249,10 @@ def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[Noise
 
 
 def _list_notes(pair: CellPair) -> list[str]:
-    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it."""
+    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it.
+
+    A repeat that was measured again days later (`run --retry-contaminated`) does not share its run's hour.
+    """
     notes = []
     for side in (pair.a, pair.b):
         verdicts = Counter(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
@@ -254,6 +261,8 @@ def _list_notes(pair: CellPair) -> list[str]:
             notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({others})")
         elif verdicts and side.counted:
             notes.append(f"{side.name}: {others}")
+    if pair.is_same_run and not pair.problem and (hours := find_hours_apart(pair.a, pair.b)) > MAX_HOURS_APART:
+        notes.append(f"repeats of the same run {hours:.0f} h apart: what shifts a run is taken to cancel, and may not")
     return notes
 
 

@@ -17,6 +17,7 @@ COLUMNS = (
     "cell_id",
     "repeat",
     "status",
+    "started_at",
     *CELL_COLUMNS,
     "verdict",
     "error_message",

@@ -1,10 +1,12 @@
 """Gather what one side measured of a cell, and compute the ratio of two sides."""
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.schema import EARLIEST, LATEST
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.frames import CELL_COLUMNS
 from collector.statistics import (
@@ -102,6 +104,38 @@ def share_runs(a: CellSide, b: CellSide) -> float:
     if len(a.run_ids) > 1 and a.run_ids == b.run_ids:
         return 0.0
     return sum(0.5 for side in (a, b) if len(side.run_ids) == 1)
+
+
+def find_hours_apart(a: CellSide, b: CellSide) -> float:
+    """Return for how many hours at most a repeat of one side is away from the nearest of the other in the same run.
+
+    0.0 where no run has both. Repeats whose machine's clock was not set are left out.
+    """
+    of_a, of_b = _list_times(a), _list_times(b)
+    apart = [
+        seconds
+        for run_id in of_a.keys() & of_b.keys()
+        for seconds in (*_measure_gaps(of_a[run_id], of_b[run_id]), *_measure_gaps(of_b[run_id], of_a[run_id]))
+    ]
+    return max(apart, default=0.0) / 3600
+
+
+def _list_times(side: CellSide) -> dict[str, list[float]]:
+    """Return by run when the repeats that count began, sorted, in seconds since 1970."""
+    times = defaultdict(list)
+    for row in side.counted:
+        if EARLIEST < row["started_at"] < LATEST:
+            times[row["run_id"]].append(row["started_at"].timestamp())
+    return {run_id: sorted(own) for run_id, own in times.items()}
+
+
+def _measure_gaps(times: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Return from each time how far the nearest of `others`, sorted, is."""
+    gaps = []
+    for time in times:
+        place = bisect_left(others, time)
+        gaps.append(min(abs(time - other) for other in others[max(place - 1, 0) : place + 1]))
+    return gaps
 
 
 def _find_problem(

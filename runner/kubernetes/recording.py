@@ -27,6 +27,7 @@ from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, rea
 from runner.kubernetes.pod_ends import choose_decisive_pod, was_ended_by_interruption, was_ended_by_node_fault
 from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.records import RemovedKeys
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -53,6 +54,8 @@ class ResultRecorder:
     store: Store
     _readable: set[bool] = field(default_factory=set, repr=False)
     """Not empty once a record of the run was read."""
+    _removed: dict[str, RemovedKeys] = field(default_factory=dict, repr=False)
+    """By id of the run, filled when they are first asked for."""
 
     def find_record(self, tracked: TrackedJob) -> Result | None:
         """Return the record of this retry round, or None if the store has none yet, or none that can be read.
@@ -130,13 +133,20 @@ class ResultRecorder:
                 raise
 
     def _list_keys(self, tracked: TrackedJob) -> list[str]:
-        """Return the keys of the repeat's records; none where there are no more than earlier retry rounds left."""
+        """Return the keys of the repeat's records; none where there are no more than earlier retry rounds left.
+
+        Those that `benchmatrix clean` removed were left by earlier rounds, too: `retry_round` counts them.
+        """
+        run_id, num_earlier = tracked.key.run_id, tracked.key.retry_round
         keys = []
-        for key in self.store.list_keys(f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}"):
+        for key in self.store.list_keys(f"{results_prefix(run_id)}{tracked.key.cell_id}"):
             parts = parse_result_key(key)
             if parts is not None and parts.repeat == tracked.key.number:
                 keys.append(key)
-        return keys if len(keys) > tracked.key.retry_round else []
+        if not keys or len(keys) > num_earlier:
+            return keys
+        removed = self._removed.setdefault(run_id, RemovedKeys(store=self.store, run_id=run_id))
+        return keys if len(removed.find(tracked.repeat.key).union(keys)) > num_earlier else []
 
     def _try_to_read(self, key: str) -> Result | str:
         """Return a record, or why it is damaged: what one cell leaves is no reason to end the run of all others."""
@@ -220,7 +230,11 @@ class ResultRecorder:
     def _write(
         self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
     ) -> Result:
-        """Write the record of a cell that died. Its attempt is the pod's id, so that two runners write the same one."""
+        """Write the record of a cell that died, and return it; or the one that its attempt has already.
+
+        The attempt is the pod's id, so that two runners write the same one, and so does the cell: what it measured must
+        not be replaced by what a runner thinks of it.
+        """
         status, failure = outcome
         pod = choose_decisive_pod(pods)
         started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or read_time_of_day()
@@ -239,9 +253,12 @@ class ResultRecorder:
             finished_at=max(started_at, finished_at),
             error=failure,
         )
-        self._put(result)
+        key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
+        left = self._try_to_read(key)
+        if not isinstance(left, Result):
+            self.store.put(key, result.to_json())
         self.clear_meetings(tracked)
-        return result
+        return left if isinstance(left, Result) else result
 
     def _put_logged(self, result: Result, data: bytes) -> bool:
         """Store a record from a log as it is, with its signature; return False where it lacks one that it should have.
@@ -255,9 +272,6 @@ class ResultRecorder:
             return False
         self.store.put(key, data)
         return True
-
-    def _put(self, result: Result) -> None:
-        self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json())
 
 
 def _read_record(data: bytes) -> Result | None:

@@ -56,7 +56,7 @@ class DisturbanceWatch:
     def finish_repeat(self, result: Result) -> None:
         """Count the contaminated repeats in a row, and warn after the second."""
         self._has_looked = True  # a first repeat that was shorter than the look says by its verdict how it was
-        is_contaminated = result.validity is not None and result.validity.verdict == "contaminated"
+        is_contaminated = result.validity is not None and result.validity.is_contaminated
         self._num_in_a_row = self._num_in_a_row + 1 if is_contaminated else 0
         if self._num_in_a_row < NUM_IN_A_ROW or self._has_warned:
             return

@@ -96,7 +96,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._by_status[result.status] += 1
         if result.status == "ok":
             self._num_ok += 1
-            self._num_contaminated += result.validity is not None and result.validity.verdict == "contaminated"
+            self._num_contaminated += result.validity is not None and result.validity.is_contaminated
         else:
             self._num_failed += 1
         if self._events:

@@ -9,7 +9,7 @@ from runner.retention.held_results import HeldResult
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.dataset.parts import PartContent
 
-COLUMNS = ("key", "object_version", "num_bytes", "status", "verdict", "started_at", "finished_at")
+COLUMNS = ("key", "object_version", "num_bytes", "status", "verdict", "fault_verdicts", "started_at", "finished_at")
 
 
 class DatasetResults:
@@ -61,6 +61,7 @@ def _describe_rows(content: "PartContent") -> dict[str, HeldResult]:
             status=row["status"],
             attempt_seconds=(row["finished_at"] - row["started_at"]).total_seconds(),
             verdict=row["verdict"],
+            is_contaminated=None if row["fault_verdicts"] is None else "contaminated" in row["fault_verdicts"].split(),
         )
         for row in content.rows.select(list(COLUMNS)).to_pylist()
     }

@@ -18,6 +18,8 @@ class HeldResult:
     """From the start of the attempt to its end."""
     verdict: Verdict | None = None
     """None: it has none."""
+    is_contaminated: bool | None = None
+    """Whether `contaminated` is among the reasons of the verdict. None: not recorded."""
 
 
 class HeldResults(Protocol):

@@ -66,6 +66,7 @@ def _describe(result: RemovableResult) -> RemovedResult:
         status=result.held.status,
         attempt_seconds=result.held.attempt_seconds,
         verdict=result.held.verdict,
+        is_contaminated=result.held.is_contaminated,
         num_bytes=result.held.num_bytes,
         version=result.held.version,
     )

@@ -1,10 +1,13 @@
 """collector.facts: what was run, in words."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
-from bench.schema import Result
-from collector.facts import describe_windows
-from factories import make_cell, make_failed_result, make_result
+from bench.schema import EARLIEST, Result
+from collector.facts import describe_windows, list_facts
+from factories import START, make_cell, make_failed_result, make_result
 from measured_runs import Collect
 
 SHORT = make_result(step_seconds=(0.25,) * 4)
@@ -23,3 +26,29 @@ def test_how_much_was_timed_is_the_span_of_the_repeats_that_ended_ok(
     collect: Collect, results: tuple[Result, ...], words: str
 ) -> None:
     assert describe_windows(collect(*results, repeats=1)) == words
+
+
+LATER: dict[str, Any] = {"started_at": START + timedelta(hours=2), "finished_at": START + timedelta(hours=3)}
+UNSET: dict[str, Any] = {"started_at": EARLIEST, "finished_at": EARLIEST}
+SET_MEANWHILE: dict[str, Any] = {"started_at": EARLIEST, "finished_at": START + timedelta(hours=4)}
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ((LATER,), "for 1 h 0 min"),
+        ((LATER, UNSET), "for 1 h 0 min; of 1 repeat the machine's clock was not set"),
+        ((LATER, SET_MEANWHILE, UNSET), "for 2 h 0 min; of 2 repeats the machine's clock was not set"),
+    ],
+)
+def test_a_clock_that_was_not_set_does_not_say_when_a_run_began(
+    collect: Collect, times: tuple[dict[str, Any], ...], words: str
+) -> None:
+    results = [make_result(repeat=number, **one) for number, one in enumerate(times, start=1)]
+    measured = dict(list_facts(collect(*results)))["measured"]
+    assert measured == f"{START + timedelta(hours=2):%Y-%m-%d %H:%M} UTC, {words}"
+
+
+def test_when_a_run_was_is_not_known_where_no_clock_was_set(collect: Collect) -> None:
+    measured = dict(list_facts(collect(make_result(**UNSET))))["measured"]
+    assert measured == "not known: of 1 repeat the machine's clock was not set"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Cell, Result, Run
+from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
@@ -65,6 +65,16 @@ def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left
     assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
     both = Retries(failed=True, contaminated=True)
     assert name_repeats(list_missing_repeats(store, run, both)) == [("pytorch", 1), ("pytorch", 2)]
+
+
+@pytest.mark.parametrize("graver", ["over-peak", "wrong-device"])
+def test_a_disturbed_repeat_is_measured_again_also_where_its_verdict_is_a_graver_one(
+    graver: Verdict, store: Store
+) -> None:
+    run = make_own_run()
+    disturbed = make_ok(run, CELL_A).model_copy(update={"validity": make_validity(graver, "contaminated")})
+    put_documents(store, run, [disturbed, make_ok(run, CELL_B)])
+    assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
 
 
 def make_noisy(run: Run, cell: Cell, attempt: str) -> Result:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Result, Run, Verdict
+from bench.schema import Result, Run
 from bench.store import Store, result_key, run_key
 from collector.results.collection import Collection
 from collector.results.identity import identify_environment
@@ -22,7 +22,6 @@ from factories import (
     make_failed_result,
     make_result,
     make_run,
-    make_validity,
     put_documents,
 )
 
@@ -101,50 +100,6 @@ def test_every_raw_step_is_in_the_samples(store: Store) -> None:
     ]
     assert samples["device_seconds"].dropna().to_list() == [0.1, 0.2]
     assert set(samples["repeat"]) == {2}
-
-
-def test_the_earliest_ok_attempt_counts(store: Store) -> None:
-    later, middle = START + timedelta(hours=2), START + timedelta(hours=1)
-    attempts = [
-        make_failed_result(attempt="a1"),
-        make_result(attempt="a2", started_at=later, finished_at=later),
-        make_result(attempt="a3", started_at=middle, finished_at=middle),
-    ]
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
-    assert tuple(row[["attempt", "status", "num_attempts"]]) == ("a3", "ok", 3)
-
-
-@pytest.mark.parametrize(
-    ("second", "third", "expected"),
-    [
-        ("noisy", "valid", ("a2", "noisy")),
-        ("contaminated", "valid", ("a3", "valid")),
-        ("contaminated",) * 2 + (("a1", "contaminated"),),
-    ],
-)
-def test_the_earliest_attempt_that_nobody_disturbed_counts_however_good_it_is(
-    second: Verdict, third: Verdict, expected: tuple[str, str], store: Store
-) -> None:
-    attempts = []
-    for hours, verdict in enumerate(("contaminated", second, third)):
-        at, validity = START + timedelta(hours=hours), make_validity(*([] if verdict == "valid" else [verdict]))
-        attempts.append(make_result(attempt=f"a{hours + 1}", started_at=at, finished_at=at, validity=validity))
-    failed = START + timedelta(hours=3)
-    attempts.append(make_failed_result(attempt="a4", started_at=failed, finished_at=failed))
-
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
-
-    assert tuple(row[["attempt", "verdict", "num_attempts"]]) == (*expected, 4)
-
-
-def test_without_an_ok_attempt_the_latest_one_counts(store: Store) -> None:
-    later = START + timedelta(hours=1)
-    attempts = [
-        make_failed_result(attempt="a1", status="timeout", started_at=later, finished_at=later),
-        make_failed_result(attempt="a2", status="oom"),
-    ]
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
-    assert tuple(row[["attempt", "status", "num_attempts"]]) == ("a1", "timeout", 2)
 
 
 @pytest.mark.parametrize(

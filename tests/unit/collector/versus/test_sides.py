@@ -1,14 +1,18 @@
 """Selections of what was measured are compared: within a run, over several runs, and between machines."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UserError
+from bench.schema import EARLIEST
 from collector.versus.selections import parse_condition
-from factories import make_cell, make_environment, make_gpu
+from factories import START, make_cell, make_environment, make_gpu
+from measured_runs import make_repeats
 from two_runs import EVEN, INFER, TRAIN, compare_runs, put_run, scale, select_sides
 
+NEED_NOT_CANCEL = ": what shifts a run is taken to cancel, and may not"
 TENSORFLOW = make_cell(framework="tensorflow", mode="graph")
 
 
@@ -24,6 +28,27 @@ def test_frameworks_of_one_run_are_compared_by_what_differs_within_runs(tmp_path
     assert cell.ratio == pytest.approx(1.2)
     assert (noise.source, noise.is_same_run) == ("measured", True)
     assert noise.floor < 0.05
+
+
+@pytest.mark.parametrize(
+    ("at", "notes"),
+    [
+        (START + timedelta(hours=50), ("repeats of the same run 50 h apart" + NEED_NOT_CANCEL,)),
+        (START + timedelta(hours=6), ()),
+        (EARLIEST, ()),  # of a clock that was never set
+    ],
+)
+def test_a_repeat_that_was_measured_again_days_later_is_said_to_be(
+    at: datetime, notes: tuple[str, ...], tmp_path: Path
+) -> None:
+    *first, last = make_repeats(TENSORFLOW, *scale(EVEN, 1.2), run_id="a")
+    later = last.model_copy(update={"started_at": at, "finished_at": at})
+    put_run(tmp_path, "a", {TRAIN: EVEN}, *first, later)
+    put_run(tmp_path, "b", {TRAIN: EVEN, TENSORFLOW: EVEN})
+    [cell] = select_sides(tmp_path, ["a"], ["framework=pytorch"], ["framework=tensorflow", "mode=graph"]).cells
+    assert cell.notes == notes
+    of_two = compare_runs(tmp_path)
+    assert [cell.notes for cell in of_two.cells] == [(), ()]
 
 
 def test_several_runs_a_side_are_the_observations(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ from bench.raw_removals import read_raw_removals
 from bench.schema import Run
 from bench.store import Store, StoreError, raw_removal_key, results_prefix
 from collector.results.load import load_run
-from factories import put_documents
+from factories import make_validity, put_documents
+from runner.records import Retries
 from runner.retention.dataset_results import DatasetResults
 from runner.retention.plan import NOT_HELD, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
+from runner.runs import list_missing_repeats
 from s3_server import S3Server
-from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
+from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run, name_repeats
 
 LATER = datetime.now(UTC) + timedelta(days=200)
 POLICY = parse_policy("90d", include_unfinished=False)
@@ -103,6 +105,19 @@ def test_a_result_that_is_not_collected_yet_stays(store: Store, run: Run) -> Non
     remove(store)
     assert list_raw(store, run) == [f"{results_prefix(run.run_id)}{CELL_A.cell_id}/2-late.json"]
     assert len(load_run(store, run.run_id).results) == 4
+
+
+def test_a_removed_record_is_known_as_contaminated_below_a_graver_verdict(store: Store) -> None:
+    newest = make_own_run(begun=datetime(2026, 3, 2, tzinfo=UTC), number="0000")
+    put_documents(store, newest, [])
+    run = make_own_run()
+    disturbed = make_ok(run, CELL_A).model_copy(update={"validity": make_validity("over-peak", "contaminated")})
+    put_documents(store, run, [disturbed, make_ok(run, CELL_B)])
+    load_run(store, run.run_id, writes_tables=True)
+    remove(store)
+
+    assert list_raw(store, run) == []
+    assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
 
 
 @pytest.mark.parametrize("table", ["attempts", "steps", "environments"])

@@ -15,7 +15,17 @@ from bench.registry import Device, Framework, Mode, Phase
 from bench.schema.calibration import Calibration
 from bench.schema.cell import MAX_TENANTS, WHOLE_DEVICE, Cell, Sharing, is_device_shared
 from bench.schema.device_profile import DeviceProfile, GpuActivity
-from bench.schema.document import MAX_AMOUNT, SCHEMA_VERSION, SMALLEST_POSITIVE, Document, Name, check_time, hash_text
+from bench.schema.document import (
+    EARLIEST,
+    LATEST,
+    MAX_AMOUNT,
+    SCHEMA_VERSION,
+    SMALLEST_POSITIVE,
+    Document,
+    Name,
+    check_time,
+    hash_text,
+)
 from bench.schema.environment import Environment, Gpu
 from bench.schema.failure import Failure, FailureKind, Status
 from bench.schema.gpu_use import ForeignProcess, GpuUse, GpuWindow
@@ -64,6 +74,8 @@ from bench.schema.tenancy import (
 from bench.schema.time_of_day import bound_time, describe_clock, read_time_of_day
 
 __all__ = [
+    "EARLIEST",
+    "LATEST",
     "Alarm",
     "AlarmedChange",
     "MAX_AMOUNT",

@@ -248,6 +248,11 @@ class Validity(Document):
     notes: tuple[str, ...] = ()
     """What a reader should know that does not count against the measurement, one line each."""
 
+    @property
+    def is_contaminated(self) -> bool:
+        """Whether others disturbed the measurement, also where the verdict is a graver one."""
+        return any(reason.verdict == "contaminated" for reason in self.reasons)
+
     @model_validator(mode="after")
     def _check_verdict(self) -> Self:
         if (self.verdict == "valid") != (not self.reasons):

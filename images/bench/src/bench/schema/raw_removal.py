@@ -21,6 +21,8 @@ class RemovedResult(Document):
     """From the start of the attempt to its end."""
     verdict: Verdict | None = None
     """None: it had none, or was removed by a version that did not record it."""
+    is_contaminated: bool | None = None
+    """Whether others disturbed the measurement, also where the verdict is a graver one. None: not recorded."""
     num_bytes: Bytes
     version: str
     """Tells it from another object of the same key; see `bench.store.StoredObject`."""
