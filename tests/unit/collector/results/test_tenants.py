@@ -62,7 +62,7 @@ def test_each_tenant_has_a_row_in_the_order_of_the_plan(store: Store) -> None:
     ]
     # Steps times batch over the seconds from the first step's start to the last one's end.
     rates = [2 * 64 / 0.3, 64 / 0.3, 3 * 64 / 1.5, 64 / 0.01, 2 * 32 / 1.5]
-    assert tenants["throughput_samples_per_s"].to_list() == pytest.approx(rates)
+    assert tenants["window_samples_per_s"].to_list() == pytest.approx(rates)
     assert set(tenants["window_seconds"]) == {10.0}
 
 
