@@ -54,7 +54,7 @@ def test_a_text_that_is_no_utf8_is_damage(tmp_path: Path) -> None:
     lengths = pa.array([0, 2], pa.int32()).buffers()[1]
     broken = pa.Array.from_buffers(pa.string(), 1, [None, lengths, pa.py_buffer(b"\xff\xfe")])
     pq.write_table(pa.table({"environment_document": broken}), tmp_path / "part")
-    with pytest.raises(DamagedPartError, match="key: no whole Parquet file"):
+    with pytest.raises(DamagedPartError, match="key: .*UTF8"):
         parse_rows((tmp_path / "part").read_bytes(), "key", ENVIRONMENTS)
 
 
