@@ -1,5 +1,7 @@
 """Store URLs: which are opened, and how those that name no store are refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,9 @@ def test_a_relative_store_in_a_directory_that_was_deleted_is_refused(
     gone.rmdir()
     with pytest.raises(StoreError, match="the current directory was deleted"):
         Store.open("file://results")
+
+
+def test_only_a_bucket_of_s3_imports_boto3(tmp_path: Path) -> None:
+    program = f"import sys; from bench.store import Store; Store.open('file://{tmp_path}'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"boto3", "botocore"} & set(done.stdout.split())

@@ -15,7 +15,6 @@ from obstore.exceptions import BaseError
 
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
-from bench.store.s3_listing import S3Listing
 from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password, hide_user
 from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     import boto3
     from botocore.client import BaseClient
     from obstore.store import ObjectStore, RetryConfig
+
+    from bench.store.s3_listing import S3Listing
 
 SCHEMES = ("file", "s3", "gs", "az")
 MAX_SHOWN = 200
@@ -56,7 +57,7 @@ class Backend:
     directory: Path | None = None
     """The directory of a `file://` store, which is listed without the store library: that one fails at a link to a
     folder above it, and does not name what is no file."""
-    s3_listing: S3Listing | None = None
+    s3_listing: "S3Listing | None" = None
     """Lists what the store library cannot; of buckets of S3 alone."""
     tags: EntityTags = field(default_factory=EntityTags)
 
@@ -116,6 +117,8 @@ def _open_directory(url: str) -> Backend:
 
 def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
     from obstore.auth.boto3 import Boto3CredentialProvider
+
+    from bench.store.s3_listing import S3Listing  # boto3 takes long to import: only a store that needs it does
 
     session, client = _resolve_aws(url)
     endpoint = client.meta.endpoint_url
