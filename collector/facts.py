@@ -66,11 +66,11 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
 def describe_windows(collection: Collection) -> str:
     """Return how many steps were timed a repeat, and how long; empty where none was."""
     results = collection.results
-    rows = results[(results["status"] == "ok") & (results["throughput_samples_per_s"] > 0)]
+    rows = results[(results["status"] == "ok") & (results["window_samples_per_s"] > 0)]
     if rows.empty:
         return ""
     steps = rows["num_steps_taken"].astype("float64")
-    seconds = steps * rows["batch_size"] / rows["throughput_samples_per_s"]
+    seconds = steps * rows["batch_size"] / rows["window_samples_per_s"]
     return f"{_describe_range(steps, '{:,.0f}')} steps a repeat, {_describe_range(seconds, '{:,.2g}')} s"
 
 

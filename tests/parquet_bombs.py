@@ -1,19 +1,26 @@
 """Small Parquet files that become large: whoever reads one as Arrow does takes gigabytes for it."""
 
 import io
+import json
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from collector.results.dataset.digests import DIGEST_FIELD, METADATA_KEY
+
 LONG = 2**20
 
 
 def dump_table(table: pa.Table, **options: Any) -> bytes:
-    """Return a table as a Parquet file."""
+    """Return a table as a Parquet file: one of the data set without its digest, as an earlier version wrote it."""
+    metadata = dict(table.schema.metadata or {})
+    if METADATA_KEY in metadata:
+        said = {name: value for name, value in json.loads(metadata[METADATA_KEY]).items() if name != DIGEST_FIELD}
+        metadata[METADATA_KEY] = json.dumps(said).encode()
     file = io.BytesIO()
-    pq.write_table(table, file, compression="zstd", **options)
+    pq.write_table(table.replace_schema_metadata(metadata), file, compression="zstd", **options)
     return file.getvalue()
 
 

@@ -65,6 +65,11 @@ class Ranking:
         return [self.programs[0], *alike]
 
     @property
+    def is_first_tied(self) -> bool:
+        """Whether the tied are the first of `programs`: a slower one with a wide interval can be tied as well."""
+        return not any(judged.is_different for judged in self.behind[: len(self.tied) - 1])
+
+    @property
     def next(self) -> tuple[Row, Judged] | None:
         """The quickest of those that were shown to take longer than the first; None where none was."""
         found = zip(self.programs[1:], self.behind, strict=True)

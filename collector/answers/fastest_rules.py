@@ -19,8 +19,10 @@ CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
 REMARK = (
     "A program is called fastest if it differs from all others that did the same work, after Holm's adjustment over "
-    "the ratios of their table in Comparisons; otherwise those that are not told from it stand beside it. The interval "
-    "holds together with all others of that table."
+    "the ratios of their table in Comparisons; otherwise those that are not told from it stand beside it, even one "
+    "that is slower and less well known than one that differs. Pairs that no table has, as TensorFlow and JAX, are "
+    "adjusted among themselves. The interval holds together with all others of the same adjustment. Each adjustment "
+    "has 5 % of its own: that a row is wrong somewhere here can be likelier than 5 %."
 )
 
 
@@ -83,7 +85,9 @@ def _state_certainty(ranking: Ranking) -> str:
     number = len(ranking.tied)
     shown = "shown" if number == 1 else "not told apart"
     if number > 1 and ranking.next is not None:
-        shown = f"the first {number} not told apart, the next shown"
+        names = ", ".join(str(program["variant"]) for program in ranking.tied)
+        which = f"the first {number} not told apart" if ranking.is_first_tied else f"{number} not told apart ({names})"
+        shown = f"{which}, the next shown"
     if ranking.next is not None and not excludes_one(ranking.next[1].ratio, ranking.next[1].size):
         shown += "; that the next takes longer is shown by Holm's adjustment, not by the interval, which is stricter"
     notes = [f"the repeats of {row['variant']} disagree, {row['disagreement']}" for row in ranking.disagreeing]

@@ -6,6 +6,7 @@ from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.facts import count_things
+from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.tables.memory import CAPTION as MEMORY_CAPTION
 from collector.tables.roofline import CAPTION as ROOFLINE_CAPTION
@@ -45,8 +46,11 @@ def _say_bytes(value: float) -> str:
 
 
 def find_roofline(analysis: Analysis) -> list[Said]:
-    """Return how many cells come near the nearest roof of their device, and which one stays furthest below."""
-    summary = analysis.summary
+    """Return how many cells come near the nearest roof of their device, and which one stays furthest below.
+
+    Those that had the device to themselves: what others took of it is no unknown limit.
+    """
+    summary = select_alone(analysis.summary)
     known = summary[(summary["num_sound"] > 0) & summary["share_of_roofline"].notna()]
     if known.empty:
         return []

@@ -19,7 +19,7 @@ MAX_LOG_CHARACTERS = 2_000_000
 DETAIL_COLUMNS = (
     *("cell_id", "repeat", "attempt", "num_attempts", "status", "started_at", "finished_at"),
     *("first_step_seconds", "warmup_seconds", "steady_seconds", "reached_steady", "num_steps_taken"),
-    *("center_step_seconds", "summarized_by", "throughput_samples_per_s", "peak_rss_bytes"),
+    *("center_step_seconds", "summarized_by", "window_samples_per_s", "peak_rss_bytes"),
     *("peak_memory_allocated_bytes", "verdict", "verdict_reasons", "unchecked", "notes"),
     *("gpu_sm_clock_mhz", "gpu_sm_clock_share", "gpu_max_temperature_celsius", "gpu_mean_power_watts"),
     *("cpu_own_cores", "cpu_other_cores", "environment_id", "hostname", "gpu_uuid", "node_name", "instance_type"),

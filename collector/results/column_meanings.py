@@ -57,7 +57,8 @@ MEANINGS: Mapping[str, str] = {
     "mean_step_seconds": "Mean of the timed steps.",
     "center_step_seconds": "The one step time that stands for the repeat, as `summarized_by` says: its median, or the "
     "mean, of all repeats of a cell where the steps of one lie on two levels.",
-    "throughput_samples_per_s": "Samples of the timed window over its seconds.",
+    "window_samples_per_s": "Samples of the timed window over its seconds: over the whole window, with every hiccup. "
+    "The `throughput_samples_per_s` of a cell is its batch over its step time, which mostly comes from medians.",
     "pipelined_step_seconds": "A step in the window without synchronisation after each step.",
     "pipelined_samples_per_s": "Samples a second in that window.",
     "first_sustained_step_seconds": "A step in the first window of the steps that ran on.",

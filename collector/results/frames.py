@@ -96,7 +96,7 @@ RESULT_COLUMNS: Columns = {
     "mean_step_seconds": "float64",
     "center_step_seconds": "float64",
     "summarized_by": "str",
-    "throughput_samples_per_s": "float64",
+    "window_samples_per_s": "float64",
     **PACE_COLUMNS,
     **MEMORY_COLUMNS,
     **VERDICT_COLUMNS,
@@ -132,7 +132,7 @@ TENANT_COLUMNS: Columns = {
     "lateness_seconds": "float64",
     "num_warmup_steps_taken": "Int64",
     "num_steps_taken": "Int64",
-    "throughput_samples_per_s": "float64",
+    "window_samples_per_s": "float64",
     "mean_step_seconds": "float64",
     **MEMORY_COLUMNS,
     "device_memory_bytes": "Int64",
@@ -173,7 +173,7 @@ def describe_result(result: Result) -> Row:
     """Return the columns of RESULT_COLUMNS that follow from one result alone, less those of its environment."""
     row = result.model_dump(include={"attempt", "status", "started_at", "finished_at", "written_by"})
     row |= result.phases.model_dump() | describe_conditions(result)
-    row["throughput_samples_per_s"] = result.throughput_samples_per_s
+    row["window_samples_per_s"] = result.window_samples_per_s
     if result.samples is not None:
         row |= {
             "num_warmup_steps_taken": len(result.samples.warmup_step_seconds),

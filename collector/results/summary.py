@@ -57,6 +57,7 @@ SUMMARY_COLUMNS: Columns = {
     "p95_step_seconds": "float64",
     "p99_step_seconds": "float64",
     "throughput_samples_per_s": "float64",
+    "window_samples_per_s": "float64",
     **PACE_COLUMNS,
     **MEMORY_COLUMNS,
     **DURATION_COLUMNS,
@@ -100,10 +101,10 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
 
     The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
     there are none such; `faults` says how many of the ok repeats have which verdict but `valid`. The step time is the
-    geometric mean over them of each one's `center_step_seconds`, and so are rates and shares of the roofline; the
-    throughput is the batch over that time; durations and the other conditions are medians over them, quartiles and
-    percentiles those of all their timed steps pooled, memory and temperature the largest. A cell without any ok repeat
-    has one row without figures.
+    geometric mean over them of each one's `center_step_seconds`, and so are rates (those over the whole window too) and
+    shares of the roofline; the throughput is the batch over that time; durations and the other conditions are medians
+    over them, quartiles and percentiles those of all their timed steps pooled, memory and temperature the largest. A
+    cell without any ok repeat has one row without figures.
     `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
     repeats = Repeats(collection.results)

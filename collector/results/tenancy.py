@@ -61,5 +61,5 @@ def _describe_samples(record: TenantRecord, batch_size: int) -> Row:
         "num_warmup_steps_taken": len(record.samples.warmup_step_seconds),
         "num_steps_taken": len(steps),
         "mean_step_seconds": fmean(steps) if steps else None,
-        "throughput_samples_per_s": rate * batch_size if rate is not None else None,
+        "window_samples_per_s": rate * batch_size if rate is not None else None,
     }

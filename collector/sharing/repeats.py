@@ -153,7 +153,7 @@ class _Reader:
             tenants, series = self._list_tenants(group, index), next(steps)
             for role in group.roles:
                 own = [number for number in range(len(tenants)) if find_role(group, number) == role]
-                figures.rates[role].append(tuple(tenants[number]["throughput_samples_per_s"] for number in own))
+                figures.rates[role].append(tuple(tenants[number]["window_samples_per_s"] for number in own))
                 peaks = [tenants[number][MEMORY_COLUMN[group.row["device"]]] for number in own]
                 figures.memory_bytes[role].append(tuple(int(peak) for peak in peaks if pd.notna(peak)))
                 _add_latencies(figures.latencies[role], [series[number] for number in own])
@@ -164,7 +164,7 @@ class _Reader:
         found = self._tenants.get((group.row["cell_id"], self._repeats.values("repeat")[index]))
         if found:
             return sorted(found, key=lambda row: row["tenant"])
-        names = ("throughput_samples_per_s", *MEMORY_COLUMN.values())
+        names = ("window_samples_per_s", *MEMORY_COLUMN.values())
         return [{name: self._repeats.values(name)[index] for name in names}]
 
 

@@ -27,8 +27,9 @@ WAYS: tuple[Sharing, ...] = ("time-slicing", "mps")
 def read_measured_kind(kind: Kind, node: Node) -> KindFigures:
     """Return the figures of a kind whose speed is that of a cell of a run; YamlError if no or several cells fit.
 
-    `node`: that of the kind in the scenario. Slowdowns are those of cells of the run whose tenants did the same work;
-    what the scenario states itself of a way of sharing holds instead.
+    The speed is that over the whole window: a job of hours has every hiccup. `node`: that of the kind in the scenario.
+    Slowdowns are those of cells of the run whose tenants did the same work; what the scenario states itself of a way of
+    sharing holds instead.
     """
     measured = kind.measured
     assert measured is not None
@@ -43,7 +44,7 @@ def read_measured_kind(kind: Kind, node: Node) -> KindFigures:
     gpu = cell["gpu_name"] if isinstance(cell["gpu_name"], str) else "no GPU"
     source = f"{cell['label']}, {gpu}, run {measured.run}"
     return KindFigures(
-        samples_per_second=float(cell["throughput_samples_per_s"]),
+        samples_per_second=float(cell["window_samples_per_s"]),
         origin="measured",
         source=f"{source}, {count}",
         slowdowns={**read_slowdowns(collection, cell, source), **state_slowdowns(kind)},

@@ -28,6 +28,8 @@ ARROW_TYPES: Mapping[str, pa.DataType] = {
 }
 # What a column says in rows of versions of the tool that did not have it, where that is known.
 DEFAULTS: Mapping[str, int | str] = {"tenants": 1, "sharing": "time-slicing", "tenant": 0}
+FORMER_NAMES: Mapping[str, str] = {"window_samples_per_s": "throughput_samples_per_s"}
+"""What columns were called by versions of the tool that gave them another name."""
 # The object that a row was made from, as a listing names it.
 OBJECT_COLUMNS: Columns = {"key": "str", "object_version": "str", "num_bytes": "int64"}
 _ATTEMPT_IDENTITY: Columns = {"cell_id": "str", "repeat": "int64", "attempt": "str"}
@@ -108,9 +110,15 @@ def align_table(found: pa.Table, table: str, names: Sequence[str] | None = None)
     schema = make_schema(table)
     if names is not None:
         schema = pa.schema([schema.field(name) for name in names])
+    named = {
+        field.name: name
+        for field in schema
+        for name in (FORMER_NAMES.get(field.name), field.name)
+        if name in found.column_names
+    }
     columns = [
-        found.column(field.name).cast(field.type)
-        if field.name in found.column_names
+        found.column(named[field.name]).cast(field.type)
+        if field.name in named
         else pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), found.num_rows)
         for field in schema
     ]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from bench.foreign_json import decode_object
 from bench.store import TABLES_PREFIX, KeyMissing, Store, StoreError, UnreadableObject
 from collector.foreign_parquet import ForeignParquetError, ParquetLimits, read_foreign_parquet
-from collector.results.dataset.columns import TABLE_COLUMNS, align_table, compute_version
+from collector.results.dataset.columns import FORMER_NAMES, TABLE_COLUMNS, align_table, compute_version
 from collector.results.dataset.digests import (
     DIGEST_FIELD,
     METADATA_KEY,
@@ -127,8 +127,9 @@ def parse_rows(data: bytes, key: str, table: str, columns: Sequence[str] | None 
     DamagedPartError where it holds none.
     """
     try:
-        wanted = TABLE_COLUMNS[table] if columns is None else columns
-        found = read_foreign_parquet(data, LIMITS, tuple(wanted))
+        wanted = tuple(TABLE_COLUMNS[table] if columns is None else columns)
+        former = tuple(FORMER_NAMES[name] for name in wanted if name in FORMER_NAMES)
+        found = read_foreign_parquet(data, LIMITS, wanted + former)
         check_digest(data, pq.read_metadata(pa.BufferReader(data)).metadata or {}, key)
         found.validate(full=True)  # a text that is no UTF-8 would fail where it is first looked at
         rows = align_table(found, table, columns)

@@ -31,7 +31,7 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column() -> None:
     [
         ("center_step_seconds", "s"),
         ("peak_rss_bytes", "bytes"),
-        ("throughput_samples_per_s", "samples/s"),
+        ("window_samples_per_s", "samples/s"),
         ("share_of_peak", "share, 1 is all"),
         ("peak_flops_per_second", "FLOP/s"),
         ("batch_size", ""),

@@ -1,4 +1,4 @@
-"""Results: contradictions are refused, and throughput is computed from the timed window."""
+"""Results: contradictions are refused, and the rate is computed from the timed window."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -93,26 +93,26 @@ def test_the_first_gpu_of_an_environment_is_the_gpu() -> None:
 
 def test_a_failed_result_needs_nothing_but_its_error() -> None:
     result = make_failed_result(phases=Phases(import_seconds=2.0))
-    assert (result.samples, result.throughput_samples_per_s) == (None, None)
+    assert (result.samples, result.window_samples_per_s) == (None, None)
 
 
 def test_a_result_that_was_cut_short_has_the_steps_that_it_came_to() -> None:
     samples = Samples(warmup_step_seconds=(0.2,), step_seconds=(0.1,), device_step_seconds=None, reached_steady=False)
     result = make_failed_result(status="timeout", samples=samples)
     assert result.samples == samples
-    assert result.throughput_samples_per_s is None
+    assert result.window_samples_per_s is None
 
 
-def test_throughput_is_samples_of_the_window_over_its_seconds() -> None:
+def test_the_rate_is_samples_of_the_window_over_its_seconds() -> None:
     # 4 steps of 8 samples in a window of 2.0 s, of which the steps themselves took 1.6 s: 32 / 2.0.
     steps = (0.4, 0.4, 0.4, 0.4)
     result = make_result(
         make_cell(batch_size=8), step_seconds=steps, phases=make_phases(steps, (0.2, 0.1), steady_seconds=2.0)
     )
-    assert result.throughput_samples_per_s == 16.0
+    assert result.window_samples_per_s == 16.0
 
 
-def test_throughput_counts_a_slow_step() -> None:
+def test_the_rate_counts_a_slow_step() -> None:
     # One step of 9.7 s among three of 0.1 s: 4 x 10 samples in 10.0 s, not 100 a second.
     result = make_result(make_cell(batch_size=10), step_seconds=(0.1, 9.7, 0.1, 0.1))
-    assert result.throughput_samples_per_s == pytest.approx(4.0)
+    assert result.window_samples_per_s == pytest.approx(4.0)

@@ -31,7 +31,7 @@ def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pyt
     assert [1 <= count <= window / step for count, step in zip(counts, least, strict=True)] == [True] * 3
     assert all(sum(r.samples.step_seconds) <= window for r in records if r.samples is not None)
     assert result.samples == records[0].samples
-    assert result.throughput_samples_per_s == pytest.approx(64 * (records[0].steps_per_second or 0.0))
+    assert result.window_samples_per_s == pytest.approx(64 * (records[0].steps_per_second or 0.0))
     assert len({record.place and record.place.boot_id for record in records}) == 1
 
 

@@ -6,6 +6,7 @@ from collector.answers.batch_rules import make_batches_table
 from collector.tables.roofline import describe_limit
 from factories import make_cell, make_roofline
 from measured_runs import Collect
+from shared_runs import make_gpu_cell, make_tenants_result
 
 
 def test_cells_below_half_of_their_nearest_roof_have_no_limit(collect: Collect) -> None:
@@ -31,6 +32,26 @@ def test_cells_below_half_of_their_nearest_roof_have_no_limit(collect: Collect) 
         "arithmetic",
         "not known",
     ]
+
+
+def test_what_other_tenants_take_is_no_unknown_limit(collect: Collect) -> None:
+    alone = make_spread(make_gpu_cell(), 0.1, GPU_PYTORCH, roofline=make_roofline(share_of_roofline=0.6))
+    shared = [
+        make_tenants_result(
+            make_gpu_cell(tenants=8, sharing="mps"),
+            *[[0.8] * 3] * 8,
+            repeat=number,
+            environment=GPU_PYTORCH,
+            roofline=make_roofline(share_of_roofline=0.075),
+        )
+        for number in (1, 2, 3)
+    ]
+    (text,) = select_texts(answer(collect, [*alone, *shared]), "roofline")
+    assert text == (
+        "1 of 1 cell reach at least 50 % of what their nearest roof allows (arithmetic), operations counted as direct "
+        "convolutions."
+    )
+    assert select_texts(answer(collect, shared), "roofline") == []
 
 
 def test_samples_per_second_of_a_series_are_those_of_its_step_times(collect: Collect) -> None:

@@ -34,6 +34,6 @@ def test_where_one_repeat_has_two_levels_the_mean_stands_for_all_of_its_cell(
     first, second = (rows[alone.cell_id, repeat] for repeat in (1, 2))
     assert (first["center_step_seconds"], second["center_step_seconds"]) == (1.5, 3.0)
     assert (first["median_step_seconds"], first["mean_step_seconds"], first["summarized_by"]) == (1.0, 1.5, "mean")
-    assert first["throughput_samples_per_s"] == before["throughput_samples_per_s"]  # of the whole window
+    assert first["window_samples_per_s"] == before["window_samples_per_s"]  # of the whole window
     other = rows[beside.cell_id, 1]
     assert (other["center_step_seconds"], other["summarized_by"]) == (1.0, "median")

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.errors import UserError
+from bench.schema import Failure
 from bench.store import Store
 from collector.results.collection import Collection
 from collector.results.dataset.columns import ATTEMPTS, STEPS
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
-from factories import RUN_ID, make_cell, make_result, make_run, put_documents
+from factories import RUN_ID, make_cell, make_failed_result, make_result, make_roofline, make_run, put_documents
 from parquet_bombs import dump_table, make_long_texts
 
 
@@ -85,6 +86,18 @@ def test_rows_that_no_document_could_have_said_are_named_and_read_anew(
 
     assert_same(found, expected)
     assert [words in notice for notice in found.notices] == [True]
+
+
+def test_integers_that_a_document_may_have_are_no_damage(store: Store) -> None:
+    roofline = make_roofline(flops_per_step=2**63 - 1, least_flops_per_step=2**63 - 1)
+    failure = Failure(kind="exception", message="it broke", exit_code=-(2**63))
+    results = [make_result(roofline=roofline), make_failed_result(repeat=2, error=failure)]
+    put_documents(store, make_run(repeats=2), results)
+    assert collect(store).notices == ()
+    found = collect(store)
+    assert found.notices == ()
+    assert found.results["flops_per_step"].max() == 2**63 - 1
+    assert found.results["exit_code"].min() == -(2**63)
 
 
 def test_step_times_that_are_not_those_of_the_results_are_an_error_that_names_their_file(store: Store) -> None:

@@ -64,7 +64,7 @@ def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store: Store) -> Non
     result = make_result(step_seconds=(0.1, 0.4, 0.2), warmup_step_seconds=(0.5, 0.3))
     row = load(store, make_run(repeats=1), [result]).results.iloc[0]
     assert row["median_step_seconds"] == 0.2
-    assert row["throughput_samples_per_s"] == pytest.approx(3 * 64 / 0.7)
+    assert row["window_samples_per_s"] == pytest.approx(3 * 64 / 0.7)
     assert row["warmup_seconds"] == pytest.approx(0.8)
     assert (row["num_warmup_steps_taken"], row["num_steps_taken"]) == (2, 3)
     assert row["peak_rss_bytes"] == 2**30

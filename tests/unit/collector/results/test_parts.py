@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.store import Store
-from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, STEPS
+from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, STEPS, TENANTS
 from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.parts import list_parts, parse_rows
 from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_result, make_run, put_documents
+from parquet_bombs import dump_table
 
 NUM_PLACES = 200
 """Bytes of a file of which a bit is turned, at equal distances: several in each column and in what describes them."""
@@ -53,7 +54,7 @@ def test_a_text_that_is_no_utf8_is_damage(tmp_path: Path) -> None:
     lengths = pa.array([0, 2], pa.int32()).buffers()[1]
     broken = pa.Array.from_buffers(pa.string(), 1, [None, lengths, pa.py_buffer(b"\xff\xfe")])
     pq.write_table(pa.table({"environment_document": broken}), tmp_path / "part")
-    with pytest.raises(DamagedPartError, match="key: no whole Parquet file"):
+    with pytest.raises(DamagedPartError, match="key: .*UTF8"):
         parse_rows((tmp_path / "part").read_bytes(), "key", ENVIRONMENTS)
 
 
@@ -61,3 +62,10 @@ def test_a_file_of_an_earlier_version_has_no_digest_and_is_read(tmp_path: Path) 
     pq.write_table(pa.table({"hostname": ["host-1"]}), tmp_path / "part")
     rows = parse_rows((tmp_path / "part").read_bytes(), "key", ENVIRONMENTS, ["hostname"])
     assert rows.to_pylist() == [{"hostname": "host-1"}]
+
+
+@pytest.mark.parametrize("table", [ATTEMPTS, TENANTS])
+def test_a_column_that_had_another_name_is_read(table: str) -> None:
+    old = pa.table({"key": ["runs/a"], "throughput_samples_per_s": [640.0]})
+    found = parse_rows(dump_table(old), "key", table, ("key", "window_samples_per_s"))
+    assert found.to_pylist() == [{"key": "runs/a", "window_samples_per_s": 640.0}]

@@ -34,6 +34,7 @@ def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
     assert row["center_step_seconds"] == pytest.approx(math.sqrt(10))  # of the medians 2 and 5
     assert (row["q1_step_seconds"], row["q3_step_seconds"]) == (2.25, 4.75)  # of 1 2 3 4 5 9
     assert row["throughput_samples_per_s"] == pytest.approx(10 / math.sqrt(10))  # the batch over the step time
+    assert row["window_samples_per_s"] == pytest.approx(math.sqrt(30 / 6 * 30 / 18))  # three steps in 6 s, and in 18
     assert row["peak_rss_bytes"] == 7
     assert row["steady_seconds"] == 12.0  # of the windows 6 and 18
     assert tuple(row[name] for name in ("num_planned", "num_ok", "num_steady", "num_steps_taken")) == (3, 2, 2, 6)

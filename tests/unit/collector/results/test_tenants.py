@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,6 +16,7 @@ from collector.results.dataset.parts import list_parts
 from collector.results.frames import TENANT_COLUMNS
 from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_result, make_run, put_documents
+from parquet_bombs import dump_table
 from raw_removals import make_raw_removal
 from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
 
@@ -62,7 +62,7 @@ def test_each_tenant_has_a_row_in_the_order_of_the_plan(store: Store) -> None:
     ]
     # Steps times batch over the seconds from the first step's start to the last one's end.
     rates = [2 * 64 / 0.3, 64 / 0.3, 3 * 64 / 1.5, 64 / 0.01, 2 * 32 / 1.5]
-    assert tenants["throughput_samples_per_s"].to_list() == pytest.approx(rates)
+    assert tenants["window_samples_per_s"].to_list() == pytest.approx(rates)
     assert set(tenants["window_seconds"]) == {10.0}
 
 
@@ -111,7 +111,7 @@ def test_tables_from_before_there_were_tenants_are_read_as_of_cells_alone(store:
     for table, names in ((ATTEMPTS, ["tenants", "sharing", "neighbour"]), (STEPS, ["tenant"])):
         (part,) = list_parts(store, table, RUN_ID)
         rows = pq.read_table(io.BytesIO(store.get(part.key_of(table))))
-        store.put(part.key_of(table), write_parquet(rows.drop_columns(names)))
+        store.put(part.key_of(table), dump_table(rows.drop_columns(names)))
     # The JSON is gone on purpose: the rows are all there is.
     for key in versions:
         store.delete(key)
@@ -119,12 +119,6 @@ def test_tables_from_before_there_were_tenants_are_read_as_of_cells_alone(store:
     collection = load_run(store, RUN_ID)
     assert_same(collection, expected)
     assert set(collection.samples["tenant"]) == {0}
-
-
-def write_parquet(rows: pa.Table) -> bytes:
-    file = io.BytesIO()
-    pq.write_table(rows, file)
-    return file.getvalue()
 
 
 def test_energy_of_a_shared_device_is_that_of_the_samples_of_all_tenants(store: Store) -> None:

@@ -9,6 +9,7 @@ import pytest
 from access_scenarios import describe_scenario
 from bench.schema import Result
 from collector.access.choices import KindFigures
+from factories import make_result
 from measured_runs import collect_results, make_repeats
 from runner.access_scenarios.figures import look_up_figures
 from runner.access_scenarios.loading import load_scenario
@@ -35,6 +36,15 @@ def test_a_speed_is_that_of_the_cell_that_fits(tmp_path: Path) -> None:
     assert found.source.startswith("conv6 train")
     assert found.source.endswith("run measured, 2 repeats")
     assert found.slowdowns == {}
+
+
+def test_a_speed_has_the_hiccups_of_the_whole_window(tmp_path: Path) -> None:
+    # Nine steps of 10 ms and one of 19: ten in 0.109 s, though the median says 100 a second.
+    cell = make_gpu_cell(model="resnet18")
+    steps = (0.01,) * 9 + (0.019,)
+    results = [make_result(cell, repeat=repeat, step_seconds=steps, run_id=RUN_ID) for repeat in (1, 2)]
+    found = look_up(tmp_path, *results, where=["model=resnet18"])
+    assert found.samples_per_second == pytest.approx(64 * 10 / 0.109)
 
 
 def test_slowdowns_are_those_of_the_tenants_that_did_the_same_work(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ class Result(SignableDocument):
         return self
 
     @property
-    def throughput_samples_per_s(self) -> float | None:
+    def window_samples_per_s(self) -> float | None:
         """Samples of the timed window over the seconds of the same window; None where nothing was timed.
 
         Of several tenants tenant 0's.

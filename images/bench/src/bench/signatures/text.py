@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass
 
 KEY_ID_DIGITS = 16
-SIGNATURE_BYTES = 64
-"""Of Ed25519: RFC 8032, section 5.1.6."""
 _END = b"\n}"
 _MEMBER = re.compile(rb',\n "signature": "ed25519 ([0-9a-f]{16}) ([A-Za-z0-9+/]{86}==)"\n}\Z')
 _MEMBER_BYTES = 160  # a member has 136
