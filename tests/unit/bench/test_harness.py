@@ -98,7 +98,7 @@ def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
         clock.log.append("counters")
         return read_cpu_counters()
 
-    monkeypatch.setattr("bench.harness.read_cpu_counters", read)
+    monkeypatch.setattr("bench.probes.cpu_use.read_cpu_counters", read)
     workload = ScriptedWorkload(clock, repeat(0.5))
     _, _, cpu_use = measure(workload, make_cell(num_steps=2), BUILT)
     window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]

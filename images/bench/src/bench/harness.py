@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from bench.levels import find_levels
 from bench.measured_bounds import are_steps, check_steps
-from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
+from bench.probes.cpu_use import CpuWatch
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
 
 # The warm-up is over when the median of the last steps is within this share of the median of as many before them.
@@ -86,7 +86,9 @@ class Workload(Protocol):
 class StepRecorder:
     """Records each step's time as the step ends, so that a measurement that is ended early keeps what it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, failures: list[str] | None = None) -> None:
+        self.failures: list[str] = [] if failures is None else failures
+        """One line for each thing beside the steps that could not be read."""
         self.warmup_steps: list[float] = []
         self.steps: list[float] = []
         self.data_waits: list[float] = []
@@ -98,7 +100,7 @@ def measure(
     phases: Phases,
     recorder: StepRecorder | None = None,
     watch_window: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> tuple[Phases, Samples, CpuUse]:
+) -> tuple[Phases, Samples, CpuUse | None]:
     """Run first step, warm-up and timed window of `workload`; `recorder` receives each step as it ends.
 
     `watch_window` is entered just before the window and left just after it.
@@ -113,9 +115,9 @@ def measure(
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
     with watch_window():
-        counters = read_cpu_counters()
+        cpu_watch = CpuWatch(recorder.failures)
         steady_seconds = window.run(cell)
-        cpu_use = compare_cpu_counters(counters, read_cpu_counters())
+        cpu_use = cpu_watch.end()
     samples = _make_samples(recorder, window.read_events(), workload.feed, start_up.reached_steady)
     return phases.model_copy(update={**start_up.durations, "steady_seconds": steady_seconds}), samples, cpu_use
 

@@ -60,7 +60,8 @@ def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]
     `inputs`: of tenant 0. `reasons`: of each tenant, by its number. `tenant_cores`: cores that the other tenants kept
     busy, who are no foreign neighbours.
     """
-    inputs = replace(inputs, cpu_use=_subtract_cores(inputs.cpu_use, tenant_cores))
+    if inputs.cpu_use is not None:
+        inputs = replace(inputs, cpu_use=_subtract_cores(inputs.cpu_use, tenant_cores))
     of_tenants = [
         reason.model_copy(update={"message": f"tenant {tenant}: {reason.message}"})
         for tenant, found in reasons.items()
