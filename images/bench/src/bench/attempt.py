@@ -12,7 +12,7 @@ from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
-from bench.measured_bounds import are_steps, make_record
+from bench.measured_bounds import keep_series, make_record
 from bench.node_faults import is_node_fault
 from bench.observation import Observer, Passes
 from bench.order import Order
@@ -108,9 +108,11 @@ class Attempt:
 
         May be called in another thread, while `run` is at work.
         """
-        warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
+        failures = self._observer.failures
+        warmup = keep_series(failures, "steps of the warm-up", list(self._recorder.warmup_steps))
+        steps = keep_series(failures, "steps of the timed window", list(self._recorder.steps))
         samples = None
-        if steps and are_steps((*warmup, *steps)):
+        if steps and warmup is not None:
             samples = Samples(
                 warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
             )

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.schema import Failure, Memory, Phases, Result
-from bench.schema.document import MAX_STEP_SECONDS, MIN_STEP_SECONDS
+from bench.schema.document import MAX_BYTES, MAX_STEP_SECONDS, MIN_STEP_SECONDS
 
 T = TypeVar("T")
 
@@ -39,9 +39,27 @@ def check_steps(name: str, step_seconds: Sequence[float]) -> None:
             raise UserError(f"{name}: a step took {seconds:,.0f} s, more than a day; give a smaller batch")
 
 
-def are_steps(step_seconds: Sequence[float]) -> bool:
-    """Return whether all of these are times of steps that a document can hold."""
-    return all(MIN_STEP_SECONDS <= seconds <= MAX_STEP_SECONDS for seconds in step_seconds)
+def keep_series(
+    failures: list[str],
+    name: str,
+    series: Sequence[float],
+    *,
+    least: float = MIN_STEP_SECONDS,
+    most: float = MAX_STEP_SECONDS,
+) -> tuple[float, ...] | None:
+    """Return these seconds of steps; None, and a note among the `failures`, where a document cannot hold one of them.
+
+    They are left out together: which time belongs to which step is told by its place alone.
+    """
+    beyond = [(number, seconds) for number, seconds in enumerate(series, start=1) if not least <= seconds <= most]
+    if not beyond:
+        return tuple(series)
+    number, seconds = beyond[0]
+    failures.append(
+        f"{name}: {len(beyond)} of {len(series)} are not between {least:g} and {most:g} s, the first {seconds:g} s at "
+        f"step {number}; all left out"
+    )
+    return None
 
 
 def describe_violation(error: Exception) -> str | None:
@@ -63,6 +81,12 @@ def try_probe(failures: list[str], name: str, probe: Callable[[], T], fallback: 
         said = describe_violation(error) or f"{type(error).__name__}: {text[0]}"
         failures.append(f"{name}: {said}"[:MAX_LINE_CHARACTERS])
         return fallback
+
+
+def check_bytes(sizes: Sequence[int]) -> None:
+    """Raise ValueError where a size in bytes, or all of them together, are more than a document can hold."""
+    if min(sizes) < 0 or sum(sizes) > MAX_BYTES:
+        raise ValueError(f"{max(sizes, key=abs)} bytes, where a document holds 0 to {MAX_BYTES}")
 
 
 def make_memory(failures: list[str], sizes: Mapping[str, int | None]) -> Memory:

@@ -14,7 +14,7 @@ from bench.device_profile import profile_steps
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
-from bench.measured_bounds import make_memory, try_probe
+from bench.measured_bounds import check_bytes, make_memory, try_probe
 from bench.peaks import Peaks, find_gpu_peaks
 from bench.pipelined import run_pipelined
 from bench.probes.cpu_use import list_own_pids
@@ -146,7 +146,7 @@ class Observer:
         `read_pids` returns the processes of the other tenants.
         """
         if self.gpu_use:
-            self.device_memory = self.try_probe("memory of the tenants", read_device_memory, DeviceMemory())
+            self.device_memory = self.try_probe("memory of the tenants", _read_tenants_memory, DeviceMemory())
         self._look_for_neighbours(read_pids)
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
@@ -250,3 +250,9 @@ class Observer:
         return self.try_probe(
             name, lambda: measure_undisturbed(self._cell, self._num_threads, framework.build_workload), None
         )
+
+
+def _read_tenants_memory() -> DeviceMemory:
+    memory = read_device_memory()
+    check_bytes((memory.used_bytes or 0, *memory.by_process.values()))
+    return memory
