@@ -166,3 +166,19 @@ def test_counters_of_the_cpus_that_make_no_sense_cost_no_timing(
     assert result.probe_failures == ("use of the CPUs: ZeroDivisionError: float division by zero",)
     assert result.validity is not None
     assert "other processes on the cores and the CPU quota not observed" in result.validity.unchecked
+
+
+@pytest.mark.parametrize("asked", [2**61, 10**25])
+def test_an_attempt_that_asked_for_more_than_any_machine_has_still_ran_out_of_memory(
+    attempt_with: Callable[..., Result], asked: int
+) -> None:
+    text = f"no room: Tried to allocate {asked} bytes"
+    result = attempt_with(StubFramework(RuntimeError(text)), **TEN_STEPS)
+    assert result.error is not None
+    assert (result.status, result.error.kind, result.error.bytes_requested) == ("oom", "out-of-memory", None)
+    assert result.error.message == f"RuntimeError: {text}"
+    assert text in result.error.stderr_tail
+    (note,) = result.probe_failures
+    assert note.startswith("Result.error.bytes_requested: ")
+    assert note.endswith("; left out")
+    assert Result.model_validate_json(result.to_json()) == result
