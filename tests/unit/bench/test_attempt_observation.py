@@ -129,3 +129,56 @@ def test_a_gpu_that_cannot_be_looked_at_is_noted(attempt_with: Callable[..., Res
     result = attempt_with(RuntimeError("stop here"), device="gpu", visible="0")
     (note,) = result.probe_failures
     assert note.startswith("GPU baseline: NVMLError")
+
+
+def test_a_peak_that_no_record_can_hold_costs_no_timing(
+    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.observation.read_peak_cgroup_bytes", lambda: 2**63 - 4096)
+    result = attempt_with(StubFramework(), **TEN_STEPS)
+    assert (result.status, result.samples and len(result.samples.step_seconds)) == ("ok", 3)
+    assert result.memory is not None
+    assert (result.memory.peak_cgroup_bytes, result.memory.peak_memory_reserved_bytes) == (None, 2000)
+    (note,) = result.probe_failures
+    assert note.startswith("Memory.peak_cgroup_bytes: ")
+    assert note.endswith(f"found {2**63 - 4096}; left out")
+
+
+@pytest.mark.parametrize(("error", "status"), [(None, "ok"), (MemoryError("no room"), "oom")])
+def test_a_kernel_that_shows_no_peak_costs_no_record(
+    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, error: Exception | None, status: str
+) -> None:
+    def fail() -> int:
+        raise LookupError("no line VmHWM")
+
+    monkeypatch.setattr("bench.observation.read_peak_rss_bytes", fail)
+    result = attempt_with(StubFramework(error), **TEN_STEPS)
+    assert (result.status, result.memory and result.memory.peak_rss_bytes) == (status, None)
+    assert result.probe_failures == ("peak memory of the process: LookupError: no line VmHWM",)
+
+
+def test_counters_of_the_cpus_that_make_no_sense_cost_no_timing(
+    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.probes.cpu_use.monotonic", lambda: 5.0)  # a clock that stands still: no window
+    result = attempt_with(StubFramework(), **TEN_STEPS)
+    assert (result.status, result.cpu_use) == ("ok", None)
+    assert result.probe_failures == ("use of the CPUs: ZeroDivisionError: float division by zero",)
+    assert result.validity is not None
+    assert "other processes on the cores and the CPU quota not observed" in result.validity.unchecked
+
+
+@pytest.mark.parametrize("asked", [2**61, 10**25])
+def test_an_attempt_that_asked_for_more_than_any_machine_has_still_ran_out_of_memory(
+    attempt_with: Callable[..., Result], asked: int
+) -> None:
+    text = f"no room: Tried to allocate {asked} bytes"
+    result = attempt_with(StubFramework(RuntimeError(text)), **TEN_STEPS)
+    assert result.error is not None
+    assert (result.status, result.error.kind, result.error.bytes_requested) == ("oom", "out-of-memory", None)
+    assert result.error.message == f"RuntimeError: {text}"
+    assert text in result.error.stderr_tail
+    (note,) = result.probe_failures
+    assert note.startswith("Result.error.bytes_requested: ")
+    assert note.endswith("; left out")
+    assert Result.model_validate_json(result.to_json()) == result

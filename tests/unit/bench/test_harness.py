@@ -5,7 +5,7 @@ from itertools import chain, repeat
 import pytest
 
 from bench.errors import UserError
-from bench.harness import is_steady, measure, run_steps
+from bench.harness import StepRecorder, is_steady, measure, run_steps
 from bench.probes.cpu_use import CpuCounters, read_cpu_counters
 from bench.schema import Cell, Phases, Samples
 from factories import make_cell
@@ -43,9 +43,40 @@ def test_nonsense_of_the_devices_events_costs_only_the_devices_times(clock: Cloc
             return 0.0
 
     workload = ScriptedWorkload(clock, repeat(0.5), device_timer=Stopped())
-    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT)
+    recorder = StepRecorder()
+    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT, recorder)
     assert samples.device_step_seconds is None
-    assert samples.step_seconds[0] == 0.5
+    assert samples.step_seconds == (0.5, 0.5)
+    assert recorder.failures == [
+        "device times of the steps: 2 of 2 are not between 1e-09 and 86400 s, the first 0 s at step 1; all left out"
+    ]
+
+
+def test_events_of_the_device_that_cannot_be_read_cost_only_the_devices_times(clock: Clock) -> None:
+    class Unreadable(ScriptedTimer):
+        def read_seconds(self, start: list[float], end: list[float]) -> float:
+            raise RuntimeError("event was not recorded")
+
+    recorder = StepRecorder()
+    workload = ScriptedWorkload(clock, repeat(0.5), device_timer=Unreadable())
+    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT, recorder)
+    assert (samples.device_step_seconds, samples.step_seconds) == (None, (0.5, 0.5))
+    assert recorder.failures == ["device times of the steps: RuntimeError: event was not recorded"]
+
+
+def test_a_wait_for_data_that_cannot_be_costs_only_the_waits(clock: Clock) -> None:
+    class WrongFeed:
+        max_queued_batches = 1
+        wait_seconds = -0.25
+
+    recorder = StepRecorder()
+    workload = ScriptedWorkload(clock, repeat(0.5))
+    workload.feed = WrongFeed()
+    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT, recorder)
+    assert (samples.data_wait_seconds, samples.step_seconds) == (None, (0.5, 0.5))
+    assert len(recorder.failures) == 1
+    assert "waits for data: 2 of 2" in recorder.failures[0]
+    assert "the first -0.25 s at step 1" in recorder.failures[0]
 
 
 def test_every_phase_holds_its_own_steps(clock: Clock) -> None:
@@ -98,11 +129,12 @@ def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
         clock.log.append("counters")
         return read_cpu_counters()
 
-    monkeypatch.setattr("bench.harness.read_cpu_counters", read)
+    monkeypatch.setattr("bench.probes.cpu_use.read_cpu_counters", read)
     workload = ScriptedWorkload(clock, repeat(0.5))
     _, _, cpu_use = measure(workload, make_cell(num_steps=2), BUILT)
     window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]
     assert clock.log[-len(window) - 3 :] == ["reset", "counters", *window, "counters"]
+    assert cpu_use is not None
     assert cpu_use.own_cores > 0
 
 

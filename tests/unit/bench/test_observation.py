@@ -3,6 +3,7 @@
 import pytest
 
 from bench.observation import Observer
+from bench.probes.gpu_neighbours import DeviceMemory
 from factories import make_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 
@@ -49,3 +50,17 @@ def test_a_cell_on_a_cpu_has_no_gpus_to_watch() -> None:
     with observer.watch_window():
         pass
     assert (observer.gpu_use, observer.failures) == ((), [])
+
+
+@pytest.mark.parametrize("used", [DeviceMemory(used_bytes=2**61), DeviceMemory(by_process={1: 2**59, 2: 2**59})])
+def test_memory_of_tenants_that_no_record_can_hold_is_noted_and_left_out(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, used: DeviceMemory
+) -> None:
+    monkeypatch.setattr("bench.observation.read_device_memory", lambda: used)
+    observer = Observer(make_cell(device="gpu"), 1)
+    observer.read_baseline()
+    observer.look_at_tenants(lambda: frozenset({1, 2}))
+    assert observer.device_memory == DeviceMemory()
+    assert [line.partition(" bytes")[0] for line in observer.failures] == [
+        f"memory of the tenants: ValueError: {used.used_bytes or 2**59}"
+    ]

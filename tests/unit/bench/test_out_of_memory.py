@@ -62,6 +62,8 @@ def test_the_bytes_asked_for_are_read_from_the_message(text: str, expected: int)
         "GPU 0 has a total capacity of 14.74 GiB of which 1.10 GiB is free",
         "OOM when allocating tensor with shape[64] and type resource on /job:localhost",
         "tried to allocate many bytes",
+        f"Tried to allocate {'9' * 400} bytes",
+        f"OOM when allocating tensor with shape[{'9' * 5000}] and type float on /job:localhost",
     ],
 )
 def test_where_nothing_is_said_nothing_is_made_up(text: str) -> None:

@@ -12,14 +12,13 @@ from bench.compile_cache import read_chosen_caches, use_compile_cache
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
-from bench.measured_bounds import are_steps, make_record
+from bench.measured_bounds import keep_series, make_record
 from bench.node_faults import is_node_fault
 from bench.observation import Observer, Passes
 from bench.order import Order
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.probes.library_files import read_library_files
-from bench.probes.memory import read_peak_rss_bytes
 from bench.probes.tenant_place import read_mps_state
 from bench.probes.visible_gpus import restrict_to_cell
 from bench.schema import (
@@ -49,7 +48,7 @@ class Measured:
     samples: Samples
     passes: Passes
     memory: Memory
-    cpu_use: CpuUse
+    cpu_use: CpuUse | None
     roofline: Roofline | None
     validity: Validity
 
@@ -77,7 +76,7 @@ class Attempt:
         self._environment: Environment | None = None
         self._chosen_caches: dict[str, str] = {}
         self._framework: Framework | None = None
-        self._recorder = StepRecorder()
+        self._recorder = StepRecorder(self._observer.failures)
         self._own_reasons: tuple[Reason, ...] = ()
         """Why the series of this process is not simply valid, of several tenants."""
         self.result: Result | None = None
@@ -109,9 +108,11 @@ class Attempt:
 
         May be called in another thread, while `run` is at work.
         """
-        warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
+        failures = self._observer.failures
+        warmup = keep_series(failures, "steps of the warm-up", list(self._recorder.warmup_steps))
+        steps = keep_series(failures, "steps of the timed window", list(self._recorder.steps))
         samples = None
-        if steps and are_steps((*warmup, *steps)):
+        if steps and warmup is not None:
             samples = Samples(
                 warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
             )
@@ -169,7 +170,7 @@ class Attempt:
             self._observer.read_baseline(watches_idle=False)  # the others start while this process imports
             self._tenant.meeting.call()
 
-    def _time_steps(self, workload: Workload) -> tuple[Samples, CpuUse]:
+    def _time_steps(self, workload: Workload) -> tuple[Samples, CpuUse | None]:
         watch = self._observer.watch_window
         if self._tenant is None:
             self._phases, samples, cpu_use = measure(workload, self._cell, self._phases, self._recorder, watch)
@@ -279,7 +280,7 @@ class Attempt:
             "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
             "phases": self._phases,
             "samples": samples,
-            "memory": None if measured else _read_memory(),
+            "memory": None if measured else self._observer.read_early_memory(),
             "gpu_use": self._observer.gpu_use,
             "host_peak": self._observer.host_peak,
             "calibration": self._observer.calibration,
@@ -288,10 +289,3 @@ class Attempt:
             "error": error,
         }
         return make_record(fields | ({} if measured is None else measured.list_fields()))
-
-
-def _read_memory() -> Memory:
-    """Return the memory of an attempt that came to no window."""
-    return Memory(
-        peak_rss_bytes=read_peak_rss_bytes(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
-    )

@@ -31,7 +31,9 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
         return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
     if isinstance(error, MemoryError) or (framework and framework.is_out_of_memory(error)):
         requested = parse_requested_bytes(make_printable(str(error)))
-        return "oom", Failure(kind="out-of-memory", message=message, bytes_requested=requested, stderr_tail=tail)
+        failure = Failure(kind="out-of-memory", message=message, stderr_tail=tail)
+        # Not checked here: `make_record` leaves out, and names, an amount that no document can hold.
+        return "oom", failure.model_copy(update={"bytes_requested": requested})
     return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
 

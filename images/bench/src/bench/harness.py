@@ -6,7 +6,7 @@ the framework has events on the device, the time between two of them is kept bes
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from statistics import median
@@ -14,9 +14,10 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from bench.levels import find_levels
-from bench.measured_bounds import are_steps, check_steps
-from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
+from bench.measured_bounds import check_steps, keep_series, try_probe
+from bench.probes.cpu_use import CpuWatch
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
+from bench.schema.document import MAX_SECONDS
 
 # The warm-up is over when the median of the last steps is within this share of the median of as many before them.
 # Three steps each: fewer follow single outliers, more cost seconds on CPUs. 5% is below what is worth reporting.
@@ -86,7 +87,9 @@ class Workload(Protocol):
 class StepRecorder:
     """Records each step's time as the step ends, so that a measurement that is ended early keeps what it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, failures: list[str] | None = None) -> None:
+        self.failures: list[str] = [] if failures is None else failures
+        """One line for each thing beside the steps that could not be read."""
         self.warmup_steps: list[float] = []
         self.steps: list[float] = []
         self.data_waits: list[float] = []
@@ -98,7 +101,7 @@ def measure(
     phases: Phases,
     recorder: StepRecorder | None = None,
     watch_window: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> tuple[Phases, Samples, CpuUse]:
+) -> tuple[Phases, Samples, CpuUse | None]:
     """Run first step, warm-up and timed window of `workload`; `recorder` receives each step as it ends.
 
     `watch_window` is entered just before the window and left just after it.
@@ -113,9 +116,9 @@ def measure(
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
     with watch_window():
-        counters = read_cpu_counters()
+        cpu_watch = CpuWatch(recorder.failures)
         steady_seconds = window.run(cell)
-        cpu_use = compare_cpu_counters(counters, read_cpu_counters())
+        cpu_use = cpu_watch.end()
     samples = _make_samples(recorder, window.read_events(), workload.feed, start_up.reached_steady)
     return phases.model_copy(update={**start_up.durations, "steady_seconds": steady_seconds}), samples, cpu_use
 
@@ -194,12 +197,14 @@ class TimedWindow:
         return seconds
 
     def read_events(self) -> tuple[float, ...] | None:
-        """Return the seconds between the two events of each step; None without events, or if one is out of bounds."""
+        """Return the seconds between the two events of each step; None without events, or, noted, if one is wrong."""
         timer = self._workload.device_timer
         if timer is None:
             return None
-        seconds = tuple(timer.read_seconds(start, end) for start, end in self._events[: len(self._recorder.steps)])
-        return seconds if are_steps(seconds) else None  # a driver's nonsense: the wall times stand without it
+        name, failures = "device times of the steps", self._recorder.failures  # the wall times stand without them
+        events = self._events[: len(self._recorder.steps)]
+        seconds = try_probe(failures, name, lambda: [timer.read_seconds(*pair) for pair in events], None)
+        return None if seconds is None else keep_series(failures, name, seconds)
 
     def _run_part(self, num_steps: int, min_seconds: float) -> float:
         """Time at least so many steps for at least so long; return the seconds that they took together."""
@@ -249,10 +254,15 @@ def _make_samples(
         step_seconds=tuple(recorder.steps),
         device_step_seconds=device_steps,
         reached_steady=reached_steady,
-        data_wait_seconds=tuple(recorder.data_waits) if feed else None,
+        data_wait_seconds=keep_waits(recorder.failures, recorder.data_waits) if feed else None,
         max_queued_batches=feed.max_queued_batches if feed else None,
         summarized_by="mean" if find_levels(recorder.steps) else "median",
     )
+
+
+def keep_waits(failures: list[str], waits: Sequence[float]) -> tuple[float, ...] | None:
+    """Return what the steps waited for their batches; None, and a note, where a wait is nonsense."""
+    return keep_series(failures, "waits for data", waits, least=0.0, most=MAX_SECONDS)
 
 
 def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:

@@ -14,7 +14,7 @@ from bench.device_profile import profile_steps
 from bench.frameworks.interface import Framework
 from bench.harness import Workload, run_steps
 from bench.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
-from bench.measured_bounds import describe_violation
+from bench.measured_bounds import check_bytes, make_memory, try_probe
 from bench.peaks import Peaks, find_gpu_peaks
 from bench.pipelined import run_pipelined
 from bench.probes.cpu_use import list_own_pids
@@ -93,7 +93,7 @@ class Observer:
         """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
         if not self._measures_host:
             return
-        self._peak_rss_before_bytes = read_peak_rss_bytes()
+        self._peak_rss_before_bytes = self._read_peak_rss() or 0
         self._host_rate_before = self._measure_host(framework, "matrix product before the window")
         self.try_probe("peak memory without the matrix product", reset_peak_rss, None)
 
@@ -111,12 +111,22 @@ class Observer:
         """Return the peaks, right after the timed window: what comes later would add to them."""
         unknown: tuple[int | None, int | None] = (None, None)
         allocated, reserved = self.try_probe("peak memory of the GPU", framework.read_peak_memory, unknown)
-        return Memory(
-            peak_rss_bytes=max(self._peak_rss_before_bytes, read_peak_rss_bytes()),
-            peak_cgroup_bytes=self.try_probe("peak memory of the cgroup", read_peak_cgroup_bytes, None),
-            peak_memory_allocated_bytes=allocated,
-            peak_memory_reserved_bytes=reserved,
-        )
+        peak_rss = self._read_peak_rss()
+        sizes = {
+            "peak_rss_bytes": None if peak_rss is None else max(self._peak_rss_before_bytes, peak_rss),
+            "peak_cgroup_bytes": self.try_probe("peak memory of the cgroup", read_peak_cgroup_bytes, None),
+            "peak_memory_allocated_bytes": allocated,
+            "peak_memory_reserved_bytes": reserved,
+        }
+        return make_memory(self.failures, sizes)
+
+    def read_early_memory(self) -> Memory:
+        """Return the memory of an attempt that came to no window."""
+        sizes = {"peak_memory_allocated_bytes": None, "peak_memory_reserved_bytes": None}
+        return make_memory(self.failures, sizes | {"peak_rss_bytes": self._read_peak_rss()})
+
+    def _read_peak_rss(self) -> int | None:
+        return self.try_probe("peak memory of the process", read_peak_rss_bytes, None)
 
     def _look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
         """Look who else uses the cell's GPUs, after the window and while this process still holds them."""
@@ -136,7 +146,7 @@ class Observer:
         `read_pids` returns the processes of the other tenants.
         """
         if self.gpu_use:
-            self.device_memory = self.try_probe("memory of the tenants", read_device_memory, DeviceMemory())
+            self.device_memory = self.try_probe("memory of the tenants", _read_tenants_memory, DeviceMemory())
         self._look_for_neighbours(read_pids)
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
@@ -215,13 +225,7 @@ class Observer:
 
     def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:
         """Return what `probe` returns; `fallback`, and a note, where it raises."""
-        try:
-            return probe()
-        except Exception as error:  # whatever it is: the timing is worth more than a probe
-            text = str(error).strip().splitlines() or ["no message"]
-            said = describe_violation(error) or f"{type(error).__name__}: {text[0]}"
-            self.failures.append(f"{name}: {said}"[:500])
-            return fallback
+        return try_probe(self.failures, name, probe, fallback)
 
     def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:
         cell = self._cell
@@ -246,3 +250,9 @@ class Observer:
         return self.try_probe(
             name, lambda: measure_undisturbed(self._cell, self._num_threads, framework.build_workload), None
         )
+
+
+def _read_tenants_memory() -> DeviceMemory:
+    memory = read_device_memory()
+    check_bytes((memory.used_bytes or 0, *memory.by_process.values()))
+    return memory

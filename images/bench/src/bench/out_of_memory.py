@@ -23,12 +23,13 @@ _ELEMENT_BYTES = {
     "complex128": 16,
 }
 
-_AMOUNT = r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"
+# So many digits are more than any size in bytes has, and few enough for a float.
+_AMOUNT = r"(?P<number>\d{1,30}(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"
 # The exact ones first: TensorFlow's BFC allocator says a rounded amount and then, in words, the bytes behind it.
 _PATTERNS = tuple(
     re.compile(text)
     for text in (
-        r"\(rounded to (?P<number>\d+)\)(?P<unit>)",  # TensorFlow, bfc_allocator.cc
+        r"\(rounded to (?P<number>\d{1,30})\)(?P<unit>)",  # TensorFlow, bfc_allocator.cc
         rf"[Tt]ried to allocate {_AMOUNT}",  # PyTorch, CUDACachingAllocator.cpp and alloc_cpu.cpp
         rf"trying to allocate {_AMOUNT}",  # TensorFlow's BFC allocator and XLA, on a GPU
         rf"[Oo]ut of memory allocating {_AMOUNT}",  # XLA, on a CPU
@@ -36,7 +37,7 @@ _PATTERNS = tuple(
         rf"Unable to allocate {_AMOUNT}",  # NumPy, making the data on the host
     )
 )
-_TENSOR = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]*)\] and type (?P<type>\w+)")
+_TENSOR = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]{0,300})\] and type (?P<type>\w+)")
 
 
 def parse_requested_bytes(text: str) -> int | None:

@@ -41,3 +41,11 @@ def test_the_reason_says_how_long_the_steps_waited() -> None:
     assert reason.message == (
         "steps waited for data in 40% of their time (40 ms each), more than 10%: the input pipeline set the pace"
     )
+
+
+def test_waits_that_were_left_out_are_said_to_be_unchecked() -> None:
+    line = "how long steps waited for data not observed"
+    left_out = make_samples((0.0,) * 10).model_copy(update={"data_wait_seconds": None})
+    assert line in judge_validity(make_inputs(samples=left_out)).unchecked
+    assert line not in judge_validity(make_inputs(samples=make_samples((0.0,) * 10))).unchecked
+    assert line not in judge_validity(make_inputs(samples=make_samples(None))).unchecked

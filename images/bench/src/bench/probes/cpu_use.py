@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from bench.measured_bounds import try_probe
 from bench.probes.core_use import (
     PROC,
     TICKS_PER_SECOND,
@@ -83,6 +84,24 @@ def read_cpu_counters() -> CpuCounters:
         pressure_seconds=read_cgroup_pressure_seconds(),
         machine_pressure_seconds=read_pressure_seconds(PROC / "pressure" / "cpu"),
     )
+
+
+class CpuWatch:
+    """The use of the CPUs from now until `end`. What cannot be read is noted in `failures` and ends no measurement."""
+
+    def __init__(self, failures: list[str]) -> None:
+        self._failures = failures
+        self._before = self._read()
+
+    def end(self) -> CpuUse | None:
+        """Return what happened since; None, and a note, where it is not known."""
+        before, after = self._before, self._read()
+        if before is None or after is None:
+            return None
+        return try_probe(self._failures, "use of the CPUs", lambda: compare_cpu_counters(before, after), None)
+
+    def _read(self) -> CpuCounters | None:
+        return try_probe(self._failures, "use of the CPUs", read_cpu_counters, None)
 
 
 def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import perf_counter
 
-from bench.harness import StartUp, StepRecorder, Workload
-from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
+from bench.harness import StartUp, StepRecorder, Workload, keep_waits
+from bench.probes.cpu_use import CpuWatch
 from bench.schema import CommonWindow, CpuUse, Samples
 from bench.tenants.meeting import ARRIVAL_SECONDS, POLL_SECONDS, Meeting, NoCommonWindowError
 
@@ -28,13 +28,17 @@ class SharedSteps:
     steady_seconds: float
     """From the start of the first step that counts to the end of the last one."""
     lateness_seconds: float
-    cpu_use: CpuUse
+    cpu_use: CpuUse | None
 
 
 class TenantStepper:
     """Runs one step after another, and notes when each began and ended."""
 
-    def __init__(self, workload: Workload, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self, workload: Workload, clock: Callable[[], float] = perf_counter, failures: list[str] | None = None
+    ) -> None:
+        self._failures: list[str] = [] if failures is None else failures
+        """As of `StepRecorder`."""
         self._workload = workload
         self._clock = clock
         self._starts: list[float] = []
@@ -66,7 +70,7 @@ class TenantStepper:
             raise NoCommonWindowError(window.called_off)
         return window
 
-    def run(self, window: CommonWindow, watch: Callable[[], AbstractContextManager[None]]) -> CpuUse:
+    def run(self, window: CommonWindow, watch: Callable[[], AbstractContextManager[None]]) -> CpuUse | None:
         """Step until the window is over; `watch` is entered just before it and left just after it."""
         start, end = window.start_seconds, window.end_seconds
         assert start is not None  # the window was not called off
@@ -74,10 +78,10 @@ class TenantStepper:
         while self._clock() < start - WATCH_SECONDS:
             self._step()
         with watch():
-            counters = read_cpu_counters()
+            cpu_watch = CpuWatch(self._failures)
             while self._clock() < end:
                 self._step()
-            return compare_cpu_counters(counters, read_cpu_counters())
+            return cpu_watch.end()
 
     def select(
         self, window: CommonWindow, warmup_steps: list[float], start_up: StartUp
@@ -106,7 +110,9 @@ class TenantStepper:
             step_seconds=tuple(self._ends[index] - self._starts[index] for index in inside),
             device_step_seconds=None,  # events of a GPU would include what other tenants had it for
             reached_steady=start_up.reached_steady,
-            data_wait_seconds=tuple(self._waits[index] for index in inside) if self._waits else None,
+            data_wait_seconds=keep_waits(self._failures, [self._waits[index] for index in inside])
+            if self._waits
+            else None,
             max_queued_batches=self._workload.feed.max_queued_batches if self._workload.feed else None,
             summarized_by="mean",  # turns of time-slicing make some steps long: their median is no rate
         )
@@ -133,7 +139,7 @@ def measure_common_window(
 
     `recorder` gets the steps when the window is over. Raise NoCommonWindowError where there is no such window.
     """
-    stepper = TenantStepper(workload)
+    stepper = TenantStepper(workload, failures=recorder.failures)
     gc.collect()
     workload.reset_peak_memory()
     meeting.report_pace(stepper.rehearse())

@@ -54,7 +54,7 @@ class Tenant:
         phases: Phases,
         recorder: StepRecorder,
         watch: Callable[[], AbstractContextManager[None]],
-    ) -> tuple[Phases, Samples, CpuUse]:
+    ) -> tuple[Phases, Samples, CpuUse | None]:
         """Warm up, meet the other tenants, and measure the common window; as `bench.harness.measure` otherwise."""
         start_up = start_up_workload(workload, self.cell, recorder)
         self._place = read_place(self.cell.device)

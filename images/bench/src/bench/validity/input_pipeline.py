@@ -1,5 +1,7 @@
 """Checks that the device, not the reading of data, set the pace: input-bound."""
 
+from collections.abc import Iterator
+
 from bench.validity.inputs import Found, ValidityInputs
 
 # input-bound. A tenth is what identical runs differ by anyway (bench.validity.series.MAX_SPREAD), and what somebody
@@ -22,3 +24,9 @@ def check_input(inputs: ValidityInputs) -> Found:
             f"steps waited for data in {share:.0%} of their time ({mean * 1e3:.3g} ms each), more than "
             f"{MAX_WAIT_SHARE:.0%}: the input pipeline set the pace",
         )
+
+
+def list_unchecked_input(inputs: ValidityInputs) -> Iterator[str]:
+    """Yield that the waits for data of a cell with an input pipeline are not known."""
+    if inputs.samples.max_queued_batches is not None and inputs.samples.data_wait_seconds is None:
+        yield "how long steps waited for data not observed"

@@ -19,7 +19,8 @@ class ValidityInputs:
     device_kind: Device | None
     """Where the last step's output lives; None: not known."""
     num_threads: int
-    cpu_use: CpuUse
+    cpu_use: CpuUse | None
+    """None: could not be read."""
     gpu_use: Sequence[GpuUse]
     roofline: Roofline | None
     is_under_mps: bool = False

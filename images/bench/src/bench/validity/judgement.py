@@ -6,7 +6,7 @@ from typing import get_args
 
 from bench.schema import CpuUse, Reason, Validity, Verdict
 from bench.validity.clocks import check_clocks, list_unchecked_clocks, note_clocks
-from bench.validity.input_pipeline import check_input
+from bench.validity.input_pipeline import check_input, list_unchecked_input
 from bench.validity.inputs import Found, ValidityInputs
 from bench.validity.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
 from bench.validity.rate import check_rate
@@ -34,7 +34,7 @@ TENANT_CHECKS = (check_device, check_roofline, check_quota, check_input, check_l
 steps."""
 SHARED_CHECKS = (check_gpu_neighbours, check_cpu_neighbours, check_clocks)
 """What is checked once for all of them."""
-UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks)
+UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks, list_unchecked_input)
 """What each kind of check could not check."""
 NOTES = (note_host_drift, note_clocks, note_levels)
 """What a reader should know that counts for nothing in the verdict."""
@@ -60,7 +60,8 @@ def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]
     `inputs`: of tenant 0. `reasons`: of each tenant, by its number. `tenant_cores`: cores that the other tenants kept
     busy, who are no foreign neighbours.
     """
-    inputs = replace(inputs, cpu_use=_subtract_cores(inputs.cpu_use, tenant_cores))
+    if inputs.cpu_use is not None:
+        inputs = replace(inputs, cpu_use=_subtract_cores(inputs.cpu_use, tenant_cores))
     of_tenants = [
         reason.model_copy(update={"message": f"tenant {tenant}: {reason.message}"})
         for tenant, found in reasons.items()

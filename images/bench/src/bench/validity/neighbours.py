@@ -42,6 +42,8 @@ def check_gpu_neighbours(inputs: ValidityInputs) -> Found:
 def check_cpu_neighbours(inputs: ValidityInputs) -> Found:
     """Yield contaminated where others kept the cell's threads from a core during the window."""
     use = inputs.cpu_use
+    if use is None:
+        return
     others, num_cores = find_others(use)
     busy = f"others kept {others:.1f} of {num_cores} cores busy"
     if inputs.cell.device == "cpu":
@@ -78,7 +80,9 @@ def list_unchecked_neighbours(inputs: ValidityInputs) -> Iterator[str]:
         if inputs.is_under_mps:
             yield f"whose memory was in use on {gpu.uuid} before the start: MPS's server has some"
     use = inputs.cpu_use
-    if use.other_cores is None and use.affinity_other_cores is None:
+    if use is None:
+        yield "other processes on the cores and the CPU quota not observed"
+    elif use.other_cores is None and use.affinity_other_cores is None:
         pressure = use.pressure_share if use.pressure_share is not None else use.machine_pressure_share
         waited = "" if pressure is None else f", in {pressure:.0%} of the window some thread waited for a core"
         yield f"other processes on the cores not observed{waited}"

@@ -10,7 +10,7 @@ MAX_THROTTLED_SHARE = 0.05
 def check_quota(inputs: ValidityInputs) -> Found:
     """Yield throttled where the CPU quota stopped the threads."""
     use = inputs.cpu_use
-    if use.throttled_seconds is None:
+    if use is None or use.throttled_seconds is None:
         return
     share = use.throttled_seconds / (use.window_seconds * inputs.num_threads)
     if share > MAX_THROTTLED_SHARE:
