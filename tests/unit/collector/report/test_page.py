@@ -197,6 +197,23 @@ def test_the_page_compares_as_the_collector_does(opened: Visit, analysis: Analys
     assert {"ratio", "no ratio"} <= set(kinds)
 
 
+def test_sides_follow_the_verdict_of_their_table(opened: Visit) -> None:
+    # 1.0031 to 1.0170 leaves out 1: with three digits its lower end would read as 1.
+    assert opened.page.evaluate("formatRatio(1.01, [1.0031, 1.017])") == ["1.010", "1.003 to 1.017"]
+    assert opened.page.evaluate("formatRatio(8.42, [8.1, 8.76])") == ["8.42", "8.10 to 8.76"]
+    words = """() => {
+      const differs = (one, other) => CELLS.compare(one, other).verdict?.includes(" takes ");
+      const row = CELLS.ids.findIndex((_, one) => CELLS.ids.some((_, other) => differs(one, other)));
+      const other = CELLS.ids.findIndex((_, other) => differs(row, other));
+      CELLS.unshown.add(`${row},${other}`);
+      const said = [[row, other], [other, row]].map((pair) => describeComparison(CELLS, ...pair)[0].textContent);
+      CELLS.unshown.delete(`${row},${other}`);
+      return said;
+    }"""
+    start = "A against B: no difference shown after Holm's adjustment over the ratios of its table; this ratio alone: "
+    assert all(text.startswith(start) and " takes " in text for text in opened.page.evaluate(words))
+
+
 def test_the_page_compares_machines_versions_and_faults_as_the_collector_does(browser: Browser, tmp_path: Path) -> None:
     hosts = [make_environment(hostname=f"bench-{number}") for number in (1, 2)]
     other = make_environment(versions={"tensorflow": "2.21.0"}, cpu_model="another CPU")
