@@ -149,9 +149,12 @@ def test_a_search_that_nothing_passes_says_what_to_do_and_comes_back(opened: Vis
     page.get_by_label("Search").fill("no such cell")
     expect(page.locator("#heat-caption")).to_contain_text("No cell passes")
     expect(page.locator("#heat")).to_be_hidden()
+    expect(page.locator("#answers .emptied")).to_have_text("No row here is of a cell that passes the filter.")
+    expect(page.locator("[data-unfiltered]")).to_have_text("The sentences are of all 48 cells, whatever the filter.")
     page.get_by_label("Search").fill("")
     expect(page.locator("#heat-caption")).to_have_text(caption)
     expect(page.locator("#heat td.heat-cell").first).to_be_visible()
+    expect(page.locator("#answers .emptied, [data-unfiltered]:visible")).to_have_count(0)
 
 
 def list_pairs(analysis: Analysis) -> Iterator[tuple[str, dict[str, Any]]]:
