@@ -79,7 +79,7 @@ def _encode_series(points: pd.DataFrame) -> tuple[alt.Color, alt.Shape, alt.Stro
     colours = {name: COLOURS_BY_LABEL[framework] for name, framework in frameworks.items()}
     shapes = {name: SHAPES[number % len(SHAPES)] for number, name in enumerate(names)}
     dashes = {name: DASHES[number % len(DASHES)] for number, name in enumerate(names)}
-    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=LABEL_PIXELS)
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=LABEL_PIXELS, symbolStrokeWidth=0)
     return (
         alt.Color("series:N", scale=make_scale(names, colours), legend=legend),
         alt.Shape("series:N", scale=make_scale(names, shapes), legend=legend),
