@@ -54,7 +54,7 @@ def _narrow_legend(channel: Any, data: DataSets) -> Any:
         return channel
     present = {row.get(channel["field"]) for rows in data.values() for row in rows}
     values = [name for name in scale["domain"] if name in present]
-    return channel | {"legend": channel["legend"] | {"values": values}}
+    return channel | {"legend": channel["legend"] | {"values": values}} if values else channel
 
 
 def count_drawn(data: DataSets, limit: Limit | None) -> str:

@@ -73,7 +73,8 @@ function narrowLegends(spec, data) {
   const narrow = (channel) => {
     if (!channel.legend || !Array.isArray(channel.scale?.domain)) return channel;
     const present = new Set(rows.map((row) => row[channel.field]));
-    return { ...channel, legend: { ...channel.legend, values: channel.scale.domain.filter((name) => present.has(name)) } };
+    const values = channel.scale.domain.filter((name) => present.has(name));
+    return values.length ? { ...channel, legend: { ...channel.legend, values } } : channel; // Vega cannot draw an empty one
   };
   const layer = spec.layer.map((own) => ({ ...own, encoding: Object.fromEntries(Object.entries(own.encoding).map(([name, channel]) => [name, narrow(channel)])) }));
   return { ...spec, layer };
