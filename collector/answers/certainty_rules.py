@@ -26,8 +26,8 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     has = "has" if len(known) == 1 else "have"
     text = (
         f"{count_things(len(known), 'step time')} {has} a 95 % interval, each by itself, from {repeats} "
-        f"repeats{moderated}. The middle one reaches {_percent(widths.median())} above the step time, the widest "
-        f"{_percent(widths.max())} ({widest['label']})."
+        f"repeats{moderated}. Half of the intervals reach at most {_percent(widths.median())} above their "
+        f"step time, the widest {_percent(widths.max())} ({widest['label']})."
     )
     return [Said(text=text, anchor="step-times")]
 

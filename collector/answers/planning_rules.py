@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from bench.registry import FRAMEWORKS as FRAMEWORK_SPECS
 from bench.registry import MODELS
 from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.comparison_rules import TURNED_MODES, name_comparison_anchor
 from collector.answers.pairs import select_usable
@@ -12,9 +13,13 @@ from collector.comparisons import FRAMEWORKS
 from collector.facts import count_things
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
 from collector.libraries import describe_libraries
+from collector.results.cells import select_alone
+from collector.tables.energy import ENERGY_CAPTION
 
 MAX_NAMED = 6
 """Works or programs that a sentence names."""
+MACHINE_COLUMNS = ("device", "num_gpus", "hardware_id", "instance_types")
+"""What is equal in cells whose machines have one price: a cell on the CPU needs no machine with a GPU."""
 Work = tuple[str, str, str]
 """Model, phase, device."""
 Program = tuple[str, str]
@@ -75,7 +80,23 @@ def find_no_prices(analysis: Analysis) -> list[Said]:
         f"What this costs is not known: no price was given. benchmatrix cost {run_id} computes it at listed prices, "
         "or with --prices FILE at yours."
     )
-    return [Said(text=text, anchor="step-times")]
+    known = _list_known_of_costs(analysis)
+    return [Said(text=" ".join([text, *known.values()]), anchor=next(reversed(known), "step-times"))]
+
+
+def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
+    """Return what is known of costs without prices, by the anchor of what it rests on; the last one is linked."""
+    rows = analysis.measured[analysis.measured["num_sound"] > 0]
+    is_one = all(rows[name].nunique(dropna=False) == 1 for name in MACHINE_COLUMNS)
+    known = {}
+    if is_one and len(rows) > 1 and len(select_alone(rows)) == len(rows):
+        known["step-times"] = (
+            "All sound cells ran on one kind of machine: whatever it costs an hour, what is fastest for a sample is "
+            "also cheapest for a sample."
+        )
+    if rows[["gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"]].notna().any(axis=None):
+        known[name_anchor(ENERGY_CAPTION)] = "The energy of a sample was measured."
+    return known
 
 
 def _list_planned(analysis: Analysis) -> set[tuple[Work, Program]]:

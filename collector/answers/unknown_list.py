@@ -128,7 +128,7 @@ UNKNOWNS = (
     Rule(
         id="no-prices",
         kind="unknown",
-        says="that no price was given, and which command computes costs",
+        says="that no price was given, which command computes costs, and what is known without",
         only_if="there is no price table",
         order="one sentence",
         find=find_no_prices,

@@ -28,13 +28,33 @@ def _cut_panel(figure: Figure, title: str) -> Figure:
         for name, rows in figure.spec["datasets"].items()
     }
     shown = limit_rows(data, figure.limit)
-    spec: dict[str, Any] = figure.spec | {"datasets": shown}
+    spec: dict[str, Any] = _narrow_legends(figure.spec, shown) | {"datasets": shown}
     if figure.row_pixels:
         numbers = {row["row"] for rows in shown.values() for row in rows if "row" in row}
         spec["height"] = figure.row_pixels * max(1, len(numbers))
     note = count_drawn(data, figure.limit)
     words = " ".join(filter(None, [note, describe_rows(shown, figure.says)]))
     return replace(figure, title=title, spec=spec, description=words, note=note, panels=())
+
+
+def _narrow_legends(spec: Mapping[str, Any], data: DataSets) -> dict[str, Any]:
+    """Return the document with legends of what occurs in a panel: scales span all, so that a sign has one meaning."""
+    if "layer" not in spec:
+        return dict(spec)
+    layers = [
+        layer | {"encoding": {name: _narrow_legend(channel, data) for name, channel in layer["encoding"].items()}}
+        for layer in spec["layer"]
+    ]
+    return {**spec, "layer": layers}
+
+
+def _narrow_legend(channel: Any, data: DataSets) -> Any:
+    scale = channel.get("scale") if isinstance(channel, dict) else None
+    if not scale or not channel.get("legend") or not isinstance(scale.get("domain"), list):
+        return channel
+    present = {row.get(channel["field"]) for rows in data.values() for row in rows}
+    values = [name for name in scale["domain"] if name in present]
+    return channel | {"legend": channel["legend"] | {"values": values}} if values else channel
 
 
 def count_drawn(data: DataSets, limit: Limit | None) -> str:

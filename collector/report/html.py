@@ -26,7 +26,7 @@ from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
 from collector.report.figure import Figure, pack_figure
 from collector.report.packing import Packed, Pools, compress_document, make_pools
-from collector.report.page_cells import list_page_cells, pack_cells
+from collector.report.page_cells import list_page_cells, list_unshown_pairs, pack_cells
 from collector.report.page_details import pack_details
 from collector.report.page_steps import pack_steps
 from collector.report.sections import build_sections, list_tables
@@ -122,8 +122,9 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
 def _pack_data(analysis: Analysis, cells: Packed, pools: Pools, links: Mapping[str, str]) -> dict[str, str]:
     """Return what the page's script draws from, compressed, by the names that it knows."""
     collection = analysis.collection
+    own = {"include_invalid": analysis.include_invalid, "details": links.get("details", "")}
     documents = {
-        "cells": cells | {"include_invalid": analysis.include_invalid, "details": links.get("details", "")},
+        "cells": cells | own | {"unshown_pairs": list_unshown_pairs(analysis)},
         "details": pack_details(collection, pools),
         "steps": pack_steps(collection, pools),
         "detail-figures": {name: pack_figure(figure) for name, figure in make_detail_figures().items()},

@@ -39,7 +39,7 @@ def _show_forecast(analysis: Analysis) -> tuple[FigureGroup, ...]:
         return ()
     subject, *answers = describe_forecast(analysis.forecast)
     figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
-    return (FigureGroup(question=subject, caption="", figures=(figure,)),)
+    return (FigureGroup(question=subject.removesuffix(":"), caption="", figures=(figure,)),)
 
 
 PLOTS: Mapping[str, NamedPlot] = {

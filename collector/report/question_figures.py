@@ -18,6 +18,7 @@ from collector.report.plots.roofline import plot_roofline
 from collector.report.plots.trade_offs import SPEEDUP_PIXELS, plot_costs, plot_scaling, plot_speedups
 from collector.results.cells import select_alone
 from collector.results.frames import Row
+from collector.units import GIB, format_number
 
 SPEEDUPS = Limit(column="cell_id_subject", most=60, what="points, the largest batches first")
 ROOFLINE_CAPTION = (
@@ -136,9 +137,9 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         in_use=gpu["gpu_memory_peak_bytes"].astype("Float64").astype(float),
     )
     rows = rows[rows.groupby("panel")["bytes"].transform("count") > 0]
-    limits = pd.DataFrame({"card": [card.label for card in CARDS]}).assign(
-        bytes=[card.find_budget(CONTEXT_BYTES) for card in CARDS]
-    )
+    budgets = {card.label: card.find_budget(CONTEXT_BYTES) for card in CARDS}
+    names = [f"{card}: {format_number(budget, GIB)} GiB" for card, budget in budgets.items()]
+    limits = pd.DataFrame({"card": names, "bytes": list(budgets.values())})
     return show_panels(
         rows,
         lambda shown: plot_memory(shown, limits),

@@ -190,7 +190,7 @@ def _collect_forecast(analysis: Analysis) -> Content:
         return {}
     subject, *answers = describe_forecast(analysis.forecast)
     figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
-    return {"subject": subject, "figure": figure, "answers": answers, "summary": subject}
+    return {"figure": figure, "answers": answers, "summary": f"{subject} {answers[0]}"}
 
 
 def _collect_method(analysis: Analysis) -> Content:

@@ -3,13 +3,16 @@
 import altair as alt
 import pandas as pd
 
-from collector.report.plots.marks import Tooltips, cross_out, make_shape_legend, number_segments
-from collector.report.plots.style import FRAMEWORK_COLOURS, GREY, INK
+from collector.report.plots.marks import LABEL_PIXELS, Tooltips, cross_out, number_segments
+from collector.report.plots.style import COLOURS_BY_LABEL, GREY, INK, make_scale
 from collector.units import GIB, MILLISECOND
 
 HEIGHT_PIXELS = 240
 MILLISECONDS_TITLE = "ms per step, log scale"
 GIB_NAMES = ("gib", "in_use")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "triangle-left")
+"""Those that are told apart at a point's size; a cross is for unsound conditions."""
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2], [1, 3])
 BATCH_AXIS = alt.Axis(format="d", labelOverlap="greedy")
 
 
@@ -60,14 +63,28 @@ def _draw_use(points: pd.DataFrame, y: alt.Y) -> list[alt.Chart]:
     """Return the bars from the memory of tensors to what was in use on the device, where that was seen."""
     if points["in_use"].isna().all():
         return []
-    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
     bars = alt.Chart().transform_filter("isValid(datum.in_use)").mark_rule(strokeWidth=5, opacity=0.4)
-    chart: alt.Chart = bars.encode(x=_batch_position(), y=y, y2="in_use:Q", color=colour)
+    chart: alt.Chart = bars.encode(x=_batch_position(), y=y, y2="in_use:Q", color=_encode_series(points)[0])
     return [chart]
 
 
 def _batch_position() -> alt.X:
     return alt.X("batch_size:Q", title="batch, log scale", scale=alt.Scale(type="log", base=2), axis=BATCH_AXIS)
+
+
+def _encode_series(points: pd.DataFrame) -> tuple[alt.Color, alt.Shape, alt.StrokeDash]:
+    """Return the colour of each series, that of its framework, its shape and its dashes: the same in all panels."""
+    frameworks = dict(sorted(zip(points["series"], points["framework"], strict=True)))
+    names = list(frameworks)
+    colours = {name: COLOURS_BY_LABEL[framework] for name, framework in frameworks.items()}
+    shapes = {name: SHAPES[number % len(SHAPES)] for number, name in enumerate(names)}
+    dashes = {name: DASHES[number % len(DASHES)] for number, name in enumerate(names)}
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=LABEL_PIXELS, symbolStrokeWidth=0)
+    return (
+        alt.Color("series:N", scale=make_scale(names, colours), legend=legend),
+        alt.Shape("series:N", scale=make_scale(names, shapes), legend=legend),
+        alt.StrokeDash("series:N", scale=make_scale(names, dashes), legend=None),
+    )
 
 
 def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Tooltips) -> list[alt.Chart]:
@@ -76,16 +93,13 @@ def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Toolti
     They have no data of their own: they draw the rows of the chart that they become a part of.
     """
     x = _batch_position()
-    legend = make_shape_legend("top")
-    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=None)
+    colour, shape, dash = _encode_series(points)
     base = alt.Chart().encode(x=x, y=y, color=colour)
     layers = [
         base.transform_filter("datum.is_sound")
         .mark_line(strokeWidth=1.5, opacity=0.7)
-        .encode(detail="segment:N", strokeDash=alt.StrokeDash("series:N", legend=None)),
-        base.mark_point(filled=True, size=55, opacity=1).encode(
-            shape=alt.Shape("series:N", legend=legend), tooltip=list(tooltip)
-        ),
+        .encode(detail="segment:N", strokeDash=dash),
+        base.mark_point(filled=True, size=55, opacity=1).encode(shape=shape, tooltip=list(tooltip)),
         *cross_out(points, x, y, ["series:N", "batch_size:Q"]),
     ]
     if low is not None and points[low].notna().any():

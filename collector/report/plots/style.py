@@ -12,9 +12,8 @@ from bench.registry import FRAMEWORKS, Framework
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#ececec"
 COLOURS_BY_FRAMEWORK: dict[Framework, str] = {"pytorch": VERMILLION, "tensorflow": BLUE, "jax": GREEN}
-FRAMEWORK_COLOURS = alt.Scale(
-    domain=[FRAMEWORKS[name].label for name in COLOURS_BY_FRAMEWORK], range=list(COLOURS_BY_FRAMEWORK.values())
-)
+COLOURS_BY_LABEL = {FRAMEWORKS[name].label: colour for name, colour in COLOURS_BY_FRAMEWORK.items()}
+FRAMEWORK_COLOURS = alt.Scale(domain=list(COLOURS_BY_LABEL), range=list(COLOURS_BY_LABEL.values()))
 
 # In a plot of rows, from the middle of a row downwards in pixels: its name, what it shows, what lies below that.
 NAME_OFFSET, MARK_OFFSET, BELOW_OFFSET = -10, 5, 14
@@ -48,7 +47,7 @@ def stack_rows(rows: pd.DataFrame, layers: list[alt.Chart], *, row_pixels: int) 
     return alt.LayerChart(data=rows, layer=named, width="container", height=height)
 
 
-def make_scale(names: list[str], values: Mapping[str, str | list[int]]) -> alt.Scale:
+def make_scale(names: list[str], values: Mapping[str, str] | Mapping[str, list[int]]) -> alt.Scale:
     """Return the scale that draws each of `names` as its colour, shape or dashes in `values`, in this order."""
     return alt.Scale(domain=names, range=[values[name] for name in names])
 

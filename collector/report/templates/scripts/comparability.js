@@ -8,6 +8,12 @@ class Cells {
     this.names = Array.from({ length: this.size }, (_, row) => this.get("label", row).toLowerCase());
     // A cell that ran in several environments has several rows: this is its first one.
     this.rowsById = new Map(this.ids.map((id, row) => [id, row]).reverse());
+    this.unshown = new Set(this.unshown_pairs.map((rows) => rows.join()));
+  }
+
+  // Whether a table of comparisons shows no difference between two cells that the interval of their ratio alone does.
+  isUnshown(one, other) {
+    return this.unshown.has([one, other].join()) || this.unshown.has([other, one].join());
   }
 
   get(name, row) {

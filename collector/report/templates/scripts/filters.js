@@ -93,6 +93,10 @@ function showFilterCount(cells) {
   const count = findElement("filter-count"), notice = findElement("filter-notice");
   count.textContent = isFiltered() ? `${PASSING.count.toLocaleString("en-US")} of ${total} pass. Every plot and table follows.` : `${total}, all shown.`;
   notice.hidden = !isFiltered();
+  for (const note of document.querySelectorAll("[data-unfiltered]")) {
+    note.hidden = !isFiltered();
+    note.textContent = `The sentences are of all ${total}, whatever the filter.`;
+  }
   if (notice.hidden) return;
   const reset = makeElement("button", { type: "button", onclick: resetFilters }, "Show all");
   notice.replaceChildren(`Filter: ${PASSING.count.toLocaleString("en-US")} of ${total} (${describeFilter()}) `, reset);

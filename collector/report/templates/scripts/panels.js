@@ -66,6 +66,20 @@ function describeRows(data, says) {
   return texts.slice(0, MAX_TOLD).join("; ") + more;
 }
 
+// The document with legends of what occurs in a panel: scales span all panels, so that a sign has one meaning.
+function narrowLegends(spec, data) {
+  if (!spec.layer) return spec;
+  const rows = Object.values(data).flat();
+  const narrow = (channel) => {
+    if (!channel.legend || !Array.isArray(channel.scale?.domain)) return channel;
+    const present = new Set(rows.map((row) => row[channel.field]));
+    const values = channel.scale.domain.filter((name) => present.has(name));
+    return values.length ? { ...channel, legend: { ...channel.legend, values } } : channel; // Vega cannot draw an empty one
+  };
+  const layer = spec.layer.map((own) => ({ ...own, encoding: Object.fromEntries(Object.entries(own.encoding).map(([name, channel]) => [name, narrow(channel)])) }));
+  return { ...spec, layer };
+}
+
 // The chart of a panel with its words and the note on what it does not draw; null where nothing passes the filter.
 function makePanel(figure, title) {
   const passing = selectRows(figure, title);
@@ -73,5 +87,5 @@ function makePanel(figure, title) {
   const { data, note } = limitRows(passing, figure.limit);
   const rows = new Set(Object.values(data).flat().map((row) => row.row).filter((row) => row !== undefined && row !== null));
   const height = figure.row_pixels ? { height: figure.row_pixels * Math.max(1, rows.size) } : {};
-  return { spec: { ...figure.spec, ...height, datasets: data }, words: figure.description || describeRows(data, figure.says), note };
+  return { spec: { ...narrowLegends(figure.spec, data), ...height, datasets: data }, words: figure.description || describeRows(data, figure.says), note };
 }

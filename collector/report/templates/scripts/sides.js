@@ -14,10 +14,14 @@ function describeComparison(cells, one, other) {
   if (one === other) return [makeElement("p", {}, "Both sides are the same cell.")];
   const found = cells.compare(one, other);
   if (found.reason) return [makeElement("p", { class: "verdict" }, found.reason)];
-  const interval = found.interval ? `, 95 % interval of this ratio alone ${formatInterval(...found.interval)}` : "";
+  const [center, ends] = formatRatio(found.ratio.center, found.interval);
+  const interval = ends ? `, 95 % interval of this ratio alone ${ends}` : "";
+  // A pair has one verdict: that of its table, which allows for how many ratios stand there.
+  const verdict = cells.isUnshown(one, other)
+    ? `${NO_DIFFERENCE} after Holm's adjustment over the ratios of its table; this ratio alone: ${found.verdict}` : found.verdict;
   return [
-    makeElement("p", { class: "verdict" }, `A against B: ${found.verdict}.`),
-    makeElement("p", {}, `Time of A over time of B: ${formatSignificant(found.ratio.center)}${interval}.`),
+    makeElement("p", { class: "verdict" }, `A against B: ${verdict}.`),
+    makeElement("p", {}, `Time of A over time of B: ${center}${interval}.`),
     found.notes.length ? makeElement("ul", {}, found.notes.map((note) => makeElement("li", {}, note))) : null,
   ];
 }

@@ -1,12 +1,25 @@
 // Shows the rows of the tables that pass the filter; of long tables the rows in view.
 
+const NO_ROW = "No row here is of a cell that passes the filter.";
+
 function startTables() {
   for (const script of document.querySelectorAll(".packed-rows")) new LongTable(script);
   for (const table of document.querySelectorAll("main table:not(#heat, .long-table)")) startStaticSorting(table);
   const rows = [...document.querySelectorAll("[data-cells]")].map((row) => [row, row.dataset.cells.split(" ")]);
-  const update = () => { for (const [row, ids] of rows) row.hidden = !passesCells(ids); };
+  const tables = [...document.querySelectorAll("main table:not(#heat, .long-table)")].filter((table) => table.querySelector("[data-cells]"));
+  const update = () => {
+    for (const [row, ids] of rows) row.hidden = !passesCells(ids);
+    for (const table of tables) noteEmpty(table, [...table.tBodies[0].rows].every((row) => row.hidden));
+  };
   onChange(["filters", "q"], update);
   if (isFiltered()) update();
+}
+
+// Says below a table that its rows are gone by the filter and not for want of results.
+function noteEmpty(table, isEmpty) {
+  const note = table.nextElementSibling?.classList.contains("emptied") ? table.nextElementSibling : null;
+  if (isEmpty && !note) table.after(makeElement("p", { class: "hint emptied" }, NO_ROW));
+  else if (!isEmpty) note?.remove();
 }
 
 class LongTable {
@@ -31,6 +44,7 @@ class LongTable {
     }
     this.passing = this.sorted.filter((row) => passesCells(this.cells[row]));
     this.rows.show(this.passing.length);
+    noteEmpty(this.table, !this.passing.length);
   }
 
   sortBy(column, order) {

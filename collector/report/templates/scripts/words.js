@@ -54,6 +54,18 @@ function formatLonger(center, low, high) {
     : value.toLocaleString("en-US", { minimumFractionDigits: digits[index], maximumFractionDigits: digits[index] })));
 }
 
+// The time of one side over that of the other and the ends of its interval, with as many digits as tell them from 1.
+function formatRatio(center, interval) {
+  if (interval === null) return [formatSignificant(center), null];
+  const [low, high] = interval;
+  const least = 2 - Math.floor(Math.log10(low));
+  const needed = Math.max(least, chooseDecimals(Math.sqrt(low * high), low, high, 1));
+  const digits = { minimumFractionDigits: Math.min(needed, 6), maximumFractionDigits: Math.min(needed, 6) };
+  const [middle, ...ends] = [center, low, high].map((value) =>
+    (needed === least ? formatSignificant(value) : value.toLocaleString("en-US", digits)));
+  return [middle, ends.join(" to ")];
+}
+
 // How the subject compares with the other one, over whose time its own is `ratio`; by the interval of this ratio alone.
 function describeRatio(ratio, subject, other) {
   const interval = findInterval(ratio);

@@ -2,7 +2,7 @@
 
 import pytest
 
-from answered_runs import GPU_PYTORCH, answer, make_spread, select_texts
+from answered_runs import GPU_PYTORCH, answer, make_framework_pair, make_spread, select_texts
 from bench.schema import Result
 from factories import RUN_ID, make_cell, make_environment, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
@@ -39,6 +39,15 @@ def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
     assert not {"device-costs", "cost-span", "no-price"} & {one.rule for one in answers}
     (text,) = select_texts(answers, "no-prices")
     assert f"benchmatrix cost {RUN_ID} computes it" in text
+    assert "cheapest" not in text  # a machine without the GPU would do for the cell on the CPU
+
+
+def test_on_one_kind_of_machine_the_fastest_is_the_cheapest_at_any_price(collect: Collect) -> None:
+    (text,) = select_texts(answer(collect, make_framework_pair(2.0)), "no-prices")
+    assert text.endswith(
+        "All sound cells ran on one kind of machine: whatever it costs an hour, what is fastest for a sample is also "
+        "cheapest for a sample."
+    )
 
 
 def test_a_cell_without_a_price_is_named_as_unknown_and_no_ratio_is_said(collect: Collect) -> None:

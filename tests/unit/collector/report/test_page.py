@@ -149,9 +149,12 @@ def test_a_search_that_nothing_passes_says_what_to_do_and_comes_back(opened: Vis
     page.get_by_label("Search").fill("no such cell")
     expect(page.locator("#heat-caption")).to_contain_text("No cell passes")
     expect(page.locator("#heat")).to_be_hidden()
+    expect(page.locator("#answers .emptied")).to_have_text("No row here is of a cell that passes the filter.")
+    expect(page.locator("[data-unfiltered]")).to_have_text("The sentences are of all 48 cells, whatever the filter.")
     page.get_by_label("Search").fill("")
     expect(page.locator("#heat-caption")).to_have_text(caption)
     expect(page.locator("#heat td.heat-cell").first).to_be_visible()
+    expect(page.locator("#answers .emptied, [data-unfiltered]:visible")).to_have_count(0)
 
 
 def list_pairs(analysis: Analysis) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -195,6 +198,23 @@ def describe_alone(pair: dict[str, Any]) -> str:
 def test_the_page_compares_as_the_collector_does(opened: Visit, analysis: Analysis) -> None:
     kinds = [check_pair(opened.page, measure, pair) for measure, pair in list_pairs(analysis)]
     assert {"ratio", "no ratio"} <= set(kinds)
+
+
+def test_sides_follow_the_verdict_of_their_table(opened: Visit) -> None:
+    # 1.0031 to 1.0170 leaves out 1: with three digits its lower end would read as 1.
+    assert opened.page.evaluate("formatRatio(1.01, [1.0031, 1.017])") == ["1.010", "1.003 to 1.017"]
+    assert opened.page.evaluate("formatRatio(8.42, [8.1, 8.76])") == ["8.42", "8.10 to 8.76"]
+    words = """() => {
+      const differs = (one, other) => CELLS.compare(one, other).verdict?.includes(" takes ");
+      const row = CELLS.ids.findIndex((_, one) => CELLS.ids.some((_, other) => differs(one, other)));
+      const other = CELLS.ids.findIndex((_, other) => differs(row, other));
+      CELLS.unshown.add(`${row},${other}`);
+      const said = [[row, other], [other, row]].map((pair) => describeComparison(CELLS, ...pair)[0].textContent);
+      CELLS.unshown.delete(`${row},${other}`);
+      return said;
+    }"""
+    start = "A against B: no difference shown after Holm's adjustment over the ratios of its table; this ratio alone: "
+    assert all(text.startswith(start) and " takes " in text for text in opened.page.evaluate(words))
 
 
 def test_the_page_compares_machines_versions_and_faults_as_the_collector_does(browser: Browser, tmp_path: Path) -> None:

@@ -76,8 +76,26 @@ def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) ->
     assert sorted(row["gib"] for row in list_rows_with(group, "batch_size")) == [1.0, 2.0]
     # 15,360 MiB of a T4, less 616 of the driver and 768 of the context.
     limits = {row["card"]: row["gib"] for row in list_rows_with(group, "card")}
-    assert limits["16 GB (T4)"] == pytest.approx((15_360 - 616 - 768) / 1024)
+    assert limits["16 GB (T4): 13.6 GiB"] == pytest.approx((15_360 - 616 - 768) / 1024)
     assert len(limits) == 5
+
+
+def test_a_series_has_one_shape_and_colour_in_all_panels_and_each_legend_has_its_own(collect: Collect) -> None:
+    memory = make_memory(peak_memory_allocated_bytes=2**30)
+    cells = [
+        make_cell(device="gpu", model="conv6"),
+        make_cell(device="gpu", model="vgg16", framework="jax", mode="compiled"),
+        make_cell(device="gpu", model="vgg16"),
+    ]
+    group = show_memory(analyze_run(collect(*[one for cell in cells for one in make_spread(cell, 0.1, memory=memory)])))
+    found = []
+    for panel in list_panels(group.figures[0]):
+        points = next(layer["encoding"] for layer in panel.spec["layer"] if "shape" in layer["encoding"])
+        scales = [dict(zip(*points[name]["scale"].values(), strict=True)) for name in ("color", "shape")]
+        found.append((points["shape"]["legend"]["values"], scales))
+    jax, pytorch = "JAX compiled, fp32", "PyTorch eager, fp32"
+    scales = [{jax: "#009E73", pytorch: "#D55E00"}, {jax: "circle", pytorch: "square"}]
+    assert found == [([pytorch], scales), ([jax, pytorch], scales)]
 
 
 def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) -> None:
