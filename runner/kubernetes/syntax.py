@@ -32,6 +32,9 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _QUANTITY = re.compile(r"[1-9][0-9]{0,14}(?:Ki|Mi|Gi|Ti|k|M|G|T)?")
+_BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+MAX_BYTES = 2**60
+"""No node has as much memory or disk; what is computed of it stays within the 64 bits of Kubernetes."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,252}")
 _HOST_PART = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _IMAGE_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
@@ -95,9 +98,9 @@ def check_resource(text: str) -> str:
 
 def check_quantity(text: str) -> str:
     """Return an amount of memory or disk; ExpectedError if it is none."""
-    if not _QUANTITY.fullmatch(text):
+    if not _QUANTITY.fullmatch(text) or int(text.rstrip("KMGTki")) * _BYTES[text.lstrip("0123456789")] > MAX_BYTES:
         raise ExpectedError(
-            "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T)"
+            "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T), 2^60 at most"
         )
     return text
 

@@ -83,5 +83,5 @@ def test_the_newest_run_is_the_newest_one_that_is_signed_and_others_are_named(tm
 
 def test_where_no_plan_is_signed_that_is_said(tmp_path: Path) -> None:
     put_signed(tmp_path, make_run(), [], "other")
-    with pytest.raises(UserError, match="none of 1 runs here has a plan that can be read"):
+    with pytest.raises(UserError, match="no run here that can be read, of 1; run.json of "):
         find_newest_run(open_verifying(tmp_path), lambda _: None)

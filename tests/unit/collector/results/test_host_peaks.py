@@ -181,6 +181,6 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
 
 
 def test_figures_of_any_size_are_carried(collect: Collect) -> None:
-    collection = collect(make_repeat(1, None, 1e-30, None), make_repeat(2, None, 1e30, None))
-    assert list_peaks(collection) == [1e30, 1e30]
+    collection = collect(make_repeat(1, None, 1e-24, None), make_repeat(2, None, 1e24, None))
+    assert list_peaks(collection) == [1e24, 1e24]
     assert len(list_warnings(analyze_run(collection))) >= 1

@@ -52,7 +52,7 @@ def test_every_example_of_the_documentation_is_a_profile(tmp_path: Path) -> None
         load_profile(write(tmp_path, example, f"{number}.yaml"))
 
 
-@pytest.mark.parametrize(("page", "number"), [("kubernetes.md", 4), ("results/reproduce-on-t4.md", 2)])
+@pytest.mark.parametrize(("page", "number"), [("kubernetes.md", 5), ("results/reproduce-on-t4.md", 2)])
 def test_every_profile_that_another_page_shows_can_be_loaded(page: str, number: int, tmp_path: Path) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.M | re.S)
     examples = [block for block in blocks if "extends: " in block]

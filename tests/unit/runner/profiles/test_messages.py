@@ -120,7 +120,7 @@ MESSAGES = [
     (
         "extends: gke\npools: {cpu: {memory: 4GB}}",
         "2: pools.cpu.memory: found the text '4GB', expected an amount of bytes such as `12Gi` or `500M` (a "
-        "whole number and Ki, Mi, Gi, Ti, k, M, G, T)",
+        "whole number and Ki, Mi, Gi, Ti, k, M, G, T), 2^60 at most",
     ),
     (
         f"extends: gke\n{ODD}In}}]]}}}}",
