@@ -122,7 +122,10 @@ def make_record(fields: Mapping[str, Any]) -> Result:
         except ValidationError:  # not complete without what was left out
             continue
     # Parts that contradict each other: each is within its bounds, and none of them can be named.
-    ending = {"status": "failed" if is_ok else fields["status"], "error": failure if is_ok else kept["error"]}
+    ending: dict[str, Any] = {
+        "status": "failed" if is_ok else fields["status"],
+        "error": failure if is_ok else kept["error"],
+    }
     return Result(**{name: kept[name] for name in (*IDENTITY, "probe_failures")}, **ending)
 
 
