@@ -1,11 +1,19 @@
 """Compare what was measured, and audit what somebody states."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
+from benchmatrix.arguments import (
+    read_conditions,
+    read_files,
+    read_flag,
+    read_ids,
+    read_optional_text,
+    read_path,
+    read_percents,
+    read_text,
+)
 from benchmatrix.places import DEFAULT_STORE
 from benchmatrix.reading import load_collections
 
@@ -52,10 +60,13 @@ def compare(
     """
     from runner.reporting.comparison import compare_runs
 
-    choice = replace(_choose(a, b, runs, store, store_b), verify=tuple(map(Path, verify)))
-    conditions = _write_conditions(where or {})
-    _, document = compare_runs(choice, conditions, metric, floor=floor_percent, include_invalid=include_invalid)
-    return document
+    return compare_runs(
+        _choose(a, b, runs, store, store_b, verify),
+        () if where is None else read_conditions(where, "where"),
+        read_optional_text(metric, "metric"),
+        floor=read_percents(floor_percent, "floor_percent"),
+        include_invalid=read_flag(include_invalid, "include_invalid"),
+    )[1]
 
 
 def audit(
@@ -83,33 +94,29 @@ def audit(
     from collector.results.summary import summarize_collections
     from runner.audit_tables.loading import load_table
 
-    collections = load_collections(runs, store, verify) if runs else []
+    path, ids = read_path(table, "table", "the name of a table or the path of a file"), read_ids(runs, "runs") or ()
+    place, keys = read_text(store, "store"), read_files(verify, "verify")
+    read_flag(include_invalid, "include_invalid")
+    collections = load_collections(ids, place, keys) if ids else []
     summary = summarize_collections(collections) if collections else None
-    rows = audit_table(load_table(fspath(table)), summary, include_invalid=include_invalid)
+    rows = audit_table(load_table(path), summary, include_invalid=include_invalid)
     return pd.DataFrame([describe_row(row) for row in rows])
 
 
-def _choose(
-    a: str | Conditions, b: str | Conditions | None, runs: Sequence[str], store: str, store_b: str | None
-) -> "RunChoice":
-    """Return both sides as the command line takes them. Raise TypeError where one is a run and the other is not."""
+def _choose(a: object, b: object, runs: object, store: object, store_b: object, verify: object) -> "RunChoice":
+    """Return what is compared, as the command line takes it. Raise TypeError for an argument of a wrong type."""
     from runner.reporting.compared_runs import RunChoice
 
     if isinstance(a, str) != (b is None or isinstance(b, str)):
         raise TypeError("a, b: expected two ids of runs, or conditions for both sides")
+    is_named = isinstance(a, str)
     return RunChoice(
-        a if isinstance(a, str) else None,
-        b if isinstance(b, str) else None,
-        () if isinstance(a, str) else _write_conditions(a),
-        () if b is None or isinstance(b, str) else _write_conditions(b),
-        tuple(runs),
-        store,
-        store_b,
-    )
-
-
-def _write_conditions(conditions: Conditions) -> tuple[str, ...]:
-    """Return conditions as the command line takes them: `batch_size=64`, `tf32=true`."""
-    return tuple(
-        f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in conditions.items()
+        run_a=read_text(a, "a") if is_named else None,
+        run_b=read_optional_text(b, "b") if is_named else None,
+        a=() if is_named else read_conditions(a, "a"),
+        b=() if is_named else read_conditions(b, "b"),
+        run_patterns=tuple(read_ids(runs, "runs") or ()),
+        store=read_text(store, "store"),
+        store_b=read_optional_text(store_b, "store_b"),
+        verify=read_files(verify, "verify"),
     )

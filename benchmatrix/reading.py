@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.errors import UserError
+from benchmatrix.arguments import read_files, read_flag, read_ids, read_text
 from benchmatrix.places import DEFAULT_STORE
 
 if TYPE_CHECKING:  # pandas and the collector take a second to import: only what reads results does it
@@ -24,7 +25,7 @@ def list_runs(store: str = DEFAULT_STORE) -> list[str]:
     """
     from runner.reporting.stored_runs import open_existing_store
 
-    return sorted(open_existing_store(store, "store").list_run_ids())
+    return sorted(open_existing_store(read_text(store, "store"), "store").list_run_ids())
 
 
 def load_repeats(
@@ -65,6 +66,7 @@ def load_cells(
     """
     from collector.results.summary import summarize_collections
 
+    read_flag(moderated, "moderated")
     return summarize_collections(load_collections(runs, store, verify), moderated=moderated)
 
 
@@ -80,20 +82,21 @@ def load_steps(
     >>> list(steps.columns)
     ['cell_id', 'repeat', 'tenant', 'kind', 'index', 'seconds', 'device_seconds']
     """
-    (found,) = load_collections(run, store, verify)
+    chosen = None if run is None else read_text(run, "run", "the id of a run or None")
+    (found,) = load_collections(chosen, store, verify)
     return found.samples
 
 
 def load_collections(
     runs: str | Sequence[str] | None, store: str, verify: Sequence[str | PathLike[str]] = ()
 ) -> "list[Collection]":
-    """Return the runs as the collector has them, each once. Raise UserError if one is not there."""
+    """Return the runs as the collector has them, each once. Raise TypeError for wrong types, and UserError."""
     from collector.results.load import load_runs
     from runner.reporting.stored_runs import open_existing_store
     from runner.runs import find_newest_run
 
-    opened = open_existing_store(store, "store", verify=[Path(file) for file in verify])
-    chosen = [find_newest_run(opened).run_id] if runs is None else [runs] if isinstance(runs, str) else list(runs)
-    if not chosen:
-        raise ValueError("runs: expected at least one id; give None for the newest run")
-    return load_runs(opened, chosen)
+    named, place, keys = read_ids(runs, "runs"), read_text(store, "store"), read_files(verify, "verify")
+    if named is not None and not named:
+        raise UserError("runs: expected at least one id; give None for the newest run")
+    opened = open_existing_store(place, "store", verify=keys)
+    return load_runs(opened, [find_newest_run(opened).run_id] if named is None else named)

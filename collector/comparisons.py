@@ -14,8 +14,14 @@ import pandas as pd
 from bench import registry
 from collector.facts import count_reasons
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
-from collector.machines import SIDES, describe_scope, estimate_pair, list_machine_notes
-from collector.ratio_verdicts import adjust_verdicts, describe_direction, describe_efficiency, describe_ratio
+from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
+from collector.ratio_verdicts import (
+    MACHINES_DIFFER,
+    adjust_verdicts,
+    describe_direction,
+    describe_efficiency,
+    describe_ratio,
+)
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
 from collector.results.identity import drop_build
 from collector.statistics import Estimate, invert_estimate, scale_estimate
@@ -209,6 +215,8 @@ def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
         verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in unsound)
         return row | {"verdict": f"left out: {left_out} ({verdicts})", "left_out": left_out}
     measured = _measure(row, comparison, names["subject"])
+    if is_confounded(pair, comparison.field) and measured.get("p_value") is not None:
+        measured |= {"p_value": None, "verdict": MACHINES_DIFFER}
     notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]
     return row | measured | {"scope": describe_scope(pair, comparison.field), "note": "; ".join(notes)}
 

@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from bench.schema import EARLIEST, LATEST, NodeFault, RawRemoval
+from bench.schema import EARLIEST, LATEST, MAX_ATTEMPT, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
+from collector.results.statuses import MISSING, UNREADABLE
+from collector.results.summary import FOR_LACK, NO, YES, judge_counting
 from collector.units import format_duration
 
 
 def state_outcome(collection: Collection) -> str:
-    """Return in a few sentences how many repeats ended ok, how the others ended, and which verdicts they have."""
+    """Return in a few sentences how many repeats ended ok and count, and how the others ended."""
     results = collection.results
     num_ok = int((results["status"] == "ok").sum())
     planned = count_things(len(results), "planned repeat")
@@ -24,19 +26,43 @@ def state_outcome(collection: Collection) -> str:
 
 
 def state_resumption(collection: Collection) -> str:
-    """Return in a sentence how repeats without a result are measured; empty where there are none."""
-    if not (collection.results["status"] == "missing").any():
-        return ""
-    return (
-        f"The command of the run measures what is missing if it is given again, with --run-id {collection.run.run_id}."
-    )
+    """Return in words how repeats without a result are measured, and what is of those whose result cannot be read.
+
+    Empty where there are none.
+    """
+    statuses = collection.results["status"]
+    num_unreadable = int((statuses == UNREADABLE).sum())
+    sentences = []
+    if (statuses == MISSING).any():
+        how = f"if it is given again, with --run-id {collection.run.run_id}"
+        sentences.append(f"The command of the run measures what is missing {how}.")
+    if num_unreadable:
+        repeats = count_things(num_unreadable, "repeat")
+        sentences.append(f"The store has a result of {repeats} and does not give it: how it ended is not known.")
+    return " ".join(sentences)
 
 
 def _state_verdicts(results: pd.DataFrame) -> list[str]:
-    """Return a sentence on the verdicts of the repeats that ended ok; none where all of them are valid."""
-    verdicts = results.loc[results["status"] == "ok", "verdict"].value_counts()
-    faults = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "valid")
-    return [f"{verdicts.get('valid', 0):,} are valid, {faults}."] if faults else []
+    """Return a sentence on how many of the repeats that ended ok count, and why; none where all of them are valid."""
+    is_faulty = (results["status"] == "ok") & (results["verdict"] != "valid")
+    if not is_faulty.any():
+        return []
+    counting = judge_counting(results)
+    words = {YES: ("counts", "count"), NO: ("does not", "do not"), FOR_LACK: ("is used", "are used")}
+    parts = []
+    for value, (one, several) in words.items():
+        chosen = (results["status"] == "ok") & (counting == value)
+        number, faults = int(chosen.sum()), count_values(results.loc[chosen & is_faulty, "verdict"])
+        if number:
+            why = f" {FOR_LACK}" if value == FOR_LACK else ""
+            named = f" ({faults})" if faults else ""
+            parts.append(f"{number:,} {one if number == 1 else several}{why}{named}")
+    return [f"{', '.join(parts)}."]
+
+
+def count_values(values: "pd.Series[str]") -> str:
+    """Return how often each value is there, the most frequent first: `2 noisy, 1 throttled`."""
+    return ", ".join(f"{count:,} {value}" for value, count in values.value_counts().items())
 
 
 def list_facts(collection: Collection) -> list[tuple[str, str]]:
@@ -51,7 +77,7 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
         ("measured", _describe_span(results)),
         ("host", ", ".join(sorted(results["host"].dropna().unique())) or run.hostname),
         ("CPU", _list_hardware(ok)),
-        ("GPU", ", ".join(sorted(ok["gpu_name"].dropna().unique())) or "none was used"),
+        ("GPU", _list_gpus(ok)),
         ("frameworks", _list_frameworks(ok)),
         ("left out", count_things(len(run.left_out), "cell") if run.left_out else ""),
         ("nodes at fault", "; ".join(describe_node_faults(collection.node_faults))),
@@ -137,6 +163,9 @@ def _describe_span(results: pd.DataFrame) -> str:
     if times.empty:
         return ""
     is_known = (times > EARLIEST) & (times < LATEST)
+    # An end that was counted on from a time that is none, or back from it, is none either.
+    is_apart = times["finished_at"] - times["started_at"] > MAX_ATTEMPT
+    is_known = is_known & (is_known[["finished_at", "started_at"]].to_numpy() | is_apart.to_numpy()[:, None])
     num_unknown = int((~is_known.all(axis=1)).sum())
     unset = f"of {count_things(num_unknown, 'repeat')} the machine's clock was not set" if num_unknown else ""
     known = times.where(is_known)
@@ -154,6 +183,15 @@ def _format_time(time: datetime) -> str:
 def _list_hardware(ok: pd.DataFrame) -> str:
     machines = ok[["cpu_model", "num_threads"]].drop_duplicates().itertuples(index=False, name=None)
     return "; ".join(sorted(label_hardware(cpu, threads) for cpu, threads in machines))
+
+
+def _list_gpus(ok: pd.DataFrame) -> str:
+    """Return the GPUs, or that no repeat ran on one, in words that stand by themselves; empty without any repeat."""
+    if ok.empty:
+        return ""
+    rows = ok[ok["device"] == "gpu"]
+    named = ", ".join(sorted(rows["gpu_name"].dropna().unique()))
+    return named or ("GPU of unknown name" if len(rows) else "no GPU used")
 
 
 def _list_frameworks(ok: pd.DataFrame) -> str:

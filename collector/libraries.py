@@ -48,12 +48,15 @@ def _read_setting(name: str) -> Callable[[Environment], str | None]:
     return read
 
 
+SEARCH = "cuDNN tries its algorithms first (cudnn_benchmark):"
 FACTS: Mapping[str, Callable[[Environment], str | None]] = {
     "CUDA": _read_cuda,
     "cuDNN": _read_cudnn,
     "layout of images": _read_setting("memory_format"),
-    "cuDNN tries its algorithms first (cudnn_benchmark):": _read_setting("cudnn_benchmark"),
+    SEARCH: _read_setting("cudnn_benchmark"),
 }
+GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
+"""Facts that say nothing of what a CPU computed, though environments record them there too."""
 
 
 def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
@@ -65,7 +68,9 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
         return ""
     compared = pairs[pairs["ratio"].notna()]
     environments = _list_environments(compared, collection)
-    facts = [text for name in FACTS if (text := _describe_fact(name, environments))]
+    is_on_gpu = bool((compared["device"] == "gpu").any())
+    names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
+    facts = [text for name in names if (text := _describe_fact(name, environments))]
     texts = [f"The frameworks ran on different libraries and settings: {'; '.join(facts)}."] if facts else []
     return " ".join([*texts, *_describe_batch_norms(compared)])
 

@@ -37,6 +37,17 @@ def are_comparable(one: Row, other: Row) -> bool:
     return bool(one["machines"] == other["machines"] or min(one["num_machines"], other["num_machines"]) > 1)
 
 
+def is_confounded(pair: Row, field: str) -> bool:
+    """Return whether a ratio holds a difference of machines of which no interval says how large it is.
+
+    The sides ran on different machines, one of them on a single one. `field`: the one in which the sides differ. A GPU
+    and a CPU, or one GPU and several, are different machines by what they are: the ratio is that of these two.
+    """
+    if field in DIFFERENT_BY_NATURE or _is_same(pair, "machines"):
+        return False
+    return min(_count(pair, side) for side in SIDES) < 2
+
+
 def describe_scope(pair: Row, field: str) -> str:
     """Return in words on how many machines the ratio rests: `one card`, `across machines, 2 cards a side`.
 

@@ -10,6 +10,7 @@ from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_e
 from collector.units import format_significant
 
 NO_DIFFERENCE = "no difference shown"
+MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
 NO_INTERVAL = "no verdict: one repeat counts, no interval"
 
 

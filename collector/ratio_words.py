@@ -8,13 +8,15 @@ import math
 from collections.abc import Sequence
 
 from collector.statistics import Estimate
-from collector.units import NUM_DIGITS, format_significant
+from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, format_significant
 
 TWICE = 2.0
 MAX_DECIMALS = 6
 """Of a percentage or a ratio: a nanosecond in a millisecond."""
 LONG_NUMBER = 1e5
 """From here on digits after the point say nothing."""
+MAX_TIME_DIGITS = 7
+"""Of step times: with more, nobody reads them."""
 NO_INTERVAL_WORDS = "no interval"
 
 
@@ -74,15 +76,47 @@ def _scale(interval: tuple[float, float], ratio: Estimate) -> tuple[float, float
     return (100 * (low - 1), 100 * (high - 1)) if is_percent(ratio) else (low, high)
 
 
+def choose_time_digits(first: float, second: float, ratio: Estimate) -> int:
+    """Return with how many significant digits two times stand beside their ratio: it is found in them.
+
+    `ratio`: of the slower one over the faster one. Who divides the times as they are written gets its three digits, and
+    the words of `describe_longer`, to one of the last digit; at least NUM_TIME_DIGITS, as the times have elsewhere.
+    """
+    for num_digits in range(NUM_TIME_DIGITS, MAX_TIME_DIGITS + 1):
+        slower, faster = sorted((_round(first, num_digits), _round(second, num_digits)), reverse=True)
+        if _reads_alike(slower / faster, ratio):
+            return num_digits
+    return NUM_TIME_DIGITS
+
+
+def _reads_alike(quotient: float, ratio: Estimate) -> bool:
+    """Return whether a quotient is what is written of a ratio, to one of the last digit."""
+    written = [(quotient, format_significant(ratio.center))]
+    if is_percent(ratio):
+        written.append((100 * (quotient - 1), format_longer(ratio)[0]))
+    return all(abs(value - number) <= unit for value, text in written for number, unit in [_read(text)])
+
+
+def _read(text: str) -> tuple[float, float]:
+    """Return a number as it is written, and one of its last digit."""
+    plain = text.replace(",", "").replace("−", "-")
+    return float(plain), 10.0 ** -len(plain.partition(".")[2])
+
+
+def _round(value: float, num_digits: int) -> float:
+    return float(f"{value:.{num_digits - 1}e}")
+
+
 def format_ratios(low: float, high: float) -> tuple[str, str]:
     """Return the ends of an interval of a ratio with three significant digits, or more where they would read alike."""
+    return format_ratio(low, low, high), format_ratio(high, low, high)
+
+
+def format_ratio(ratio: float, low: float, high: float) -> str:
+    """Return a ratio with as many digits as the ends of its interval have: it reads as lying between them."""
     least = 2 - math.floor(math.log10(low)) if low > 0 else 2
     decimals = max(least, choose_decimals(math.sqrt(low * high), low, high, nothing=1.0))
-    texts = [
-        format_significant(value) if decimals == least else _format(value, min(decimals, MAX_DECIMALS))
-        for value in (low, high)
-    ]
-    return texts[0], texts[1]
+    return format_significant(ratio) if decimals == least else _format(ratio, min(decimals, MAX_DECIMALS))
 
 
 def choose_decimals(center: float, low: float, high: float, *, nothing: float) -> int:

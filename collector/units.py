@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 NOT_THERE = "–"
 NUM_DIGITS = 3
+NUM_TIME_DIGITS = 4
+"""Of step times that ratios are computed from: a ratio of two of them is off by a tenth of a percent at most."""
 # Beyond these powers of ten a number is written as 1.23e+45: in full it would fill a column with zeros.
 WRITTEN_IN_FULL = range(-9, 15)
 
@@ -46,29 +48,29 @@ def choose_rate_unit(values: Iterable[float]) -> Unit:
     return TFLOPS if max(values, default=0) >= TFLOPS.size else GFLOPS
 
 
-def format_number(value: float | None, unit: Unit) -> str:
+def format_number(value: float | None, unit: Unit, num_digits: int = NUM_DIGITS) -> str:
     """Return `value` (base units) in `unit` without its label; a dash where there is no value."""
-    return NOT_THERE if value is None or math.isnan(value) else format_significant(value / unit.size)
+    return NOT_THERE if value is None or math.isnan(value) else format_significant(value / unit.size, num_digits)
 
 
-def format_significant(value: float) -> str:
-    """Return `value` rounded to NUM_DIGITS significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`."""
+def format_significant(value: float, num_digits: int = NUM_DIGITS) -> str:
+    """Return `value` rounded to so many significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`."""
     if value == 0:
         return "0"
-    scientific = f"{value:.{NUM_DIGITS - 1}e}"
+    scientific = f"{value:.{num_digits - 1}e}"
     if not math.isfinite(rounded := float(scientific)):
         return scientific
     exponent = math.floor(math.log10(abs(rounded)))
     if exponent not in WRITTEN_IN_FULL:
         return scientific
-    return f"{rounded:,.{max(0, NUM_DIGITS - 1 - exponent)}f}"
+    return f"{rounded:,.{max(0, num_digits - 1 - exponent)}f}"
 
 
-def format_interval(low: float | None, high: float | None, unit: Unit) -> str:
+def format_interval(low: float | None, high: float | None, unit: Unit, num_digits: int = NUM_DIGITS) -> str:
     """Return `low to high` in `unit`; a dash where there is no interval."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return NOT_THERE
-    return f"{format_number(low, unit)} to {format_number(high, unit)}"
+    return f"{format_number(low, unit, num_digits)} to {format_number(high, unit, num_digits)}"
 
 
 def format_duration(seconds: float) -> str:

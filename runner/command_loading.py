@@ -11,19 +11,25 @@ from typer.models import CommandInfo
 
 from runner.commands.catalog import COMMANDS, GROUPS
 from runner.commands.catalog_entry import CatalogEntry
-from runner.terminal_text import echo, hide_credentials
+from runner.terminal_text import echo, hide_typed_credentials, replace_unprintable
 
 PROGRAM = "benchmatrix"
 
 
 @contextmanager
-def hide_typed_credentials() -> Iterator[None]:
-    """Have the message of a usage error hold no credentials: it is shown in a box, which may break a URL in two."""
+def clean_usage_errors(ctx: Any) -> Iterator[None]:
+    """Have a usage error name its command, and its message hold no credentials and nothing that steers a terminal.
+
+    It is shown in a box, which may break a URL in two before the guarded streams see it. An option without its value
+    is an error without a command.
+    """
     try:
         yield
     except Exception as error:
+        if vars(error).get("ctx", ctx) is None:
+            vars(error).update(ctx=ctx, cmd=ctx.command)
         if isinstance(message := getattr(error, "message", None), str):
-            vars(error)["message"] = hide_credentials(message)
+            vars(error)["message"] = replace_unprintable(hide_typed_credentials(message))
         raise
 
 
@@ -39,8 +45,8 @@ class CatalogCommand(TyperCommand):
         return option
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words after the command; an error that repeats one shows no user and no password of a URL."""
-        with hide_typed_credentials():
+        """Read the words after the command; an error that repeats one is cleaned."""
+        with clean_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -72,7 +78,7 @@ class CatalogGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that the words name, loaded, and the words after it."""
-        with hide_typed_credentials():
+        with clean_usage_errors(ctx):
             name, found, rest = super().resolve_command(ctx, args)
         return name, None if found is None else self.commands[name or ""], rest
 

@@ -1,10 +1,10 @@
 """The runs of a store: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from bench.errors import UserError
+from bench.errors import TransientError, UserError
 from bench.schema import InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
@@ -74,6 +74,18 @@ def is_stored(store: Store, run_id: str) -> bool:
     return store.holds(run_key(run_id))
 
 
+def store_plan(store: Store, run: Run) -> None:
+    """Store the plan of a new run. TransientError if another runner has stored one of this name just now.
+
+    Each would go by its own plan: what the other one measures would not be planned, and counts nowhere.
+    """
+    if not store.put_new(run_key(run.run_id), run.to_json()):
+        raise TransientError(
+            f"run {run.run_id}: another runner has begun a run of this name at the same moment; give the same command "
+            "again, which resumes that run if it is of the same plan"
+        )
+
+
 def warn_on_stderr(text: str) -> None:
     """Print a warning where it is in nobody's way: stdout may get a document."""
     echo(format_message(f"warning: {text}"), err=True)
@@ -87,8 +99,9 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     """
     ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
     runs, unreadable = read_runs(store, ids)
-    if store.checks_signatures:
-        _warn_of_plans(unreadable, warn)
+    if store.checks_signatures:  # one of them may be the newest
+        for line in list_passed_over(unreadable):
+            warn(line)
     if not runs:
         hint = "name the right one with --store, or begin one with `benchmatrix run`"
         raise UserError(f"store {store.url}: no run here{_describe_problems(unreadable)}; {hint}")
@@ -99,12 +112,15 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     return newest
 
 
-def _warn_of_plans(unreadable: Mapping[str, str], warn: Callable[[str], None]) -> None:
-    """Name runs that are passed over where signatures are checked: one of them may be the newest."""
+def list_passed_over(unreadable: Mapping[str, str], outcome: str = "is passed over") -> Iterator[str]:
+    """Yield lines that name runs which cannot be read, and count them where they are many.
+
+    `unreadable`: the reasons by id. `outcome`: what becomes of each.
+    """
     for run_id, reason in list(unreadable.items())[:MAX_NAMED]:
-        warn(f"run {run_id} is passed over: {reason}")
+        yield f"run {run_id} {outcome}: {reason}"
     if len(unreadable) > MAX_NAMED:
-        warn(f"{len(unreadable) - MAX_NAMED:,} more runs are passed over")
+        yield f"{len(unreadable) - MAX_NAMED:,} more such runs, {len(unreadable):,} in all"
 
 
 def _describe_problems(problems: Mapping[str, str]) -> str:
@@ -178,9 +194,16 @@ def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
 
 
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
-    """Warn in one line of records that cannot be read: they count as missing."""
-    if snapshot.damaged:
-        warn(f"damaged records: {len(snapshot.damaged)}, which count as missing; such as {snapshot.damaged[0]}")
+    """Warn of records that cannot be read, or are not signed rightly: they count as missing."""
+    damaged = sorted(set(snapshot.damaged) - set(snapshot.unverified))
+    for what, keys in (("damaged records", damaged), ("records that are not signed rightly", snapshot.unverified)):
+        if keys:
+            warn(f"{what}: {len(keys):,}, which count as missing; such as {keys[0]}")
+    if snapshot.refused_removals:
+        warn(
+            f"records of removed results that are not signed rightly: {len(snapshot.refused_removals):,}; what they "
+            f"name counts as missing; such as {snapshot.refused_removals[0]}"
+        )
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:

@@ -19,11 +19,16 @@ def sign_store(store: Store, sign: Path | None, verify: Sequence[Path]) -> Store
     """
     if sign is None:
         if verify:
-            raise UserError(f"{VERIFY}: a run checks what it signs; add {SIGN} FILE, or leave it out")
+            raise UserError(f"{VERIFY}: what is checked here is signed here as well; add {SIGN} FILE, or leave it out")
         return store
     signer = read_signing_key(sign, SIGN)
     check_is_private(sign, SIGN)
     return SignedStore.over(store, signer=signer, trusted=read_public_keys(verify, VERIFY))
+
+
+def open_signed_store(url: str, sign: Path | None, verify: Sequence[Path]) -> Store:
+    """Open a store that has runs, such that it signs as `sign_store` says. Raise UserError as that does."""
+    return sign_store(Store.open(url, makes_directory=False), sign, verify)
 
 
 def verify_store(store: Store, verify: Sequence[Path], option: str = VERIFY) -> Store:
@@ -44,6 +49,13 @@ def find_run_digest(store: Store, run: Run) -> str | None:
     if not isinstance(store, SignedStore) or store.signer is None:
         return None
     return store.find_run_digest(run.run_id, run.to_json)
+
+
+def list_trusted_keys(store: Store) -> tuple[str, ...]:
+    """Return the ids of the keys whose signatures a store believes, sorted; empty where it checks none."""
+    if not isinstance(store, SignedStore):
+        return ()
+    return tuple(sorted({public.key_id for public in store.trusted}))
 
 
 def check_cells_sign(store: Store, profile: str, signing_secret: str | None) -> None:

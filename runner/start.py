@@ -1,14 +1,24 @@
-"""Starts the command line: until its modules are imported, Ctrl-C ends the process at once and without a traceback."""
+"""Starts the command line, and ends it in order on Ctrl-C, SIGTERM and SIGHUP: 128 plus the signal's number."""
 
 import os
 import signal
+import sys
+from collections.abc import Callable
 from types import FrameType
+from typing import NoReturn
+
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a process that does not handle it, at once: a file that is being written would stay beside its target."""
 
 
 def main() -> None:
-    """Import the command line and run it. An ignored Ctrl-C stays ignored."""
+    """Import the command line and run it. An ignored signal stays ignored.
+
+    Until its modules are imported, Ctrl-C ends the process at once and without a traceback.
+    """
     _fill_descriptors()
     previous = signal.getsignal(signal.SIGINT)
     if previous is signal.default_int_handler:
@@ -18,24 +28,47 @@ def main() -> None:
     try:
         if previous is signal.default_int_handler:
             signal.signal(signal.SIGINT, previous)
+        _replace_handlers(signal.SIG_DFL, _end_in_order)
         run()
     except KeyboardInterrupt:  # between the import and the first command, or after the last one
         os._exit(EXIT_INTERRUPTED)
+    finally:
+        _replace_handlers(_end_in_order, signal.SIG_DFL)
+        if previous is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _end)  # a second Ctrl-C, while Python ends, would be a traceback
 
 
 def _fill_descriptors() -> None:
     """Open /dev/null where stdin, stdout or stderr was closed: a result would be the next file with such a number.
 
-    Libraries that are not Python's, and programs that are started, write their messages to 2 whatever it is.
+    Libraries that are not Python's, and programs that are started, write their messages to 2 whatever it is. A result
+    for a closed stdout is an error, as it is for `ls >&-`: nobody gets it. Messages for a closed stderr are dropped.
     """
-    for number in range(3):
+    for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            nowhere = os.open(os.devnull, flags)
             if nowhere != number:  # it takes the lowest number that is free
                 os.dup2(nowhere, number)
                 os.close(nowhere)
+    if sys.stdout is None:  # as Python has it for a closed one; print would say nothing, and end with 0
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  (to the end)
+    if sys.stderr is None:  # print would take stdout instead
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  (to the end)
+
+
+def _replace_handlers(old: Handler, new: Handler) -> None:
+    """Let `new` handle the signals that `old` handles now, so that none is taken from whoever has set another."""
+    for number in ENDING_SIGNALS:
+        if signal.getsignal(number) == old:
+            signal.signal(number, new)
+
+
+def _end_in_order(number: int, frame: FrameType | None) -> NoReturn:
+    # A terminal that is closed sends SIGHUP twice, systemd SIGTERM and SIGHUP: the second would end the tidying up.
+    _replace_handlers(_end_in_order, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

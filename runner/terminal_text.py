@@ -14,6 +14,8 @@ BIDIRECTIONAL_MARKS = {
 """Characters that have a terminal show what follows in another order, and how they are shown."""
 CREDENTIALS = re.compile(r"://(?:[^\s@:]*:\S*|[^\s/@]+)@")
 """User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`."""
+TYPED_CREDENTIALS = re.compile(r"[^\s:@/'\"(=]+:(?!//)\S*@")
+"""User and password where a URL of a store was typed without its `s3://`."""
 LONG_WORD = re.compile(r"\S{201,}")
 """A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
@@ -51,6 +53,11 @@ def _escape(letter: str) -> str:
 def hide_credentials(text: str) -> str:
     """Return a text without what stands before the host of a URL: whoever pastes one in a wrong place shows it then."""
     return CREDENTIALS.sub("://...@", text)
+
+
+def hide_typed_credentials(text: str) -> str:
+    """Return the message of a usage error without user and password of what was typed, whether it is a URL or not."""
+    return TYPED_CREDENTIALS.sub("...@", hide_credentials(text))
 
 
 def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:

@@ -12,7 +12,7 @@ READY = "html[data-ready]"
 
 @dataclass
 class Visit:
-    """A page opened in a browser, and what it asked for and which errors it had."""
+    """A page opened in a browser, and what it asked for and which errors and warnings it had."""
 
     page: Any
     requests: list[str]
@@ -26,7 +26,7 @@ def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "lig
     errors: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.goto(path.as_uri() + address)
     page.wait_for_selector(READY)
     return Visit(page=page, requests=[url for url in requests if not url.startswith("data:")], errors=errors)

@@ -1,7 +1,9 @@
 """The fixtures that several packages use; markers by folder and fixture; what parallel workers share."""
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,12 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from runner.local.virtual_environments import prepare_virtual_environments
 from s3_server import S3Server
+
+# While modules are imported and tests collected, nearly nothing becomes garbage: looking for it took a quarter of that
+# time. `pytest_collection_finish` switches the collector on again.
+gc.disable()
+COLLECTOR_THRESHOLDS = (20_000, 20, 20)
+"""Objects before the youngest are looked at, and so on: pandas makes thousands of short-lived ones per call."""
 
 # A busy machine is no error of the code: no example of any test has a deadline.
 settings.register_profile("benchmatrix", deadline=None)
@@ -53,7 +61,7 @@ SLOW_MODULES = {
     "unit/collector/claims/test_speedup.py": "analyses a run of many cells per test",
     "unit/collector/report/test_content.py": "renders a whole report per test",
     "unit/collector/report/test_html.py": "renders reports that have every section",
-    "unit/collector/test_extremes.py": "renders a report per extreme value",
+    "unit/collector/test_extremes.py": "renders reports of runs with every extreme value",
     "unit/collector/test_files.py": "starts the tool for every command that writes files",
     "unit/docs/test_commands.py": "runs the commands of the documentation, reports and simulations among them",
     "unit/docs/test_site.py": "builds the whole site",
@@ -76,6 +84,16 @@ for variable in TERMINAL_VARIABLES:
 
 # What takes minutes begins first, so that no worker is left alone with it at the end.
 LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
+# These take 15 to 50 s of CPU each, and a push waits for them all the same: they begin before the short ones.
+LONG_MODULES = (
+    "unit/runner/commands/test_watch.py",
+    "unit/docs/test_make_results.py",
+    "unit/runner/nights/test_watch.py",
+    "unit/collector/answers/test_comparisons.py",
+    "unit/collector/results/test_committed_tables.py",
+    "unit/bench/tenants/test_tenants.py",
+    "unit/repository/test_sinks.py",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
@@ -86,9 +104,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         markers = find_markers(item)
         for marker in markers:
             item.add_marker(marker)
-        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
+        is_long = item.path.relative_to(TESTS).as_posix() in LONG_MODULES
+        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST) + (not is_long))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look at what tests make, and never again at modules and collected tests."""
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -131,8 +157,13 @@ def find_markers(item: pytest.Item) -> list[str]:
 
 @pytest.fixture(scope="session")
 def interpreters() -> dict[Framework, Path]:
-    """The interpreters of the images' CPU environments, by framework; what is missing is installed first."""
-    return prepare_virtual_environments(tuple(FRAMEWORKS), "cpu", print)
+    """Return a Python interpreter for each framework, with the packages of its CPU image; install what is missing."""
+    with pytest.MonkeyPatch.context() as patch:
+        # pip would compile all 16,568 modules, 152 s of CPU; the processes compile the 4,200 that they import, once, in
+        # 14 s. PIP_NO_COMPILE=1 would not do: pip sets `compile` to the value of either variable.
+        if not sys.dont_write_bytecode:
+            patch.setenv("PIP_COMPILE", "0")
+        return prepare_virtual_environments(tuple(FRAMEWORKS), "cpu", print)
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 
-Fault = Literal["cut", "cut-before", "delayed", "doubled", "lost-answer", "overtaken", "swapped", "shortened"]
+Fault = Literal["cut", "cut-before", "delayed", "doubled", "lost-answer", "overtaken", "swapped", "shortened", "denied"]
 """What happens to a request. cut: the answer ends in the middle; cut-before: the connection ends, nothing is done;
 delayed: the answer comes late; doubled: the request is carried out twice, as by a network that repeats it; lost-answer:
 it is carried out and answered with 500; overtaken: it waits until another one was carried out; swapped: the body of the
-answer to another GET of an object; shortened: half of the body, as if that were all."""
+answer to another GET of an object; shortened: half of the body, as if that were all; denied: the server refuses this
+object (403), as where a policy of the bucket says so."""
 TIMEOUT_SECONDS = 300.0
 DELAY_SECONDS = 0.2
 """Longer than any request takes here, so that others overtake it, and far shorter than the client's patience."""
@@ -119,6 +120,8 @@ class FaultyS3Server:
     def _change(self, answer: Answer, fault: Fault | None, handler: BaseHTTPRequestHandler) -> Answer:
         if fault == "lost-answer":
             return Answer(500, (), b"<Error><Code>InternalError</Code><Message>lost</Message></Error>")
+        if fault == "denied":
+            return Answer(403, (), b"<Error><Code>AccessDenied</Code><Message>denied</Message></Error>")
         if handler.command != "GET" or "?" in handler.path or answer.status != 200:
             return answer
         with self._lock:

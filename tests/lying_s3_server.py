@@ -5,9 +5,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
-Lie = Literal["same-page", "no-keys", "huge-object", "huge-entries", "odd-keys", "web-page"]
+Lie = Literal["same-page", "no-keys", "huge-object", "huge-entries", "odd-keys", "web-page", "elsewhere"]
 """What it does: gives one page of a listing again and again, empty pages without end, objects of 2^40 bytes, a page
-whose entries have 2^63 bytes each, one with keys that no file could have, or a page for browsers."""
+whose entries have 2^63 bytes each, one with keys that no file could have, a page for browsers, or another address."""
 HUGE_BYTES = 2**40
 ENTRY = (
     "<Contents><Key>runs/r1/results/c-00000000/{0}-a.json</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
@@ -25,13 +25,16 @@ def serve_lies(lie: Lie) -> ThreadingHTTPServer:
             is_huge = lie == "huge-object" and "list-type" not in urlsplit(self.path).query
             body = b"" if is_huge else _make_page(lie).encode()
             self.close_connection = is_huge
-            self.send_response(200)
+            self.send_response(307 if lie == "elsewhere" else 200)
+            self.send_header("Location", f"http://localhost:9{self.path}")
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(HUGE_BYTES if is_huge else len(body)))
             self.send_header("Last-Modified", "Sun, 22 Nov 2026 10:00:00 GMT")
             self.send_header("ETag", '"1"')
             self.end_headers()
             self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass
@@ -44,6 +47,8 @@ def serve_lies(lie: Lie) -> ThreadingHTTPServer:
 
 def _make_page(lie: Lie) -> str:
     """Return a page of a listing; after the first two lies there is always another one."""
+    if lie == "elsewhere":
+        return ""
     if lie == "web-page":
         return "<html><body>log in</body></html>"
     if lie == "odd-keys":
@@ -60,7 +65,7 @@ def _make_page(lie: Lie) -> str:
 
 
 def _make_odd_page() -> str:
-    """Return a page with two good keys and two folders, among those that the store library refuses a listing for."""
+    """Return a page of a listing: two good keys and two folders, among keys that make the store library refuse it."""
     good = ENTRY.format(1) + ENTRY.format(2)
     odd = "".join(ENTRY.replace("/c-00000000/", part).format(3) for part in ("//", "/../", "/a&#10;b/", "/a%7F/"))
     folders = ("runs/r1/", "runs//", "runs/../", "runs/a&#10;b/", "runs/r2/")

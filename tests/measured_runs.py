@@ -1,10 +1,10 @@
 """Stores results as a run and loads it as the collector does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.schema import Cell, Result
+from bench.schema import Cell, Result, Run
 from bench.store import Store
 from collector.results.collection import Collection
 from collector.results.load import load_run
@@ -20,7 +20,11 @@ def collect_results(
     """Put `results` as a run into a store in `directory` and load it; planned are `cells`, or else their own."""
     planned = cells or list({result.cell_id: result.cell for result in results}.values())
     run = make_run(planned, repeats=repeats, run_id=run_id)
-    store = Store.open(f"file://{directory}")
+    return put_and_load(Store.open(f"file://{directory}"), run, results)
+
+
+def put_and_load(store: Store, run: Run, results: Iterable[Result]) -> Collection:
+    """Put a run and its results into a store and load it."""
     put_documents(store, run, results)
     return load_run(store, run.run_id)
 

@@ -41,7 +41,7 @@ def _is_sink(call: ast.Call, name: str) -> bool:
         return isinstance(call.func, ast.Name)
     if name == "open":
         return any(map(_is_mode_for_writing, _list_constants(call)))
-    if name in ("put", "put_with_short_retries"):
+    if name in ("put", "put_new", "put_with_short_retries"):
         return "store" in ast.unparse(call.func).lower()
     if name == "request":
         return next(_list_constants(call), "") in ("create", "patch")

@@ -46,8 +46,12 @@ class Answer:
     anchor: str
     """The id of the table or section of the report that has the figures, without `#`; empty: none has."""
     kind: Kind
+    is_on_terminal: bool = True
+    """Whether the end of `run` says it too."""
     basis: str = ""
     """What its ratios rest on: machines, repeats, and how many were judged together; empty where it has none."""
+    title: str = ""
+    """What it is about, in a word or two; empty where it is about other sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,8 @@ class Rule:
     """What is said of a run, and only if what holds; docs/report.md has a table of these."""
 
     id: str
+    title: str
+    """What its sentences are about, in a word or two: a reader looks for it."""
     kind: Kind
     says: str
     """What its sentences say."""
@@ -74,5 +80,7 @@ class Rule:
     """What has to hold for one to appear."""
     order: str
     """In which order its sentences come, where there can be several."""
+    is_on_terminal: bool = True
+    """Whether the end of `run` says it too; the report has all."""
     find: Callable[[Analysis], Sequence[Said]]
     """Return all its sentences for a run, the first to be shown first."""

@@ -17,7 +17,8 @@ from collector.results.cells import select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import invert_estimate, scale_estimate
 from collector.tables.columns import number_column, text_column
-from collector.tables.comparisons import JOINT_TITLE, SINGLE_TITLE, ratio_interval_column
+from collector.tables.comparisons import JOINT_TITLE, SINGLE_TITLE
+from collector.tables.ratio_columns import ratio_interval_column
 from collector.tables.table import Table, make_table
 from collector.units import RATIO, THROUGHPUT
 

@@ -30,7 +30,7 @@ READ_COLUMNS = (
     *CELL_COLUMNS,
     *("hardware_id", "environment_id", "gpu_name", "cpu_model", "num_threads", "workload", "variant", "cell_id"),
     *("center_step_seconds", "log_standard_error", "degrees_of_freedom", "num_counted", "disagreement"),
-    *("num_machines", "machines", "machine_step_seconds"),
+    *("num_machines", "machines", "machine_step_seconds", "throughput_samples_per_s"),
 )
 SEVERAL_MACHINES = "several"
 Key = tuple[str, str]
@@ -68,6 +68,11 @@ class Ranking:
     def is_first_tied(self) -> bool:
         """Whether the tied are the first of `programs`: a slower one with a wide interval can be tied as well."""
         return not any(judged.is_different for judged in self.behind[: len(self.tied) - 1])
+
+    @property
+    def shown(self) -> tuple[Row, Judged]:
+        """The program that the first is held against: the next one that takes longer, or else the second."""
+        return self.next or (self.programs[1], self.behind[0])
 
     @property
     def next(self) -> tuple[Row, Judged] | None:

@@ -5,24 +5,23 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Basis, Said
-from collector.answers.fastest import Ranking, rank_programs
+from collector.answers.fastest import Judged, Ranking, rank_programs
 from collector.answers.ratios import find_span
 from collector.machines import count_machines
+from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import describe_longer, excludes_one, format_longer, is_percent, quote_longer
 from collector.results.frames import Row
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import JOINT_TITLE
 from collector.tables.table import Column, Table, make_table
-from collector.units import MILLISECOND, NOT_THERE, format_number
+from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT, format_number
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
 REMARK = (
-    "A program is called fastest if it differs from all others that did the same work, after Holm's adjustment over "
-    "the ratios of their table in Comparisons; otherwise those that are not told from it stand beside it, even one "
-    "that is slower and less well known than one that differs. Pairs that no table has, as TensorFlow and JAX, are "
-    "adjusted among themselves. The interval holds together with all others of the same adjustment. Each adjustment "
-    "has 5 % of its own: that a row is wrong somewhere here can be likelier than 5 %."
+    "Fastest is a program that differs from all others that did the same work, after Holm's adjustment over the ratios "
+    "of their table in Comparisons (pairs that no table has: among themselves). Those not told from it stand beside "
+    "it. Intervals hold together with those of their adjustment; each adjustment has 5 % of its own."
 )
 
 
@@ -34,7 +33,8 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
     columns = [
         text_column("work", "work"),
         text_column("fastest", "fastest"),
-        number_column("its step time", "seconds", MILLISECOND),
+        number_column("its step time", "seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
+        number_column("", "throughput_samples_per_s", THROUGHPUT),
         text_column("next", "next"),
         Column(title="the next takes", sources=("longer",), format=str, align="right"),
         Column(title=JOINT_TITLE, sources=("interval",), format=str, align="right"),
@@ -64,19 +64,28 @@ def _describe(ranking: Ranking) -> Row:
     row: Row = {
         "work": ranking.work,
         "cell_id": ranking.programs[0]["cell_id"],
-        "fastest": " or ".join(str(program["variant"]) for program in ranking.tied),
+        "fastest": " or ".join(_name_tied(ranking)),
         "seconds": ranking.programs[0]["center_step_seconds"],
-        "next": "",
-        "longer": NOT_THERE,
-        "interval": NOT_THERE,
+        "throughput_samples_per_s": ranking.programs[0]["throughput_samples_per_s"],
         "certainty": _state_certainty(ranking),
     }
-    if ranking.next is None:
-        return row
-    program, judged = ranking.next
-    _, low, high = format_longer(judged.ratio, judged.size)
-    interval = f"{low} to {high}{' %' if is_percent(judged.ratio) else ''}"
-    return row | {"next": program["variant"], "longer": describe_longer(judged.ratio), "interval": interval}
+    program, judged = ranking.shown
+    longer = describe_longer(judged.ratio) if judged.is_different else NO_DIFFERENCE
+    return row | {"next": program["variant"], "longer": longer, "interval": _quote_interval(judged)}
+
+
+def _name_tied(ranking: Ranking) -> list[str]:
+    """Return the programs that can be the fastest, each with its time where there are several."""
+    names = [str(program["variant"]) for program in ranking.tied]
+    steps = [float(program["center_step_seconds"]) for program in ranking.tied]
+    times = [format_number(step, MILLISECOND, NUM_TIME_DIGITS) for step in steps]
+    return names if len(names) == 1 else [f"{name} ({time} ms)" for name, time in zip(names, times, strict=True)]
+
+
+def _quote_interval(judged: Judged) -> str:
+    """Return how much longer the slower program takes, from and to; a dash where both times are equal."""
+    _, *ends = format_longer(judged.ratio, judged.size)
+    return f"{' to '.join(ends)}{' %' if is_percent(judged.ratio) else ''}" if ends else NOT_THERE
 
 
 def _state_certainty(ranking: Ranking) -> str:
@@ -99,8 +108,7 @@ def _say(ranking: Ranking) -> str:
     first, *others = ranking.tied
     time = f"{format_number(float(first['center_step_seconds']), MILLISECOND)} ms"
     if others:
-        names = ", ".join(str(row["variant"]) for row in others)
-        text = f"{ranking.work}: {first['variant']} ({time}) and {names} are not told apart."
+        text = f"{ranking.work}: {' and '.join(_name_tied(ranking))} are not told apart."
     else:
         text = f"{ranking.work}: {first['variant']} is fastest, {time}."
     if ranking.next is not None:

@@ -27,7 +27,8 @@ def find_memory(analysis: Analysis) -> list[Said]:
     (row,) = list_rows(known.assign(peak=known["gpu_memory_peak_bytes"].astype(float)).nlargest(1, "peak"))
     text = (
         f"Most GPU memory: {row['label']} had {_say_bytes(row['peak'])} of the device in use{_say_tensors(row)}. "
-        "Whether the run fits a smaller card was not measured."
+        "Whether the run fits a smaller card was not measured, nor the largest batch that fits: benchmatrix probe "
+        "MODEL searches for it."
     )
     return [Said(text=text, anchor=name_anchor(MEMORY_CAPTION))]
 

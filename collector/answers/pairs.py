@@ -8,11 +8,14 @@ import pandas as pd
 from collector.answers.ratios import JudgedRatio, find_span
 from collector.comparisons import Comparison
 from collector.labels import label_shared
-from collector.machines import DIFFERENT_BY_NATURE, SIDES
+from collector.machines import SIDES, is_confounded
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.statistics import Estimate
+
+MACHINE_COLUMNS = [f"{name}_{side}" for name in ("machines", "num_machines") for side in SIDES]
+"""What `is_confounded` reads of a pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +47,10 @@ def select_usable(pairs: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
 
 
 def find_confounded(pairs: pd.DataFrame, comparison: Comparison) -> "pd.Series[bool]":
-    """Return which pairs ran on different machines, of which one side has only one.
-
-    Their ratio holds the difference of the machines, and no interval says how large it is. A GPU and a CPU, or one GPU
-    and several, are different machines by what they are: the ratio is that of these two.
-    """
-    differ = pairs["ratio"].notna() & (pairs["machines_subject"] != pairs["machines_reference"])
-    if comparison.field in DIFFERENT_BY_NATURE:
-        return differ & False
-    return differ & (pairs[[f"num_machines_{side}" for side in SIDES]].min(axis="columns") < 2)
+    """Return which pairs with a ratio are confounded (`collector.machines.is_confounded`)."""
+    rows = pairs.loc[pairs["ratio"].notna(), MACHINE_COLUMNS]
+    found = [is_confounded(row, comparison.field) for row in list_rows(rows)]
+    return pd.Series(found, index=rows.index, dtype=bool).reindex(pairs.index, fill_value=False)
 
 
 def count_tested(pairs: pd.DataFrame) -> int:

@@ -3,6 +3,7 @@
 from collector.answers.answer import Rule
 from collector.answers.batch_rules import find_batches
 from collector.answers.certainty_rules import find_certainty, find_changes
+from collector.answers.claim_rules import find_claims
 from collector.answers.comparison_rules import (
     find_devices,
     find_frameworks_over_all,
@@ -22,6 +23,7 @@ MOST_PAIRS = "most comparisons first, modes with one switch turned last"
 FINDINGS = (
     Rule(
         id="fastest",
+        title="Fastest",
         kind="finding",
         says="which program is fastest for one kind of work, which are not told from it, and by how much the next one "
         "takes longer; the report shows these as a table",
@@ -31,7 +33,18 @@ FINDINGS = (
         find=find_fastest,
     ),
     Rule(
+        id="claims",
+        title="Claim of the study",
+        kind="finding",
+        says="what the run says of a claim of the study's abstract: its verdict here, the best and the worst cell "
+        "for it, and why",
+        only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
+        order="as in the study",
+        find=find_claims,
+    ),
+    Rule(
         id="frameworks-over-all",
+        title="Frameworks",
         kind="finding",
         says="in how many comparisons one framework and mode takes longer or less time than PyTorch, over all work",
         only_if=f"there are three kinds of work (model, phase, device) or more, and {DIFFERENCE}",
@@ -40,6 +53,7 @@ FINDINGS = (
     ),
     Rule(
         id="devices",
+        title="GPU against CPU",
         kind="finding",
         says="how much longer a CPU takes than a GPU, by phase; of the machines that were measured",
         only_if=DIFFERENCE,
@@ -48,6 +62,7 @@ FINDINGS = (
     ),
     Rule(
         id="modes",
+        title="Modes",
         kind="finding",
         says="what a mode gains over another of the same framework, by phase and device",
         only_if=DIFFERENCE,
@@ -56,6 +71,7 @@ FINDINGS = (
     ),
     Rule(
         id="precisions",
+        title="Precisions",
         kind="finding",
         says="what a precision gains over fp32, by framework, mode, phase and device",
         only_if=DIFFERENCE,
@@ -64,6 +80,7 @@ FINDINGS = (
     ),
     Rule(
         id="batches",
+        title="Larger batches",
         kind="finding",
         says="samples per second of the largest batch over those of the smallest, of cells otherwise equal",
         only_if="a difference remains after Holm's adjustment over all such series",
@@ -72,6 +89,7 @@ FINDINGS = (
     ),
     Rule(
         id="scaling",
+        title="More GPUs",
         kind="finding",
         says="which share of n times one GPU's throughput n GPUs reach; it is not tested against 1",
         only_if="a ratio has an interval",
@@ -80,22 +98,27 @@ FINDINGS = (
     ),
     Rule(
         id="memory",
+        title="Memory",
         kind="finding",
         says="which cell on one GPU had most memory of the device in use, and what of it was for tensors",
         only_if="the memory in use was seen",
         order="one sentence",
+        is_on_terminal=False,
         find=find_memory,
     ),
     Rule(
         id="roofline",
+        title="What limits",
         kind="finding",
         says="how many cells reach half of their nearest roof or more, and which one stays furthest below",
         only_if="a share of a roof is known",
         order="one sentence",
+        is_on_terminal=False,
         find=find_roofline,
     ),
     Rule(
         id="device-costs",
+        title="Cost, CPU against GPU",
         kind="finding",
         says="what the same samples cost on the CPU over the GPU, at the cheapest offers of the price table",
         only_if="both have a price, and a difference remains after Holm's adjustment over all such ratios",
@@ -104,14 +127,17 @@ FINDINGS = (
     ),
     Rule(
         id="cost-span",
+        title="Cost",
         kind="finding",
         says="the least and the most that 1,000 samples of a cell cost",
         only_if="a cell with an interval has a price",
         order="one sentence",
+        is_on_terminal=False,
         find=find_cost_span,
     ),
     Rule(
         id="tenants",
+        title="Sharing",
         kind="finding",
         says="how much tenants of one device get together, over one alone, by way of sharing",
         only_if=DIFFERENCE,
@@ -120,6 +146,7 @@ FINDINGS = (
     ),
     Rule(
         id="changes",
+        title="Over the nights",
         kind="finding",
         says="what became slower or faster over the nights",
         only_if="a change was confirmed by measuring again, and its interval excludes 1",
@@ -128,6 +155,7 @@ FINDINGS = (
     ),
     Rule(
         id="certainty",
+        title="Intervals",
         kind="finding",
         says="how wide the intervals of step times are, by how many repeats",
         only_if="a step time has an interval",

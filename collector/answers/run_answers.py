@@ -74,4 +74,12 @@ def _count_more(rest: Sequence[tuple[Rule, int]]) -> list[Answer]:
 
 
 def _make_answer(rule: Rule, said: Said, text: str) -> Answer:
-    return Answer(rule=rule.id, text=text, anchor=said.anchor, kind=rule.kind, basis=state_basis(said))
+    return Answer(
+        rule=rule.id,
+        text=text,
+        anchor=said.anchor,
+        kind=rule.kind,
+        is_on_terminal=rule.is_on_terminal,
+        basis=state_basis(said),
+        title=rule.title,
+    )

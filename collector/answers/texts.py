@@ -3,15 +3,22 @@
 from collections.abc import Iterable, Iterator
 
 from collector.answers.answer import Answer, Kind
+from collector.facts import count_things
 
 TITLES: dict[Kind, str] = {"finding": "What the run says", "unknown": "What it does not say"}
 
 
-def list_lines(answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the findings and then what is not known, each under its title; control characters are left out."""
+def list_lines(answers: Iterable[Answer], *, is_short: bool = False) -> Iterator[str]:
+    """Yield the findings and then what is not known, each under its title; control characters are left out.
+
+    `is_short`: what a reader of this run need not know at once is counted: the report has it.
+    """
     found = list(answers)
+    shown = [answer for answer in found if answer.is_on_terminal or not is_short]
     for kind, title in TITLES.items():
-        texts = [answer.text for answer in found if answer.kind == kind]
+        texts = [answer.text for answer in shown if answer.kind == kind]
         if texts:
             yield f"{title}:"
             yield from (f"- {''.join(filter(str.isprintable, text))}" for text in texts)
+    if len(shown) < len(found):
+        yield f"The report has {count_things(len(found) - len(shown), 'more sentence')}, and all tables."

@@ -25,6 +25,7 @@ from collector.answers.unknown_rules import (
 UNKNOWNS = (
     Rule(
         id="no-result",
+        title="Without a result",
         kind="unknown",
         says="how many planned repeats did not end ok, how they ended, how many cells have no figure, and what "
         "measures those that are missing",
@@ -34,14 +35,17 @@ UNKNOWNS = (
     ),
     Rule(
         id="not-valid",
+        title="Verdicts",
         kind="unknown",
-        says="how many repeats have which verdict but `valid`, and how many cells have no sound repeat",
+        says="how many repeats have which verdict but `valid` and whether they count, and how many cells have no sound "
+        "repeat",
         only_if="there is one",
         order="one sentence",
         find=find_not_valid,
     ),
     Rule(
         id="repeats-disagree",
+        title="Repeats disagree",
         kind="unknown",
         says="in which cells repeats on one machine differ by more than their steps spread",
         only_if="nine tenths of the steps of each slower repeat take over 5 % longer than nine tenths of those of each "
@@ -51,16 +55,19 @@ UNKNOWNS = (
     ),
     Rule(
         id="libraries",
+        title="Libraries",
         kind="unknown",
         says="in which libraries and settings the frameworks differ, and that Keras computes a batch norm from several "
         "operations",
         only_if="their times were compared, and CUDA, cuDNN, the image layout or the search of algorithms differ, or a "
         "model has batch norms",
         order="one sentence",
+        is_on_terminal=False,
         find=find_libraries,
     ),
     Rule(
         id="one-repeat",
+        title="One repeat",
         kind="unknown",
         says="how many step times have no interval",
         only_if="one repeat counts in a cell",
@@ -69,6 +76,7 @@ UNKNOWNS = (
     ),
     Rule(
         id="confounded",
+        title="Two machines",
         kind="unknown",
         says="how many ratios hold the difference of two machines",
         only_if="the sides ran on different machines, one of them on a single one (GPU over CPU and scaling aside)",
@@ -77,6 +85,7 @@ UNKNOWNS = (
     ),
     Rule(
         id="not-compared",
+        title="Not compared",
         kind="unknown",
         says="how many pairs have no ratio and why, and how many ratios have no interval",
         only_if="there is one",
@@ -85,6 +94,7 @@ UNKNOWNS = (
     ),
     Rule(
         id="no-difference",
+        title="No difference shown",
         kind="unknown",
         says="how many tested ratios show no difference",
         only_if="there is one",
@@ -93,6 +103,7 @@ UNKNOWNS = (
     ),
     Rule(
         id="tenants-not-compared",
+        title="Sharing",
         kind="unknown",
         says="how many cells with tenants were not tested against one alone and why, how many show no difference, "
         "and how many ran on another machine",
@@ -102,47 +113,58 @@ UNKNOWNS = (
     ),
     Rule(
         id="one-machine",
+        title="Other machines",
         kind="unknown",
         says="which kinds of GPU and CPU were measured on one card or host",
         only_if="there is one",
         order="one sentence",
+        is_on_terminal=False,
         find=find_one_machine,
     ),
     Rule(
         id="one-kind",
+        title="Not varied",
         kind="unknown",
         says="of framework, device and precision, which has one value only",
         only_if="there is one",
         order="one sentence",
+        is_on_terminal=False,
         find=find_one_kind,
     ),
     Rule(
         id="not-planned",
+        title="Not planned",
         kind="unknown",
         says="which combinations of the run's models, phases, devices and frameworks were not planned in any batch, "
         "and what measures them",
         only_if="there is one, modes with one switch turned aside",
         order="one sentence",
+        is_on_terminal=False,
         find=find_not_planned,
     ),
     Rule(
         id="no-prices",
+        title="Cost",
         kind="unknown",
         says="that no price was given, which command computes costs, and what is known without",
         only_if="there is no price table",
         order="one sentence",
+        is_on_terminal=False,
         find=find_no_prices,
     ),
     Rule(
         id="no-price",
+        title="Cost",
         kind="unknown",
         says="how many cells have no price, and why",
         only_if="there is a price table and a cell without a price",
         order="one sentence",
+        is_on_terminal=False,
         find=find_no_price,
     ),
     Rule(
         id="moderated",
+        title="Moderated intervals",
         kind="unknown",
         says="that moderated intervals hold the truth less often in cells that vary more than the others",
         only_if="the intervals are moderated",
@@ -151,6 +173,7 @@ UNKNOWNS = (
     ),
     Rule(
         id="left-out",
+        title="Left out",
         kind="unknown",
         says="how many cells of the matrix were not planned, and why",
         only_if="there is one",
@@ -159,14 +182,17 @@ UNKNOWNS = (
     ),
     Rule(
         id="unchecked",
+        title="Not checked",
         kind="unknown",
         says="which conditions could not be checked, and in how many rows",
         only_if="there is one",
         order="one sentence",
+        is_on_terminal=False,
         find=find_unchecked,
     ),
     Rule(
         id="skipped",
+        title="Skipped documents",
         kind="unknown",
         says="how many documents in the store did not count",
         only_if="there is one",

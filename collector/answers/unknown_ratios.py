@@ -1,41 +1,104 @@
 """What a run's comparisons leave open: ratios that show no difference, pairs not compared, and confounded ones."""
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 
 import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.answer import Said
-from collector.answers.pairs import find_confounded, select_usable
+from collector.answers.pairs import count_tested, find_confounded, select_usable
 from collector.answers.tenant_rules import count_confounded_rows
 from collector.comparisons import COMPARISONS
 from collector.facts import count_things
+from collector.machines import SIDES
 from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.repeats_needed import (
+    FEW_REPEATS,
+    MAX_REPEATS,
+    POWER_WORDS,
+    RepeatVariances,
+    count_repeats_to_show,
+    measure_variance,
+)
+from collector.results.frames import list_rows
+from collector.results.intervals import read_estimate
 from collector.tables.comparisons import HEADINGS
 
 ANCHOR = "comparisons"
 MAX_REASONS = 3
+ESTIMATE_COLUMNS = ("center_step_seconds", "log_standard_error", "degrees_of_freedom")
 
 
 def find_no_difference(analysis: Analysis) -> list[Said]:
-    """Return how many tested ratios show no difference after Holm's adjustment."""
-    tested = {
-        comparison.name: rows.loc[rows["p_value"].notna(), "adjusted_verdict"]
+    """Return how many tested ratios show no difference after Holm's adjustment, and how many repeats would show one."""
+    found = [
+        (comparison.name, select_usable(analysis.comparisons[comparison.name], comparison))
         for comparison in COMPARISONS
-        for rows in [select_usable(analysis.comparisons[comparison.name], comparison)]
-    }
-    counts = {name: (int((verdicts == NO_DIFFERENCE).sum()), len(verdicts)) for name, verdicts in tested.items()}
-    texts = [
-        f"{number:,} of {count_things(total, 'ratio')} of {name}" for name, (number, total) in counts.items() if number
     ]
+    texts, numbers, measured = [], [], []
+    for name, rows in found:
+        tested = rows[rows["p_value"].notna()]
+        unshown = tested[tested["adjusted_verdict"] == NO_DIFFERENCE]
+        if len(unshown):
+            texts.append(f"{len(unshown):,} of {count_things(len(tested), 'ratio')} of {name}")
+            # Holm's adjustment is over all pairs with a p-value, not only over those that a sentence may rest on.
+            of_pairs = _count_repeats(unshown, count_tested(analysis.comparisons[name]), analysis.summary)
+            numbers += [needed for needed, _ in of_pairs]
+            measured += [own for _, own in of_pairs]
     if not texts:
         return []
     text = f"No difference is shown in {', '.join(texts)}: that does not say that the sides are equal."
-    return [Said(text=text, anchor=ANCHOR)]
+    return [Said(text=f"{text}{_describe_repeats(numbers, measured)}", anchor=ANCHOR)]
+
+
+def _count_repeats(pairs: pd.DataFrame, num_tests: int, summary: pd.DataFrame) -> list[tuple[int | None, int]]:
+    """Return for each pair how many repeats a side would show its ratio, and how many count on its lesser side.
+
+    The former is None above MAX_REPEATS. Pairs of several machines a side are left out: there, machines are the
+    observations, also where each repeat has its own.
+    """
+    read = ["cell_id", "environment_id", "num_counted", "num_machines", *ESTIMATE_COLUMNS]
+    rows = {(row["cell_id"], row["environment_id"]): row for row in list_rows(summary[read])}
+    numbers: list[tuple[int | None, int]] = []
+    for pair in list_rows(pairs):
+        sides = [rows[pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]] for side in SIDES]
+        if max(row["num_machines"] for row in sides) > 1:
+            continue
+        one, other = (measure_variance(read_estimate(row), row["num_counted"]) for row in sides)
+        if one is not None and other is not None:
+            variances = RepeatVariances(one=one, other=other)
+            needed = count_repeats_to_show(math.log(pair["ratio"]), variances, num_tests)
+            numbers.append((needed, min(row["num_counted"] for row in sides)))
+    return numbers
+
+
+def _describe_repeats(numbers: Sequence[int | None], measured: Sequence[int]) -> str:
+    """Return how many repeats a side would show the ratios; `measured`: how many each rests on."""
+    known = [number for number in numbers if number is not None]
+    if not numbers:
+        return ""
+    if not known:
+        return f" Ratios so near to 1 would take more than {MAX_REPEATS} repeats a side."
+    least, most = min(known), max(known)
+    span = str(least) if least == most else f"{least} to {most}"
+    of_them = (
+        "" if len(known) == len(numbers) else f" for {len(known):,} of them, and more than {MAX_REPEATS} for others"
+    )
+    if min(measured) <= FEW_REPEATS:
+        return (
+            f" It would take at least about {span} repeats a side{of_them} to show differences of this size; so few as "
+            "were measured do not tell it more closely (`repeats:` in the matrix)."
+        )
+    return (
+        f" About {span} repeats a side{of_them} would show differences of this size in {POWER_WORDS}, as far as so few "
+        "repeats tell (`repeats:` in the matrix)."
+    )
 
 
 def find_confounded_pairs(analysis: Analysis) -> list[Said]:
-    """Return how many ratios hold the difference of two machines besides what is compared."""
+    """Say how many ratios compare two machines as well, because each side ran on another one."""
     found = [int(find_confounded(analysis.comparisons[one.name], one).sum()) for one in COMPARISONS]
     if not sum(found):
         return []

@@ -1,18 +1,22 @@
 """What is missing in a run: repeats, cells, intervals, devices, and prices."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 import pandas as pd
 
+from bench.registry import MODELS
+from bench.schema import Precision
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.costs.texts import list_unpriced_lines
-from collector.facts import count_things, state_resumption
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
+from collector.facts import count_things, count_values, state_resumption
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
 from collector.results.intervals import MODERATED_WARNING
-from collector.results.summary import list_invalid
+from collector.results.summary import FOR_LACK, NO, YES, list_invalid
+from collector.tables.invalid import INVALID_CAPTION
 from collector.tables.skipped import SKIPPED_CAPTION
 
 MAX_REASONS = 3
@@ -32,7 +36,7 @@ def find_no_result(analysis: Analysis) -> list[Said]:
 
 
 def find_not_valid(analysis: Analysis) -> list[Said]:
-    """Return how many repeats that ended ok are not valid, and how many cells have none under sound conditions."""
+    """Return how many repeats that ended ok do not count, or do although uneven, and how many cells have none sound."""
     invalid = list_invalid(analysis.collection)
     if invalid.empty:
         return []
@@ -43,8 +47,14 @@ def find_not_valid(analysis: Analysis) -> list[Said]:
         f" {unsound} of {count_things(len(measured), 'row')} of step times have no repeat under sound conditions: no "
         "sentence here rests on them."
     )
-    text = f"{len(invalid):,} of {num_ok:,} repeats that ended ok are not valid: {_count(invalid['verdict'])}."
-    return [Said(text=text + (cells if unsound else ""), anchor=name_anchor("Repeats that ended ok and are not valid"))]
+    ways = {NO: "left out", YES: "uneven in their steps, and counted", FOR_LACK: f"used {FOR_LACK}"}
+    parts = [
+        f"{int(chosen.sum()):,} {words} ({count_values(invalid.loc[chosen, 'verdict'])})"
+        for value, words in ways.items()
+        if (chosen := invalid["counts"] == value).any()
+    ]
+    text = f"Of {count_things(num_ok, 'repeat')} that ended ok: {'; '.join(parts)}."
+    return [Said(text=text + (cells if unsound else ""), anchor=name_anchor(INVALID_CAPTION))]
 
 
 def find_one_repeat(analysis: Analysis) -> list[Said]:
@@ -86,21 +96,25 @@ def _name_machine(device: str, num_gpus: int) -> str:
 
 
 def find_one_kind(analysis: Analysis) -> list[Said]:
-    """Return of which axis only one value was measured, so that nothing is said of others."""
+    """Return of which axis only one value was measured, with the others that there are, of which nothing is said."""
     measured = analysis.measured
-    axes: Mapping[str, tuple[str, Mapping[str, str]]] = {
-        "framework": ("framework", FRAMEWORK_NAMES),
-        "device": ("kind of device", DEVICE_NAMES),
-        "precision": ("precision", {}),
-    }
+    phases = {phase for model in measured["model"].unique() if model in MODELS for phase in MODELS[model].phases}
+    axes: Sequence[tuple[str, str, Mapping[str, str]]] = (
+        ("phase", "phase", {name: text for name, text in PHASE_NAMES.items() if name in phases}),
+        ("framework", "framework", FRAMEWORK_NAMES),
+        ("device", "kind of device", DEVICE_NAMES),
+        ("precision", "precision", {name: name for name in get_args(Precision)}),
+    )
     parts = []
-    for column, (noun, names) in axes.items():
+    for column, noun, names in axes:
         values = measured[column].unique()
-        if len(values) == 1:
-            parts.append(f"one {noun} ({names.get(values[0], values[0])})")
+        if len(values) == 1 and len(names) > 1:
+            others = [text for name, text in names.items() if name != values[0]]
+            missing = " or ".join([*filter(None, [", ".join(others[:-1])]), others[-1]])
+            parts.append(f"one {noun} ({names.get(values[0], values[0])}, not {missing})")
     if not parts:
         return []
-    text = f"Measured in {_join(parts)}: how others compare is not known from this run."
+    text = f"Measured in {_join(parts, most=len(parts))}: how others compare is not known from this run."
     return [Said(text=text, anchor="step-times")]
 
 
@@ -159,7 +173,7 @@ def _count(texts: Iterable[str]) -> str:
     return ", ".join([*named, *([f"{others:,} others"] if others else [])])
 
 
-def _join(parts: list[str]) -> str:
-    more = len(parts) - MAX_REASONS
-    shown = parts[:MAX_REASONS] + ([f"{more} more"] if more > 0 else [])
+def _join(parts: list[str], *, most: int = MAX_REASONS) -> str:
+    more = len(parts) - most
+    shown = parts[:most] + ([f"{more} more"] if more > 0 else [])
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -24,11 +24,20 @@ from collector.claims.table import evaluate_table
 from collector.claims.text import evaluate_text
 from collector.claims.verdicts import ClaimContext, ClaimResult
 
+ABSTRACT = "abstract"
+"""The key of the study's abstract in `Study.sources`."""
+
 
 def evaluate_claim(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Return what arithmetic and runs say about `claim`, by the evaluator of its kind, and who reports the claim."""
     result = _EVALUATORS[claim.kind](claim, context)
-    return replace(result, provenance=context.study.describe_provenance(claim), quote=claim.quote)
+    return replace(
+        result,
+        id=claim.id,
+        is_headline=ABSTRACT in claim.sources,
+        provenance=context.study.describe_provenance(claim),
+        quote=claim.quote,
+    )
 
 
 def _evaluate_value(claim: Claim, context: ClaimContext) -> ClaimResult:

@@ -25,6 +25,7 @@ def evaluate_fusion(claim: Claim, context: ClaimContext) -> ClaimResult:
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
+        is_measured=bool(own["ratio"].notna().any()),
         extremes=describe_extremes(own),
         arithmetic=claim.facts,
         measured=(

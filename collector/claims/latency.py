@@ -23,6 +23,7 @@ def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
+        is_measured=bool(own["ratio"].notna().any()),
         extremes=describe_extremes(own),
         arithmetic=(_describe_table(context.study), *claim.facts),
         measured=(

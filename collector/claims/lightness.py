@@ -27,7 +27,10 @@ CLASSES = (("conv6",), ("vgg16", "resnet18"), ("cyclegan",))
 
 
 def evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Evaluate the order of the study's classes by training speedup, on the stated hardware at its own work."""
+    """Check whether heavier models gain more from the GPU in training, in the order that the study states.
+
+    Only pairs on the stated hardware, at the study's own work, decide.
+    """
     study = context.study
     pairs = {model: select_speedups(context.measurements, study, model, "train") for model in study.workloads}
     verdict, reason = _compare_classes(pairs, study)
@@ -36,6 +39,7 @@ def evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
+        is_measured=bool(nearest),
         findings=tuple(_find_disagreements(context)),
         arithmetic=(_describe_table(study),),
         measured=shorten(nearest),

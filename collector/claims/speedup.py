@@ -55,6 +55,7 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
         statement=claim.statement,
         verdict=verdict,
         reason=f"{reason}. Measured at the stated work {nearest}" if nearest else reason,
+        is_measured=bool(pairs["ratio"].notna().any()),
         findings=_find_slow_baselines(sides, context.study),
         arithmetic=tuple(_calculate_speedup(claim, sides, context.study)),
         measured=(

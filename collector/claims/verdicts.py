@@ -54,6 +54,12 @@ class ClaimResult:
     statement: str
     verdict: ClaimVerdict
     reason: str
+    id: str = ""
+    """That of the claim in claims.yaml."""
+    is_headline: bool = False
+    """Whether the study's abstract makes the claim."""
+    is_measured: bool = False
+    """Whether the run has a ratio of what the claim compares, whatever its batch, its work and its hardware."""
     provenance: str = ""
     """Who reports the claim, in words that follow "of": the verdict is of the claim as they report it."""
     quote: str = ""

@@ -20,13 +20,20 @@ ENERGY_SOURCE = text_column("energy of", "energy_of", is_optional=True)
 RUN = text_column("run", "run_id", is_optional=True)
 
 
-def make_sample_table(document: CostDocument) -> Table:
-    """Return a row per cell: cost, energy and CO2 of 1,000 samples on the cheapest machine that has its device."""
+def make_sample_table(document: CostDocument) -> Table | None:
+    """Return a row per cell: cost, energy and CO2 of 1,000 samples on the cheapest machine that has its device.
+
+    None where neither the cost nor the energy of a cell is known. CO2 depends on where a machine is.
+    """
+    has_price = any(cell.offers for cell in document.cells)
+    has_energy = any(cell.energy is not None for cell in document.cells)
+    if not has_price and not has_energy:
+        return None
     money = Unit(label=document.currency, size=1.0)
     columns = [
         number_column("per hour", "price_per_hour", money, is_optional=True),
-        *_figure_columns("cost", "cost", money),
-        *_figure_columns("energy", "joules", JOULE),
+        *(_figure_columns("cost", "cost", money) if has_price else ()),
+        *(_figure_columns("energy", "joules", JOULE) if has_energy else ()),
         ENERGY_SOURCE,
         number_column("CO2", "co2", GRAM, is_optional=True),
     ]
@@ -38,7 +45,8 @@ def make_sample_table(document: CostDocument) -> Table:
             | _take_value("co2", offer.co2_grams_per_1000_samples if offer else None)
         )
 
-    return _make_cost_table("Cost, energy and CO2 of 1,000 samples", columns, document, describe)
+    caption = f"{'Cost, energy and CO2' if has_price else 'Energy'} of 1,000 samples"
+    return _make_cost_table(caption, columns, document, describe)
 
 
 def make_job_table(document: CostDocument) -> Table | None:

@@ -1,14 +1,20 @@
 """Read the bytes of a table from a path or a URL."""
 
+import http.client
 import re
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
 from bench.errors import UserError
 from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 
 TIMEOUT_SECONDS = 60.0
+"""Of one step, such as to connect or to read the next bytes."""
+LIMIT_SECONDS = 600.0
+"""Of the whole download: a server that sends a byte a second never exceeds the time of one step. Epoch AI's largest
+file takes 7 minutes at 64 kbit/s."""
 MAX_BYTES = 64 * 2**20
 """Epoch AI's largest file has 3 MB (November 2026); what is much larger is no table of releases."""
 URL_STARTS = ("https://", "http://")
@@ -40,18 +46,35 @@ def read_source(source: str) -> bytes:
 
 
 def _download(url: str) -> bytes:
-    request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-            content: bytes = answer.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # HTTPError and URLError are OSErrors; a URL of nonsense is a ValueError
-        reason = f"HTTP status {error.code}" if isinstance(error, urllib.error.HTTPError) else error
-        raise UserError(
-            f"{url}: cannot be downloaded ({reason}); check the URL, or download the file yourself and name its path."
-        ) from error
+        content = run_bounded(lambda: _ask(url), limit_seconds=LIMIT_SECONDS, max_bytes=4 * MAX_BYTES)
+    except WorkTooLargeError:
+        raise UserError(_explain_size(url)) from None
+    except WorkTooSlowError:
+        raise UserError(_explain_failure(url, f"it has not ended after {LIMIT_SECONDS:g} s")) from None
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise UserError(_explain_failure(url, f"HTTP status {error.code}")) from None
+    except http.client.HTTPException as error:  # its text is what the server sent
+        raise UserError(_explain_failure(url, f"the answer is cut or no HTTP: {type(error).__name__}")) from None
+    except (OSError, ValueError) as error:  # URLError is an OSError; a URL of nonsense is a ValueError
+        raise UserError(_explain_failure(url, str(error))) from error
     if len(content) > MAX_BYTES:
         raise UserError(_explain_size(url))
     return content
+
+
+def _ask(url: str) -> bytes:
+    request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT})
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+        content: bytes = answer.read(MAX_BYTES + 1)
+        if answer.length and len(content) <= MAX_BYTES:  # what is left of the length that the server announced
+            raise http.client.IncompleteRead(b"", answer.length)
+    return content
+
+
+def _explain_failure(url: str, reason: str) -> str:
+    return f"{url}: cannot be downloaded ({reason}); check the URL, or download the file yourself and name its path."
 
 
 def _explain_size(source: str) -> str:

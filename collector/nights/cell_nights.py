@@ -8,9 +8,9 @@ import pandas as pd
 
 from bench.schema import Environment, Run
 from collector.nights.series import Facts, Nights, SeriesKey
+from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.hosts import Place, list_places, name_hosts
-from collector.results.summary import select_sound
 
 UNSOUND_BUT_SLOW = "throttled"
 """A night in which every repeat was throttled is a slower night, with its cause: it counts. Repeats that others
@@ -25,6 +25,13 @@ COLUMN_FACTS = (
     "hostname",
     "verdict",
 )
+READ_COLUMNS = [
+    *("cell_id", "cpu_model", "gpu_name", "environment_id", "image_id"),
+    *("center_step_seconds", "mean_step_seconds", "summarized_by"),
+    *COLUMN_FACTS,
+    *(name for name in Place._fields if name not in COLUMN_FACTS),
+]
+"""A sixth of the columns of a run's results: whatever selects rows copies every column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,23 +70,18 @@ def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
 
     Sound repeats count; where a cell has none, throttled ones do.
     """
-    ok = collection.results[collection.results["status"] == "ok"]
-    ok = ok[ok["center_step_seconds"].notna() & ok["cpu_model"].notna()]
+    counted = _select_counted(collection.results)
     cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
     found: dict[SeriesKey, CellNight] = {}
-    for cell_id, repeats in ok.groupby("cell_id", sort=False):
-        sound = select_sound(repeats)
-        counted = repeats[repeats["verdict"] == UNSOUND_BUT_SLOW] if sound.empty else sound
-        counted = counted.fillna({"gpu_name": ""})
-        for (cpu_model, gpu_name), own in counted.groupby(["cpu_model", "gpu_name"], sort=False):
-            key = SeriesKey(cell=cells[str(cell_id)], cpu_model=str(cpu_model), gpu_name=str(gpu_name) or None)
-            found[key] = CellNight(
-                logs=_take_logs(own["center_step_seconds"]),
-                facts=_describe_environment(own, collection),
-                mean_logs=_take_logs(own["mean_step_seconds"].fillna(own["center_step_seconds"])),
-                is_mean=bool((own["summarized_by"] == "mean").any()),
-                places=tuple(list_places(own)),
-            )
+    for (cell_id, cpu_model, gpu_name), own in counted.groupby(["cell_id", "cpu_model", "gpu_name"], sort=False):
+        key = SeriesKey(cell=cells[str(cell_id)], cpu_model=str(cpu_model), gpu_name=str(gpu_name) or None)
+        found[key] = CellNight(
+            logs=_take_logs(own["center_step_seconds"]),
+            facts=_describe_environment(own, collection),
+            mean_logs=_take_logs(own["mean_step_seconds"].fillna(own["center_step_seconds"])),
+            is_mean=bool((own["summarized_by"] == "mean").any()),
+            places=tuple(list_places(own)),
+        )
     return found
 
 
@@ -101,6 +103,15 @@ def unify_hosts(nights: Sequence[CellNights]) -> list[CellNights]:
         return replace(found, facts=found.facts | {"hostname": names})
 
     return [{key: name(found) if found.places else found for key, found in night.items()} for night in nights]
+
+
+def _select_counted(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the repeats that count, with READ_COLUMNS; `gpu_name` is empty where there is none."""
+    is_ok = (results["status"] == "ok") & results["center_step_seconds"].notna() & results["cpu_model"].notna()
+    ok = results.loc[is_ok, READ_COLUMNS].fillna({"gpu_name": ""})
+    is_sound = ok["verdict"].isin(SOUND_VERDICTS)
+    has_sound = ok["cell_id"].isin(ok.loc[is_sound, "cell_id"])
+    return ok[is_sound | (~has_sound & (ok["verdict"] == UNSOUND_BUT_SLOW))]
 
 
 def _take_logs(seconds: "pd.Series[float]") -> tuple[float, ...]:

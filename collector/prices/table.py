@@ -85,7 +85,7 @@ class CarbonRow(Document):
 
 
 class PowerRow(Document):
-    """How much power a GPU or a vCPU takes, for estimates where nothing was measured."""
+    """States how much power a GPU or a vCPU takes, for estimates where nothing was measured."""
 
     kind: PowerKind
     device: Words

@@ -26,13 +26,12 @@ from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
 from collector.report.figure import Figure, pack_figure
 from collector.report.packing import Packed, Pools, compress_document, make_pools
-from collector.report.page_cells import list_page_cells, list_unshown_pairs, pack_cells
+from collector.report.page_cells import list_page_cells, list_table_pairs, list_unshown_pairs, pack_cells
 from collector.report.page_details import pack_details
 from collector.report.page_steps import pack_steps
 from collector.report.sections import build_sections, list_tables
 from collector.report.series_figures import make_detail_figures
 from collector.report.table_html import read_tables
-from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
 from collector.visible_text import replace_steering
 
@@ -108,7 +107,6 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
             outcome=state_outcome(collection),
             facts=facts,
             headline=_join_facts(dict(facts)),
-            warnings=list_warnings(analysis),
             sections=build_sections(analysis, pools),
             policy=state_policy(scripts.values()),
             style=Markup(load_style()),
@@ -124,7 +122,9 @@ def _pack_data(analysis: Analysis, cells: Packed, pools: Pools, links: Mapping[s
     collection = analysis.collection
     own = {"include_invalid": analysis.include_invalid, "details": links.get("details", "")}
     documents = {
-        "cells": cells | own | {"unshown_pairs": list_unshown_pairs(analysis)},
+        "cells": cells
+        | own
+        | {"unshown_pairs": list_unshown_pairs(analysis), "table_pairs": list_table_pairs(analysis)},
         "details": pack_details(collection, pools),
         "steps": pack_steps(collection, pools),
         "detail-figures": {name: pack_figure(figure) for name, figure in make_detail_figures().items()},

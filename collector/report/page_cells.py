@@ -1,7 +1,7 @@
 """Gather the cells of a run for the overview: the fields to filter by, their figures, and how each of them ended."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,7 @@ from collector.report.packing import Packed, pack_column, pack_frame
 from collector.results.cells import describe_cell
 from collector.results.frames import CELL_COLUMNS, Row, list_rows, make_frame
 from collector.results.identity import drop_build
+from collector.results.statuses import WITHOUT_RECORD
 from collector.statistics import CONFIDENCE
 from collector.tables.step_times import describe_validity
 
@@ -76,7 +77,7 @@ FIGURE_COLUMNS = (
 ROW_KEYS = ("cell_id", "environment_id")
 MEASURED, INVALID, FAILED, MISSING, LEFT_OUT = "measured", "invalid", "failed", "missing", "left out"
 """How a cell ended: with figures from sound repeats; with figures that no sound repeat gave; without a repeat that
-ended ok; without any result; not run here."""
+ended ok; without any result that can be read; not run here."""
 
 
 def list_page_cells(analysis: Analysis) -> pd.DataFrame:
@@ -104,7 +105,7 @@ def list_page_cells(analysis: Analysis) -> pd.DataFrame:
 
 def pack_cells(cells: pd.DataFrame) -> Packed:
     """Return what the page needs of `list_page_cells` to filter, compare and show them."""
-    packed = pack_frame(cells[["cell_id", "label", "state", "ending", *FIGURE_COLUMNS]])
+    packed = pack_frame(cells[["cell_id", "label", "precision", "state", "ending", *FIGURE_COLUMNS]])
     versions = [None if pd.isna(version) else drop_build(version) for version in cells["framework_version"]]
     several = [
         means if number > 1 else None
@@ -114,16 +115,35 @@ def pack_cells(cells: pd.DataFrame) -> Packed:
     return packed | {"fields": list_fields(cells)}
 
 
+def list_table_pairs(analysis: Analysis) -> list[list[int]]:
+    """Return the pairs whose ratio a table of comparisons shows.
+
+    Each is the numbers of two rows of `list_page_cells`.
+    """
+    frames = analysis.comparisons.values()
+    return _number_pairs(analysis, [pairs[pairs["left_out"].isna() & pairs["ratio"].notna()] for pairs in frames])
+
+
 def list_unshown_pairs(analysis: Analysis) -> list[list[int]]:
     """Return the pairs whose ratio alone differs from 1 and, after the adjustment of their table, is not shown to.
 
     Each is the numbers of two rows of `list_page_cells`.
     """
+    return _number_pairs(
+        analysis,
+        [
+            pairs[(pairs["p_value"] < 1 - CONFIDENCE) & (pairs["adjusted_verdict"] == NO_DIFFERENCE)]
+            for pairs in analysis.comparisons.values()
+        ],
+    )
+
+
+def _number_pairs(analysis: Analysis, frames: Iterable[pd.DataFrame]) -> list[list[int]]:
+    """Return the rows of both sides of each pair by their number."""
     numbers = {_name_row(row): number for number, row in enumerate(list_rows(analysis.summary[list(ROW_KEYS)]))}
     found = []
-    for pairs in analysis.comparisons.values():
-        unshown = pairs[(pairs["p_value"] < 1 - CONFIDENCE) & (pairs["adjusted_verdict"] == NO_DIFFERENCE)]
-        sides = [unshown[[f"{name}_{side}" for name in ROW_KEYS]].set_axis(ROW_KEYS, axis="columns") for side in SIDES]
+    for pairs in frames:
+        sides = [pairs[[f"{name}_{side}" for name in ROW_KEYS]].set_axis(ROW_KEYS, axis="columns") for side in SIDES]
         rows = zip(*map(list_rows, sides), strict=True)
         found += [[numbers[_name_row(row)] for row in pair] for pair in rows]
     return found
@@ -182,7 +202,7 @@ def _code_values(frame: pd.DataFrame, name: str) -> dict[str, Any]:
     """Return the values of a field in words, each once, and which of them each cell has."""
     values = frame[name].tolist()
     models = frame["model"].tolist()
-    words = [_name_value(name, value, model) for value, model in zip(values, models, strict=True)]
+    words = [name_value(name, value, model) for value, model in zip(values, models, strict=True)]
     by_word = dict(zip(words, values, strict=True))
     texts = list(by_word)
     if pd.api.types.is_numeric_dtype(frame[name].dtype):
@@ -191,7 +211,7 @@ def _code_values(frame: pd.DataFrame, name: str) -> dict[str, Any]:
     return {"texts": texts, "codes": [codes[word] for word in words]}
 
 
-def _name_value(name: str, value: Any, model: str) -> str:
+def name_value(name: str, value: Any, model: str) -> str:
     """Return a value of a field as a label says it."""
     if name == "num_gpus":
         return count_gpus(value)
@@ -225,8 +245,8 @@ def _count_statuses(results: pd.DataFrame) -> Mapping[str, Counter[str]]:
 def _describe_ending(row: Mapping[str, Any], statuses: Counter[str]) -> tuple[str, str]:
     """Return how a cell of the summary ended, and the same in words."""
     if row["num_ok"]:
-        words = describe_validity(row["num_ok"], row["num_valid"], row["faults"])
+        words = describe_validity(row["num_ok"], row["num_sound"], row["faults"])
         others = [f"{count} {status}" for status, count in statuses.items() if status != "ok"]
         return (MEASURED if row["num_sound"] else INVALID), "; ".join([words, *others])
     words = ", ".join(f"{count} {status}" for status, count in statuses.items())
-    return (MISSING if set(statuses) <= {"missing"} else FAILED), words
+    return (MISSING if statuses.keys() <= set(WITHOUT_RECORD) else FAILED), words

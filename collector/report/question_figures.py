@@ -9,7 +9,7 @@ from collector.batches.cards import CARDS, CONTEXT_BYTES
 from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
 from collector.nights.records import RecordedChange
-from collector.report.figure import LINES, POINTS, ROWS, FigureGroup, Limit, number_rows
+from collector.report.figure import LINES, POINTS, ROWS, FigureGroup, Limit, name_panels, number_rows
 from collector.report.panels import name_devices, name_series, show_panels
 from collector.report.plots.batches import plot_latencies, plot_memory
 from collector.report.plots.marks import CROSS_CAPTION
@@ -24,8 +24,8 @@ SPEEDUPS = Limit(column="cell_id_subject", most=60, what="points, the largest ba
 ROOFLINE_CAPTION = (
     "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
     "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
-    "so a "
-    "cell moves more bytes and stands further left. Lines: the peak of the device by precision, and its memory's "
+    "so a cell moves more bytes and stands further left. Beside its fastest point stands the name of a work with "
+    "its batch: all its programs have its intensity. Lines: the peak of the device by precision, and its memory's "
     "bandwidth times the intensity where that is known. Winograd's algorithm needs fewer operations than are "
     f"counted, so a point above its line can be right. {CROSS_CAPTION}"
 )
@@ -100,22 +100,15 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
     rows = named.assign(
         panel=name_devices(measured),
         name=measured["label"],
+        work=measured["model"] + " " + measured["phase"] + ", " + measured["batch_size"].astype(str),
         intensity=measured["flops_per_step"].astype(float) / measured["min_bytes_per_step"].astype(float),
         rate=measured["achieved_flops_per_second"],
         peak=measured["peak_flops_per_second"],
         bandwidth=measured["peak_bytes_per_second"],
     )
     columns = [
-        "panel",
-        "name",
-        "framework",
-        "precision",
-        "intensity",
-        "rate",
-        "peak",
-        "bandwidth",
-        "is_sound",
-        "cell_id",
+        *("panel", "name", "work", "framework", "precision", "intensity", "rate", "peak", "bandwidth"),
+        *("is_sound", "cell_id"),
     ]
     return show_panels(
         rows[rows["rate"].notna()][columns],
@@ -186,11 +179,15 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
     frames = []
     for comparison, words in ((WEAK_SCALING, "same batch per GPU"), (STRONG_SCALING, "same global batch")):
         pairs = analysis.comparisons[comparison.name]
+        pairs = name_panels(pairs, label_shared(pairs))
         sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
         frames.append(
-            pairs.assign(series=label_shared(pairs), num_gpus=pairs["num_gpus_subject"], is_sound=sound, panel=words)[
-                ["panel", "series", "num_gpus", "ratio", "ratio_low", "ratio_high", "is_sound", "cell_id_subject"]
-            ]
+            pairs.assign(
+                series=pairs["rest"],
+                num_gpus=pairs["num_gpus_subject"],
+                is_sound=sound,
+                panel=pairs["panel"].astype("str") + f": {words}",
+            )[["panel", "series", "num_gpus", "ratio", "ratio_low", "ratio_high", "is_sound", "cell_id_subject"]]
         )
     return show_panels(
         pd.concat(frames, ignore_index=True),
@@ -209,7 +206,9 @@ def show_changes(analysis: Analysis) -> FigureGroup:
     rows = pd.DataFrame([_describe_change(change) for change in changes], columns=None if changes else ["panel"])
     return show_panels(
         number_rows(rows),
-        lambda shown: plot_ratios(shown, better="faster", worse="slower", above_is_better=False),
+        lambda shown: plot_ratios(
+            shown, better="faster", worse="slower", above_is_better=False, of="time after / time before"
+        ),
         "{name}: {ratio} times",
         question="What changed over the nights?",
         caption="The step time after a change over that before it, with its 95 % interval. A change that was not "

@@ -31,6 +31,8 @@ class Question:
 
     question: str
     caption: str
+    of: str
+    """What over what the ratio is."""
     better: str
     worse: str
     above_is_better: bool = True
@@ -41,6 +43,7 @@ QUESTIONS: Mapping[str, Question] = {
         question="Which framework is faster?",
         caption="The step time of the first framework over PyTorch's, with its 95 % interval. Left of 1 the "
         "first is faster.",
+        of="time of the first / time of the second",
         better="first faster",
         worse="first slower",
         above_is_better=False,
@@ -48,30 +51,37 @@ QUESTIONS: Mapping[str, Question] = {
     DEVICES.name: Question(
         question="What does the GPU gain?",
         caption="The step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is faster.",
+        of="time on the CPU / time on the GPU",
         better="GPU faster",
         worse="GPU slower",
     ),
     MODES.name: Question(
         question="What is the mode worth?",
-        caption="How many times faster the first mode is than the second, everything else equal.",
+        caption="The step time of the second mode over that of the first, everything else equal, with its 95 % "
+        "interval. Right of 1 the first is faster.",
+        of="time of the second / time of the first",
         better="first faster",
         worse="first slower",
     ),
     PRECISIONS.name: Question(
         question="What is the precision worth?",
-        caption="How many times faster the first precision is than fp32, everything else equal.",
+        caption="The step time in fp32 over that in the first precision, everything else equal, with its 95 % "
+        "interval. Right of 1 the first is faster.",
+        of="time in fp32 / time in the first",
         better="first faster",
         worse="first slower",
     ),
     WEAK_SCALING.name: Question(
         question="How far do more GPUs carry, at the same batch per GPU?",
         caption="Throughput of n GPUs over n times that of one; 1 is linear. The global batches are named.",
+        of="share of linear",
         better="above linear",
         worse="below linear",
     ),
     STRONG_SCALING.name: Question(
         question="How far do more GPUs carry, at the same global batch?",
         caption="Throughput of n GPUs over n times that of one; 1 is linear.",
+        of="share of linear",
         better="above linear",
         worse="below linear",
     ),
@@ -97,7 +107,9 @@ def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     )
     return show_panels(
         named,
-        lambda shown: plot_ratios(shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better),
+        lambda shown: plot_ratios(
+            shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better, of=asked.of
+        ),
         "{name}: {ratio} ({scope})",
         question=asked.question,
         caption=" ".join(

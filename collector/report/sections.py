@@ -3,31 +3,34 @@
 To add a table: write a module in collector/tables/, and name its function in the `tables` of a section here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-from collector.analysis import MAX_PRICED_CELLS, Analysis
+from collector.analysis import Analysis
 from collector.answers.batch_rules import make_batches_table
 from collector.answers.fastest_rules import make_fastest_table
-from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
-from collector.claims.page import describe_verdicts, find_claim_results, introduce_study
-from collector.comparisons import COMPARISONS, count_left_out
-from collector.costs.tables import make_sample_table
-from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
+from collector.answers.planning_rules import PLANNED_ANCHOR
+from collector.comparisons import COMPARISONS
 from collector.facts import count_things
-from collector.forecast.words import describe_forecast
-from collector.report.failures import describe_failures
-from collector.report.figure import make_figure
-from collector.report.figures import build_figures
-from collector.report.not_known import count_not_compared, list_unknowns
 from collector.report.packing import Pools
-from collector.report.plots.forecast import plot_forecast
-from collector.report.sharing_figures import show_sharing
+from collector.report.section_contents import (
+    Content,
+    collect_answers,
+    collect_claims,
+    collect_comparisons,
+    collect_costs,
+    collect_forecast,
+    collect_method,
+    collect_not_known,
+    collect_overview,
+    collect_planned,
+    collect_plots,
+    collect_sharing,
+    collect_trust,
+    make_cost_table,
+)
 from collector.report.table_html import TableView, view_table
-from collector.results.intervals import MODERATED
-from collector.results.summary import list_failures
 from collector.tables.comparisons import make_comparison_table
 from collector.tables.devices import make_devices_table
 from collector.tables.durations import make_durations_table
@@ -49,13 +52,9 @@ from collector.tables.sharing import (
 from collector.tables.skipped import SKIPPED_CAPTION, make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
 from collector.tables.sustained import make_sustained_table
-from collector.tables.table import MAX_LISTED, Table
+from collector.tables.table import Table
 
 MakeTable = Callable[[Analysis], Table | None]
-CERTAIN = (WIDTH_RULE, CERTAINTY_RULE)
-"""The rules of the answers that say how sure the others are, and stand below them."""
-Content = Mapping[str, Any]
-"""What the template of a section shows, by the names that it uses; empty where there is nothing to show."""
 
 
 def _collect_nothing(_: Analysis) -> Content:
@@ -73,8 +72,8 @@ class Section:
     """The file in templates/sections/ that shows `collect_content`."""
     tables_first: bool = False
     """Whether the tables stand above what the template shows."""
-    is_folded: bool = False
-    """Whether the reader opens it: what is not about what was measured."""
+    about: str = ""
+    """What is in it, in a few words, where the reader opens it; empty: it stands open."""
     collect_content: Callable[[Analysis], Content] = _collect_nothing
 
 
@@ -85,6 +84,11 @@ class SectionView:
     section: Section
     content: Content = field(default_factory=dict)
     tables: tuple[TableView, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What stands beside the title where the section is folded; empty: it stands open."""
+        return str(self.content.get("summary", self.section.about)) if self.section.about else ""
 
 
 def build_sections(analysis: Analysis, pools: Pools | None = None) -> list[SectionView]:
@@ -118,160 +122,111 @@ def count_skipped(table: Table, analysis: Analysis) -> Table:
     return replace(table, remark=" ".join(filter(None, [table.remark, remark])))
 
 
-def _collect_answers(analysis: Analysis) -> Content:
-    answers = answer_run(analysis)
-    nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
-    return {
-        "findings": [one for one in answers if one.kind == "finding" and one.rule not in (FASTEST_RULE, *CERTAIN)],
-        "unknowns": [one for one in answers if one.kind == "unknown"],
-        "certainties": [one for one in answers if one.rule in CERTAIN],
-        "nothing": "" if answers else nothing,
-    }
-
-
-def _collect_overview(analysis: Analysis) -> Content:
-    return {"num_cells": len(analysis.summary) + len(analysis.collection.run.left_out)}
-
-
-def _collect_not_known(analysis: Analysis) -> Content:
-    rows = list_failures(analysis.collection)
-    failures = describe_failures(rows) if len(rows) else []
-    more = f"The first {MAX_LISTED} of {len(failures)} ways to fail; failures.csv has all repeats."
-    pairs = list(analysis.comparisons.values())
-    return {
-        "lines": list_unknowns(analysis),
-        "pairs": [line for line in (count_left_out(pairs), count_not_compared(pairs)) if line],
-        "failures": failures[:MAX_LISTED],
-        "remark": more if len(failures) > MAX_LISTED else "",
-    }
-
-
-def _collect_plots(analysis: Analysis) -> Content:
-    groups = build_figures(analysis)
-    return {"groups": groups} if groups else {}
-
-
-def _collect_comparisons(analysis: Analysis) -> Content:
-    if not any(len(pairs) for pairs in analysis.comparisons.values()):
-        return {}
-    return {"left_out_pairs": count_left_out(analysis.comparisons.values()), "is_moderated": analysis.moderated}
-
-
-def _collect_costs(analysis: Analysis) -> Content:
-    if analysis.costs is None or not analysis.costs.cells:
-        return {}
-    answers = [*list_answer_lines(analysis.costs), *list_unpriced_lines(analysis.costs)]
-    return {"answers": answers, "basis": list(list_basis_lines(analysis.costs))}
-
-
-def _make_cost_table(analysis: Analysis) -> Table | None:
-    if analysis.costs is None or not analysis.costs.cells:
-        return None
-    table, num_cells = make_sample_table(analysis.costs), len(analysis.summary)
-    if num_cells <= MAX_PRICED_CELLS:
-        return table
-    return replace(table, remark=f"The first {MAX_PRICED_CELLS} of {num_cells} cells; `benchmatrix cost` has all.")
-
-
-def _collect_sharing(analysis: Analysis) -> Content:
-    groups = show_sharing(analysis.sharing)
-    return {"groups": groups} if groups else {}
-
-
-def _collect_claims(analysis: Analysis) -> Content:
-    results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
-    if not results:
-        return {}
-    return {"study": introduce_study(), "results": results, "summary": describe_verdicts(results)}
-
-
-def _collect_forecast(analysis: Analysis) -> Content:
-    if analysis.forecast is None:
-        return {}
-    subject, *answers = describe_forecast(analysis.forecast)
-    figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
-    return {"figure": figure, "answers": answers, "summary": f"{subject} {answers[0]}"}
-
-
-def _collect_method(analysis: Analysis) -> Content:
-    methods = analysis.summary["interval_method"].dropna()
-    num_moderated = int(methods.str.startswith(MODERATED).sum())
-    return {
-        "moderated": num_moderated if analysis.moderated else None,
-        "num_intervals": len(methods),
-        "tool_version": analysis.collection.run.tool_version,
-    }
-
-
 SECTIONS = (
+    Section(anchor="trust", title="Can this be trusted?", template="trust.html.j2", collect_content=collect_trust),
     Section(
         anchor="answers",
         title="Answers",
         template="answers.html.j2",
-        collect_content=_collect_answers,
+        collect_content=collect_answers,
         tables=(make_fastest_table,),
         tables_first=True,
     ),
-    Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=_collect_overview),
+    Section(
+        anchor=PLANNED_ANCHOR,
+        title="What was planned",
+        template="planned.html.j2",
+        collect_content=collect_planned,
+    ),
+    Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=collect_overview),
     Section(
         anchor="not-known",
         title="What failed or was left out",
+        about="repeats, cells and pairs without a figure, with their reasons and logs",
         template="not-known.html.j2",
-        collect_content=_collect_not_known,
+        collect_content=collect_not_known,
         tables=(make_invalid_table, make_left_out_table, make_skipped_table),
     ),
-    Section(anchor="plots", title="Questions", template="plots.html.j2", collect_content=_collect_plots),
+    Section(
+        anchor="plots",
+        title="Questions",
+        about="plots of step times, ratios, batches, rooflines, memory, durations and steps",
+        template="plots.html.j2",
+        collect_content=collect_plots,
+    ),
     Section(
         anchor="step-times",
         title="Step times",
+        about="every cell: step time or latency with its interval, samples/s, repeats, verdict",
         tables=(make_training_table, make_inference_table, make_sustained_table),
     ),
     Section(
         anchor="comparisons",
         title="Comparisons",
+        about="every pair: both times, their ratio with its intervals, the verdict",
         template="comparisons.html.j2",
-        collect_content=_collect_comparisons,
+        collect_content=collect_comparisons,
         tables=(*(partial(make_comparison_table, comparison) for comparison in COMPARISONS), make_batches_table),
     ),
     Section(
         anchor="sharing",
         title="Sharing",
+        about="what tenants of one device do to each other",
         template="plots.html.j2",
-        collect_content=_collect_sharing,
+        collect_content=collect_sharing,
         tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table),
     ),
     Section(
         anchor="costs",
         title="Cost, energy and CO2",
+        about="1,000 samples of each cell at listed prices",
         template="costs.html.j2",
-        collect_content=_collect_costs,
-        tables=(_make_cost_table,),
+        collect_content=collect_costs,
+        tables=(make_cost_table,),
     ),
-    Section(anchor="memory", title="Memory and durations", tables=(make_memory_table, make_durations_table)),
+    Section(
+        anchor="memory",
+        title="Memory and durations",
+        about="peak memory of each cell; where the time of a repeat goes",
+        tables=(make_memory_table, make_durations_table),
+    ),
     Section(
         anchor="conditions",
         title="Roofline, energy, devices",
+        about="shares of the peak and the roofline, kernel time, energy, clocks and temperatures",
         tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
     ),
-    Section(anchor="nights", title="Changes over the nights", tables=(make_nights_table,)),
+    Section(
+        anchor="nights",
+        title="Changes over the nights",
+        about="changes that were seen, with what became of them",
+        tables=(make_nights_table,),
+    ),
     Section(
         anchor="environments",
         title="Environments",
+        about="machines, drivers, versions and settings",
         tables=(make_machines_table, make_environments_table, make_shared_environment_table),
     ),
-    Section(anchor="method", title="How it was measured", template="method.html.j2", collect_content=_collect_method),
+    Section(
+        anchor="method",
+        title="How it was measured",
+        about="what each figure is, with its formula",
+        template="method.html.j2",
+        collect_content=collect_method,
+    ),
     Section(
         anchor="claims",
         title="The study's claims",
+        about="each claim with its verdict, and what that rests on",
         template="claims.html.j2",
-        collect_content=_collect_claims,
-        is_folded=True,
+        collect_content=collect_claims,
     ),
     Section(
         anchor="forecast",
         title="Forecast",
+        about="GPU memory in later years",
         template="forecast.html.j2",
-        collect_content=_collect_forecast,
-        is_folded=True,
+        collect_content=collect_forecast,
     ),
 )

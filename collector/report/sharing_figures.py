@@ -15,7 +15,10 @@ LATENCIES = {"p50_ratio": "p50", "p95_ratio": "p95", "p99_ratio": "p99"}
 
 
 def show_sharing(sharing: pd.DataFrame) -> tuple[FigureGroup, ...]:
-    """Return the groups of figures of `tabulate_sharing`'s rows, labelled; without those that have nothing to draw."""
+    """Return the figures on shared devices, in groups; leave out groups that have nothing to draw.
+
+    `sharing`: rows of `tabulate_sharing`.
+    """
     alike = sharing[sharing["neighbour"].isna()]
     mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]
     groups = (
@@ -59,7 +62,9 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
     names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
     return show_panels(
         rows.assign(name=names),
-        lambda shown: plot_ratios(shown, better="shorter", worse="longer", above_is_better=False),
+        lambda shown: plot_ratios(
+            shown, better="shorter", worse="longer", above_is_better=False, of="time beside the neighbour / time alone"
+        ),
         "{name}: {ratio} times",
         question="What does a neighbour do to the latency?",
         caption="A percentile of the cell's steps beside its neighbour over the same percentile alone, with its 95 % "

@@ -36,6 +36,8 @@ class OrderedAttempts:
     """For each planned repeat, the row of the attempt that counts; -1 if there is none."""
     num_attempts: IntArray
     """For each planned repeat, how many attempts there are."""
+    num_contaminated: int
+    """Repeats of which every attempt that ended ok was disturbed by others."""
 
 
 def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:
@@ -57,6 +59,7 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
     order: list[int] = []
     counted = np.full(int(starts[-1]), -1, dtype=np.int64)
     num_attempts = np.zeros(int(starts[-1]), dtype=np.int64)
+    num_contaminated = 0
     for place, group in groupby(sorted(sortable), key=lambda item: item[0]):
         found = list(group)
         best = min(item[3] for item in found)
@@ -64,7 +67,14 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
         first = latest[-1] if best == FAILED else next(item for item in found if item[3] == best)
         order += [first[4], *(item[4] for item in found if item is not first)]
         counted[place], num_attempts[place] = first[4], len(found)
-    return OrderedAttempts(order=np.array(order, dtype=np.int64), counted=counted, num_attempts=num_attempts), skipped
+        num_contaminated += best == CONTAMINATED
+    ordered = OrderedAttempts(
+        order=np.array(order, dtype=np.int64),
+        counted=counted,
+        num_attempts=num_attempts,
+        num_contaminated=num_contaminated,
+    )
+    return ordered, skipped
 
 
 def _rank_attempts(rows: pa.Table) -> list[int]:

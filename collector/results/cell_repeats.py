@@ -26,6 +26,7 @@ from collector.results.frames import (
 )
 from collector.results.intervals import describe_center
 from collector.results.notes import merge_notes
+from collector.results.statuses import WITHOUT_RECORD
 from collector.statistics import average_by_machine, compute_geometric_mean
 
 FloatArray = npt.NDArray[np.float64]
@@ -177,7 +178,7 @@ class Repeats:
 
     @cached_property
     def _places(self) -> list[int]:
-        has_result = [status != "missing" for status in self.values("status")]
+        has_result = [status not in WITHOUT_RECORD for status in self.values("status")]
         places: list[int] = (np.cumsum(has_result) - 1).tolist()
         return places
 

@@ -22,6 +22,8 @@ class SkippedDocument:
     reason: str
     signature_problem: str | None = None
     """What is wrong with its signature, if that is why; only where signatures are checked."""
+    is_unread: bool = False
+    """Whether the store does not give it at present, so that nobody knows what it says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,8 @@ class Collection:
 
     run: Run
     results: pd.DataFrame
-    """One row per planned repeat, columns `collector.results.frames.RESULT_COLUMNS`; status `missing`: no result."""
+    """One row per planned repeat, columns `collector.results.frames.RESULT_COLUMNS`; status `missing`: no
+    result, `unreadable`: one that the store does not give."""
     tenants: pd.DataFrame
     """One row per tenant of the counted attempts that had tenants, columns `frames.TENANT_COLUMNS`."""
     steps: "StepTimes" = field(repr=False)
@@ -56,6 +59,8 @@ class Collection:
     """None: signatures were not checked."""
     notices: tuple[str, ...] = ()
     """What the user should know of the collection itself, one line each: that the store cannot be written."""
+    num_contaminated: int = 0
+    """Planned repeats that others disturbed in every attempt that ended ok, whatever graver verdict those have."""
 
     def count_verdicts(self) -> Counter[str]:
         """Return how many of the repeats that ended ok have each verdict; `no verdict` where there is none."""

@@ -47,7 +47,8 @@ MEANINGS: Mapping[str, str] = {
     "cell_id": "The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.",
     "num_attempts": "How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated` "
     "counts, else the earliest `ok` one, else the latest.",
-    "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result.",
+    "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result, "
+    "and `unreadable` where the store does not give it.",
     "framework": "`pytorch`, `tensorflow` or `jax`.",
     "started_at": "When the attempt began, in UTC.",
     "finished_at": "When the attempt ended, in UTC.",

@@ -170,8 +170,14 @@ def name_machines_of_rows(rows: Iterable[dict[str, Any]]) -> None:
 
 def list_places(results: pd.DataFrame) -> list[Place]:
     """Return the places of the rows, each once, in the order in which they first occur."""
-    rows = results[list(Place._fields)].drop_duplicates().astype(object)
-    return [Place(*values) for values in rows.where(rows.notna(), None).to_numpy().tolist()]
+    rows = results[list(Place._fields)].drop_duplicates()
+    columns = [_list_known(rows[name]) for name in Place._fields]
+    return [Place(*values) for values in zip(*columns, strict=True)]
+
+
+def _list_known(column: "pd.Series[Any]") -> list[Any]:
+    """Return the values of a column, None in the place of those that are missing."""
+    return [value if is_known else None for value, is_known in zip(column, column.notna(), strict=True)]
 
 
 def _name_rows(rows: pd.DataFrame) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:

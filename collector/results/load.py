@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.errors import UserError
+from bench.raw_removals import check_raw_removals
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
 from bench.stored_runs import read_runs
@@ -28,6 +29,7 @@ from collector.results.hosts import name_machines, name_machines_of_attempts
 from collector.results.repeats import select_counted, tabulate_repeats
 from collector.results.steps import StepTimes, name_series
 from collector.results.tenants import read_tenants, tabulate_tenants
+from collector.results.unread import UnreadRecords
 
 __all__ = ["Collection", "SkippedDocument", "load_results", "load_run", "load_runs"]
 
@@ -96,7 +98,8 @@ class _Loader:
         counted = select_counted(ordered)
         skipped = sorted([*results.skipped, *quarantined, *unplanned], key=lambda found: found.key)
         tenants = read_tenants(results, attempts, counted)
-        all_skipped = (*skipped, *skipped_placements, *skipped_faults)
+        unread = UnreadRecords.among(results.skipped)
+        all_skipped = (*skipped, *skipped_placements, *skipped_faults, *_list_refused_removals(self._store, run.run_id))
         steps = _find_steps(attempts, counted, tenants)
         environments = _read_environments(results, attempts, counted)
         rows = name_machines_of_attempts(unify_centers(attempts.rows, counted))
@@ -106,7 +109,7 @@ class _Loader:
         del results, attempts, rows  # each column goes when it is converted: they would be in memory twice
         return Collection(
             run=run,
-            results=tabulate_repeats(run.run_id, run.cells, columns, ordered, related, placements),
+            results=tabulate_repeats(run.run_id, run.cells, columns, ordered, related, placements, unread),
             tenants=tabulate_tenants(tenants),
             steps=steps,
             environments=environments,
@@ -115,6 +118,7 @@ class _Loader:
             node_faults=node_faults,
             signatures=_count_signatures(self._store, num_read, all_skipped),
             notices=tuple(self._places.notices),
+            num_contaminated=ordered.num_contaminated,
         )
 
     def _load_placements(self) -> tuple[pa.Table, list[SkippedDocument]]:
@@ -137,6 +141,17 @@ class _Loader:
             raise DamagedPartError(f"a node fault of the tables cannot be read ({error})") from None
         faults.sort(key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))
         return tuple(faults), [*table.skipped, *list_quarantined(table)]
+
+
+def _list_refused_removals(store: Store, run_id: str) -> list[SkippedDocument]:
+    """Return what says that results were removed and is not signed rightly, where that is checked."""
+    if not store.checks_signatures:
+        return []
+    refused = check_raw_removals(store, run_id).refused
+    return [
+        SkippedDocument(key=key, reason=error.reason, signature_problem=error.problem)
+        for key, error in sorted(refused.items())
+    ]
 
 
 def _count_signatures(store: Store, num_read: int, skipped: Sequence[SkippedDocument]) -> SignatureCheck | None:

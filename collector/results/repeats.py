@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,8 @@ from collector.results.attempts import IntArray, OrderedAttempts
 from collector.results.cells import take_field
 from collector.results.frames import CELL_COLUMNS, MISSING_REASON, RESULT_COLUMNS
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policies
+from collector.results.statuses import MISSING, UNREADABLE
+from collector.results.unread import UnreadRecords
 
 COLUMNS_UNTIL_RELEASE = 16
 """How many columns are converted until their memory is given back, which takes some milliseconds."""
@@ -26,12 +29,13 @@ def tabulate_repeats(
     ordered: OrderedAttempts,
     related: "Mapping[str, pd.Series[Any]]",
     placements: pa.Table,
+    unread: UnreadRecords,
 ) -> pd.DataFrame:
     """Return one row per planned repeat with the columns RESULT_COLUMNS.
 
     `attempts`: the columns of the table of attempts, to whose rows `ordered` refers; each is taken out of it when it is
     converted. `related`: columns that follow from all attempts of the run, by repeat. `placements`: rows of the table
-    of placements, as many as attempts count.
+    of placements, as many as attempts count. `unread`: the records that the store does not give.
     """
     columns = _tabulate_plan(run_id, planned) | {"num_attempts": pd.Series(ordered.num_attempts, dtype="int64")}
     chosen = pa.array(ordered.counted, mask=ordered.counted < 0)
@@ -49,12 +53,25 @@ def tabulate_repeats(
             columns[name] = placed[name]
         else:
             columns[name] = _share_text(convert_column(attempts.pop(name).take(chosen), dtype))
-    is_missing = ordered.counted < 0
-    if is_missing.any():
-        columns["status"] = columns["status"].mask(is_missing, "missing")
-        columns["error_message"] = columns["error_message"].mask(is_missing, MISSING_REASON)
+    _explain_absence(run_id, columns, np.flatnonzero(ordered.counted < 0), unread)
     shared = {name: _share_text(columns.pop(name)) for name in RESULT_COLUMNS}
     return pd.DataFrame(shared, copy=False)
+
+
+def _explain_absence(
+    run_id: str, columns: "dict[str, pd.Series[Any]]", places: IntArray, unread: UnreadRecords
+) -> None:
+    """Set status and reason of the repeats without an attempt that counts, at these places."""
+    cell_ids, repeats = columns["cell_id"], columns["repeat"]
+    reasons = [unread.explain(run_id, cell_ids[place], repeats[place]) for place in places] if unread else []
+    known = dict(zip(places, reasons, strict=False))
+    for name, absent in (("status", MISSING), ("error_message", MISSING_REASON)):
+        if len(places):
+            columns[name] = columns[name].copy()
+            columns[name].iloc[places] = absent
+    for place, reason in known.items():
+        if reason is not None:
+            columns["status"].iloc[place], columns["error_message"].iloc[place] = UNREADABLE, reason
 
 
 def convert_column(column: pa.ChunkedArray, dtype: str) -> "pd.Series[Any]":

@@ -80,7 +80,10 @@ INVALID_COLUMNS: Columns = {
     "repeat": "int64",
     "verdict": "str",
     "verdict_reasons": "str",
+    "counts": "str",
 }
+YES, NO, FOR_LACK = "yes", "no", "for lack of sound ones"
+"""Whether figures come from a repeat: FOR_LACK where the conditions of all repeats of its row were at fault."""
 FAILURE_COLUMNS: Columns = {
     "cell_id": "str",
     **CELL_COLUMNS,
@@ -165,10 +168,24 @@ def summarize_collections(collections: Sequence[Collection], *, moderated: bool 
 
 
 def list_invalid(collection: Collection) -> pd.DataFrame:
-    """Return one row per ok repeat that is not valid, with its reasons; columns INVALID_COLUMNS."""
+    """Return one row per ok repeat that is not valid, with its reasons and whether it counts; INVALID_COLUMNS."""
     results = collection.results
+    rows = results.assign(counts=judge_counting(results))
     invalid = (results["status"] == "ok") & (results["verdict"] != "valid")
-    return results.loc[invalid, list(INVALID_COLUMNS)].reset_index(drop=True)
+    return rows.loc[invalid, list(INVALID_COLUMNS)].reset_index(drop=True)
+
+
+def judge_counting(results: pd.DataFrame) -> "pd.Series[str]":
+    """Return of each repeat (rows of RESULT_COLUMNS) whether figures come from it: YES, NO or FOR_LACK.
+
+    That is what `choose_counted` chooses in each cell.
+    """
+    is_ok = results["status"] == "ok"
+    is_sound = is_ok & results["verdict"].isin(SOUND_VERDICTS)
+    groups = [results[name] for name in ("cell_id", "environment_id")]
+    has_sound = is_sound.groupby(groups, dropna=False).transform("any")
+    counting = pd.Series(NO, index=results.index, dtype="str")
+    return counting.mask(is_ok & ~has_sound, FOR_LACK).mask(is_sound, YES)
 
 
 def list_failures(collection: Collection) -> pd.DataFrame:
@@ -223,10 +240,10 @@ def _note(row: Row) -> str:
     notes = []
     num_counted, num_ok = row["num_counted"], row["num_ok"]
     if num_counted < num_ok:
-        valid = "" if row["num_valid"] else "no valid repeat: "
-        notes.append(f"{valid}figures from {num_counted} of {num_ok} ok, those with sound conditions")
-    elif not row["num_valid"]:
-        notes.append(f"no valid repeat: figures from {'the' if num_ok == 1 else 'all'} {num_ok} ok")
+        notes.append(f"figures from {num_counted} of {num_ok} ok, those with sound conditions")
+    elif not row["num_sound"]:
+        all_ok = "the 1" if num_ok == 1 else f"all {num_ok}"
+        notes.append(f"no repeat under sound conditions: figures from {all_ok} ok")
     if row["num_steady"] < num_counted:
         notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
     notes += [row[name] for name in ("unchecked", "notes") if row[name]]

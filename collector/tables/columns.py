@@ -3,7 +3,7 @@
 import pandas as pd
 
 from collector.tables.table import ESSENTIAL, Column
-from collector.units import Unit, format_interval, format_number
+from collector.units import NUM_DIGITS, Unit, format_interval, format_number
 
 
 def text_column(title: str, source: str, *, priority: int = ESSENTIAL, is_optional: bool = False) -> Column:
@@ -17,13 +17,19 @@ def count_column(title: str, source: str) -> Column:
 
 
 def number_column(
-    title: str, source: str, unit: Unit, *, priority: int = ESSENTIAL, is_optional: bool = False
+    title: str,
+    source: str,
+    unit: Unit,
+    *,
+    priority: int = ESSENTIAL,
+    is_optional: bool = False,
+    num_digits: int = NUM_DIGITS,
 ) -> Column:
     """Return a column of amounts, held in base units and shown in `unit`; a missing value is shown as a dash."""
     return Column(
         title=title,
         sources=(source,),
-        format=lambda value: format_number(_to_float(value), unit),
+        format=lambda value: format_number(_to_float(value), unit, num_digits),
         unit=unit,
         align="right",
         priority=priority,
@@ -31,12 +37,14 @@ def number_column(
     )
 
 
-def interval_column(title: str, low: str, high: str, unit: Unit, *, priority: int = ESSENTIAL) -> Column:
+def interval_column(
+    title: str, low: str, high: str, unit: Unit, *, priority: int = ESSENTIAL, num_digits: int = NUM_DIGITS
+) -> Column:
     """Return a column of `low to high`, held in base units and shown in `unit`; no interval is shown as a dash."""
     return Column(
         title=title,
         sources=(low, high),
-        format=lambda low, high: format_interval(_to_float(low), _to_float(high), unit),
+        format=lambda low, high: format_interval(_to_float(low), _to_float(high), unit, num_digits),
         unit=unit,
         align="right",
         priority=priority,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
@@ -18,11 +19,12 @@ from collector.comparisons import (
 from collector.labels import label_hardware, label_shared
 from collector.libraries import describe_libraries
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_words import format_ratios
-from collector.statistics import Estimate
-from collector.tables.columns import interval_column, number_column, text_column
+from collector.ratio_words import choose_time_digits
+from collector.statistics import Estimate, invert_estimate
+from collector.tables.columns import text_column
+from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import Column, Table, format_column, make_table
-from collector.units import MILLISECOND, NOT_THERE, PERCENT, RATIO, Unit
+from collector.units import MILLISECOND, NUM_TIME_DIGITS, PERCENT, RATIO, Unit, format_number
 
 SINGLE_TITLE, JOINT_TITLE = "95 %, this ratio alone", "95 %, all together"
 """What the intervals of a ratio are called where both stand beside each other."""
@@ -72,9 +74,9 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
-        number_column("first", "center_step_seconds_subject", MILLISECOND),
-        number_column("second", "center_step_seconds_reference", MILLISECOND),
-        number_column(heading.ratio, "ratio", heading.unit),
+        _time_column("first", 0, comparison),
+        _time_column("second", 1, comparison),
+        ratio_column(heading.ratio, "ratio", heading.unit),
         ratio_interval_column(SINGLE_TITLE, "ratio", heading.unit),
         *([ratio_interval_column(JOINT_TITLE, "joint", heading.unit)] if num_tested > 1 else []),
         text_column("verdict", "verdict"),
@@ -85,6 +87,28 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
     remarks = [_state_tests(rows, num_tested), *said_once, describe_libraries(rows, analysis.collection)]
     shown = add_joint_intervals(rows, num_tested).assign(workload=label_shared(rows))
     return make_table(heading.caption, columns, shown, remark=" ".join(filter(None, remarks)))
+
+
+def _time_column(title: str, place: int, comparison: Comparison) -> Column:
+    """Return the column of one side's step times, with as many digits as the ratio beside them needs."""
+    return Column(
+        title=title,
+        sources=("center_step_seconds_subject", "center_step_seconds_reference", *ESTIMATE_COLUMNS[:3]),
+        format=partial(_format_time, place, comparison),
+        unit=MILLISECOND,
+        align="right",
+    )
+
+
+def _format_time(
+    place: int, comparison: Comparison, first: float, second: float, ratio: float, error: float, freedom: float
+) -> str:
+    seconds = (first, second)[place]
+    if pd.isna(first) or pd.isna(second) or pd.isna(ratio) or comparison.measure == "efficiency":
+        return format_number(seconds, MILLISECOND, NUM_TIME_DIGITS)
+    estimate = Estimate(center=ratio, log_standard_error=error, degrees_of_freedom=freedom)
+    slower = estimate if ratio >= 1 else invert_estimate(estimate)
+    return format_number(seconds, MILLISECOND, choose_time_digits(first, second, slower))
 
 
 def add_joint_intervals(pairs: pd.DataFrame, num_tested: int) -> pd.DataFrame:
@@ -119,17 +143,6 @@ def _state_tests(pairs: pd.DataFrame, num_tested: int) -> str:
         f"is the verdict. “{SINGLE_TITLE}” is right for a ratio that was chosen before looking, “{JOINT_TITLE}” for "
         "one that was chosen by its value."
     )
-
-
-def ratio_interval_column(title: str, name: str, unit: Unit) -> Column:
-    """Return the column of an interval of ratios, with as many digits as tell its ends from each other and from 1."""
-    if unit is not RATIO:
-        return interval_column(title, f"{name}_low", f"{name}_high", unit)
-    return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_format_ends, align="right")
-
-
-def _format_ends(low: float, high: float) -> str:
-    return NOT_THERE if pd.isna(low) or pd.isna(high) else " to ".join(format_ratios(low, high))
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:

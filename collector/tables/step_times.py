@@ -9,14 +9,19 @@ from collector.analysis import Analysis
 from collector.results.cells import find_shared
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
-from collector.units import MILLISECOND, NOT_THERE, PERCENT, THROUGHPUT
+from collector.units import MILLISECOND, NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, PERCENT, THROUGHPUT
 
 
-def describe_validity(num_ok: int, num_valid: int, verdicts: str) -> str:
-    """Return `valid`, or `1 of 3 valid; 2 noisy` with the `verdicts` that are not; a dash without an ok repeat."""
+def describe_validity(num_ok: int, num_sound: int, verdicts: str) -> str:
+    """Say in a few words how many repeats count, and which of those that ended ok have another verdict than `valid`.
+
+    `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok.
+    """
     if not num_ok:
         return NOT_THERE
-    return "valid" if num_valid == num_ok else f"{num_valid} of {num_ok} valid; {verdicts}"
+    if not verdicts:
+        return "valid"
+    return f"{num_sound} of {num_ok} count; {verdicts}" if num_sound else f"none of {num_ok} sound; {verdicts}"
 
 
 # Below it the two figures say the same: repeats differ by as much.
@@ -35,13 +40,15 @@ REPEATS = Column(
     format=lambda num_ok, num_planned: f"{num_ok} of {num_planned}",
     align="right",
 )
-VERDICT = Column(title="verdict", sources=("num_ok", "num_valid", "faults"), format=describe_validity)
+VERDICT = Column(title="verdict", sources=("num_ok", "num_sound", "faults"), format=describe_validity)
 NOTE = replace(text_column("note", "note", is_optional=True), is_note=True)
 
 
 def make_training_table(analysis: Analysis) -> Table | None:
     """Return the step times of the cells that train; None where no cell does."""
-    return _make_phase_table(analysis, "train", "Training: time of one step", time_columns("step time"))
+    return _make_phase_table(
+        analysis, "train", "Training: time of one step", time_columns("step time", num_digits=NUM_TIME_DIGITS)
+    )
 
 
 def make_inference_table(analysis: Analysis) -> Table | None:
@@ -50,7 +57,7 @@ def make_inference_table(analysis: Analysis) -> Table | None:
         number_column("p95", "p95_step_seconds", MILLISECOND),
         number_column("p99", "p99_step_seconds", MILLISECOND),
     ]
-    columns = [*time_columns("latency p50"), *percentiles]
+    columns = [*time_columns("step time", num_digits=NUM_TIME_DIGITS), *percentiles]
     return _make_phase_table(analysis, "infer", "Inference: latency of one batch", columns)
 
 
@@ -65,12 +72,14 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
     ]
 
 
-def time_columns(title: str) -> list[Column]:
+def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
     """Return the columns of the step time, called `title`, its interval and the quartiles of the steps."""
+    ends = {"95 % interval": ("interval_low_seconds", "interval_high_seconds")}
+    quartiles = {"IQR of steps": ("q1_step_seconds", "q3_step_seconds")}
     return [
-        number_column(title, "center_step_seconds", MILLISECOND),
-        interval_column("95 % interval", "interval_low_seconds", "interval_high_seconds", MILLISECOND),
-        interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", MILLISECOND, priority=1),
+        number_column(title, "center_step_seconds", MILLISECOND, num_digits=num_digits),
+        *(interval_column(name, *own, MILLISECOND, num_digits=num_digits) for name, own in ends.items()),
+        *(interval_column(name, *own, MILLISECOND, priority=1) for name, own in quartiles.items()),
     ]
 
 

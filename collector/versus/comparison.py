@@ -7,31 +7,35 @@ from typing import Any
 
 from bench.errors import UserError
 from collector.facts import count_things
-from collector.labels import add_labels, label_shared
+from collector.labels import label_shared
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, make_frame
 from collector.results.hosts import name_machines_of_rows
-from collector.versus.conclusion import conclude
-from collector.versus.document import (
-    AmbiguousCells,
-    CellComparison,
-    CompareDocument,
-    EnvironmentDifference,
-    GroupComparison,
-    MetricDescription,
-    NoiseDescription,
-    Side,
-    UnpairedCell,
+from collector.results.statuses import WITHOUT_RECORD
+from collector.versus.cell_pairs import CellPair, are_within_runs
+from collector.versus.conclusion import conclude, name_verdicts
+from collector.versus.descriptions import (
+    describe_difference,
+    describe_metric,
+    describe_side,
+    describe_unmatched,
+    label_cells,
 )
-from collector.versus.environments import list_differences_of_sides
-from collector.versus.evaluation import CellPair, NoisePools, compare_pairs, compare_pairs_by_range
-from collector.versus.identical_runs import drop_compared, identify_kind, list_run_estimates
+from collector.versus.document import (
+    CompareDocument,
+    ExitCode,
+    ReportTable,
+)
+from collector.versus.environments import Difference, list_differences_of_sides
+from collector.versus.evaluation import Evaluation, NoisePools, compare_pairs, compare_pairs_by_range
+from collector.versus.identical_runs import RelatedRuns, drop_compared, identify_kind, list_run_estimates
 from collector.versus.measured import list_measured, unify_centers
 from collector.versus.metrics import Metric
 from collector.versus.noise import Noise, PoolKey, RunDifference, estimate_noise, list_differences
-from collector.versus.pairing import Ambiguity, Pairing, describe_nearest, pair_cells
+from collector.versus.pairing import Pairing, describe_nearest, pair_cells
 from collector.versus.ranges import find_identical_ranges
+from collector.versus.report_tables import find_report_tables
 from collector.versus.selections import Condition, Selection, check_not_empty
 from collector.versus.sides import make_side
 
@@ -55,14 +59,12 @@ class Question:
     """Whether undecided cells give exit code 2."""
 
 
-def compare_sides(
-    question: Question, collections: Sequence[Collection], related: Sequence[Collection]
-) -> CompareDocument:
+def compare_sides(question: Question, collections: Sequence[Collection], related: RelatedRuns) -> CompareDocument:
     """Return the comparison of two sides of `collections`; `related`: further runs, to find identical ones among.
 
     Raises UserError if a side has no repeat, shares one with the other, or has no cell that the other has too.
     """
-    rows, others = _list_rows(question, collections, related)
+    rows, history = _list_rows(question, collections, related.collections)
     rows_a, rows_b = (_select_side(side, rows) for side in (question.a, question.b))
     _check_disjoint(question, rows_a, rows_b)
     free = question.a.cell_fields | question.b.cell_fields
@@ -70,57 +72,71 @@ def compare_sides(
     if not pairing.pairs:
         raise UserError(_explain_no_pair(question, pairing))
     pairs = _make_pairs(question, pairing)
-    cells, together, noise = _evaluate(question, pairs, [*rows, *others])
-    ran_a, ran_b = ([row for pair in pairs for row in side(pair).list_ok()] for side in (_get_a, _get_b))
-    differences = list_differences_of_sides(ran_a, ran_b, collections) if ran_a and ran_b else []
-    exit_code, conclusion = conclude(cells, together, question.metric, fails_undecided=question.fails_undecided)
+    found = _evaluate(question, pairs, history)
+    is_within_runs = are_within_runs(pairs)
+    differences = _list_differences(pairs, collections)
+    exit_code, conclusion = _conclude(question, found, is_within_runs=is_within_runs)
     return CompareDocument(
-        metric=_describe_metric(question.metric),
-        a=_describe_side(question.a, rows_a),
-        b=_describe_side(question.b, rows_b),
-        is_between_machines=any(difference.is_hardware for difference in differences),
-        environments_known=bool(ran_a and ran_b),
-        differences=tuple(
-            EnvironmentDifference(fact=one.fact, a=one.values_a, b=one.values_b, is_hardware=one.is_hardware)
-            for one in differences
-        ),
-        noise=tuple(noise),
-        cells=tuple(cells),
-        together=tuple(together),
-        only_in_a=tuple(_describe_unpaired(pairing.only_in_a, pairing.only_in_b, "B", free)),
-        only_in_b=tuple(_describe_unpaired(pairing.only_in_b, pairing.only_in_a, "A", free)),
-        ambiguous=tuple(_describe_ambiguous(pairing.ambiguities, rows)),
-        warnings=tuple(_list_warnings(collections, rows_a, rows_b)),
-        counts=dict(Counter(cell.verdict for cell in cells)),
+        metric=describe_metric(question.metric),
+        a=describe_side(question.a, rows_a),
+        b=describe_side(question.b, rows_b),
+        is_between_machines=any(difference.is_hardware for difference in differences or ()),
+        environments_known=differences is not None,
+        differences=tuple(map(describe_difference, differences or ())),
+        noise=tuple(found.noise),
+        is_within_runs=is_within_runs,
+        families=tuple(found.families),
+        report_tables=tuple(_find_report_tables(question, pairs, collections)),
+        cells=tuple(found.cells),
+        together=tuple(found.together),
+        **describe_unmatched(pairing, free, rows),
+        warnings=(*_list_warnings(collections, rows_a, rows_b), *filter(None, [related.describe_passed_over()])),
+        counts=dict(Counter(cell.verdict for cell in found.cells)),
         exit_code=exit_code,
         conclusion=conclusion,
     )
 
 
-def _list_rows(question: Question, *runs: Sequence[Collection]) -> list[Rows]:
-    """Return the repeats of each of `runs` that the question is about, all summarised alike, their machines known."""
-    measured = [list_measured(collections) for collections in runs]
-    name_machines_of_rows(row for rows in measured for row in rows)
-    unify_centers(row for rows in measured for row in rows)
-    return [_select(rows, question.where) for rows in measured]
+def _list_rows(question: Question, compared: Sequence[Collection], related: Sequence[Collection]) -> tuple[Rows, Rows]:
+    """Return the repeats that the question is about, of the compared runs and of all, their machines known.
+
+    Several runs are summarised alike. One run alone stays as its report has it, whatever else is in the store: all
+    runs are summarised alike for the noise only.
+    """
+    rows, others = list_measured(compared), list_measured(related)
+    name_machines_of_rows([*rows, *others])
+    history = [*(map(dict, rows) if len(compared) == 1 else rows), *others]
+    unify_centers(history)
+    return _select(rows, question.where), _select(history, question.where)
 
 
-def _evaluate(
-    question: Question, pairs: Sequence[CellPair], history: Rows
-) -> tuple[list[CellComparison], list[GroupComparison], list[NoiseDescription]]:
+def _find_report_tables(
+    question: Question, pairs: Sequence[CellPair], collections: Sequence[Collection]
+) -> list[ReportTable]:
+    """Return the tables with these pairs in the report on the one run that they are of."""
+    runs = {run for pair in pairs for run in (*pair.a.run_ids, *pair.b.run_ids)}
+    if question.metric.name != "step-time" or len(runs) != 1:
+        return []
+    collection = next(one for one in collections if {one.run.run_id} == runs)
+    return find_report_tables(pairs, collection, include_invalid=question.include_invalid)
+
+
+def _evaluate(question: Question, pairs: Sequence[CellPair], history: Rows) -> Evaluation:
     compared = [
         {(row["run_id"], identify_kind(row)) for pair in pairs for row in side(pair).counted}
         for side in (_get_a, _get_b)
     ]
     if not question.metric.has_intervals:
         kept = _drop_compared_rows(history, compared[0], compared[1])
-        return compare_pairs_by_range(pairs, find_identical_ranges(kept, question.metric), question.floor), [], []
+        cells = compare_pairs_by_range(pairs, find_identical_ranges(kept, question.metric), question.floor)
+        return Evaluation(cells=cells, together=[], noise=[], families=[])
     estimates = list_run_estimates(history, question.metric, include_invalid=question.include_invalid)
     by_pool: defaultdict[PoolKey, list[RunDifference]] = defaultdict(list)
     for difference in list_differences(drop_compared(estimates, *compared)):
         by_pool[difference.pool].append(difference)
     measured: dict[PoolKey, Noise] = {pool: estimate_noise(found) for pool, found in by_pool.items()}
-    return compare_pairs(pairs, NoisePools(measured, question.metric, question.floor), question.floor)
+    pools = NoisePools(measured, question.metric, question.floor)
+    return compare_pairs(pairs, pools, question.metric, question.floor)
 
 
 def _drop_compared_rows(history: Rows, a: set[Any], b: set[Any]) -> Iterable[tuple[Any, Row]]:
@@ -185,50 +201,21 @@ def _make_pairs(question: Question, pairing: Pairing) -> list[CellPair]:
 def _label_pairs(pairing: Pairing, free: set[str]) -> list[str]:
     """Return the names of the pairs: what both cells share, or both names where too little is shared for one."""
     if free & {"model", "phase", "batch_size", "input_size"}:
-        names = zip(*(_label_cells([pair[side] for pair in pairing.pairs]) for side in (0, 1)), strict=True)
+        names = zip(*(label_cells([pair[side] for pair in pairing.pairs]) for side in (0, 1)), strict=True)
         return [f"{a} / {b}" for a, b in names]
     shared = {name: dtype for name, dtype in CELL_COLUMNS.items() if name not in free}
     return label_shared(make_frame([a[0] for a, _ in pairing.pairs], shared))
 
 
-def _label_cells(cells: Sequence[Rows]) -> list[str]:
-    if not cells:
-        return []
-    return [str(label) for label in add_labels(make_frame([rows[0] for rows in cells], CELL_COLUMNS))["label"]]
+def _conclude(question: Question, found: Evaluation, *, is_within_runs: bool) -> tuple[ExitCode, str]:
+    words = name_verdicts(question.metric, is_within_runs=is_within_runs)
+    return conclude(found.cells, found.together, words, fails_undecided=question.fails_undecided)
 
 
-def _describe_metric(metric: Metric) -> MetricDescription:
-    names = ("name", "title", "base_unit", "reading", "worse", "better")
-    return MetricDescription(**{name: getattr(metric, name) for name in names})
-
-
-def _describe_side(side: Selection, rows: Rows) -> Side:
-    statuses = Counter(row["status"] for row in rows)
-    return Side(
-        label=side.label,
-        conditions=tuple(condition.text for condition in side.conditions),
-        run_ids=tuple(sorted({row["run_id"] for row in rows})),
-        num_planned=len(rows),
-        num_ok=statuses["ok"],
-        num_missing=statuses["missing"],
-    )
-
-
-def _describe_unpaired(
-    cells: Sequence[Rows], others: Sequence[Rows], other: str, free: set[str]
-) -> Iterable[UnpairedCell]:
-    for label, rows in zip(_label_cells(cells), cells, strict=True):
-        nearest = describe_nearest(rows, others, other, free)
-        yield UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=nearest)
-
-
-def _describe_ambiguous(ambiguities: Iterable[Ambiguity], rows: Rows) -> Iterable[AmbiguousCells]:
-    by_cell = {row["cell_id"]: row for row in rows}
-    for one in ambiguities:
-        label = _label_cells([[by_cell[one.cell_ids[0]]]])[0]
-        yield AmbiguousCells(
-            side="A" if one.side == "A" else "B", label=label, cell_ids=one.cell_ids, differ_in=one.fields
-        )
+def _list_differences(pairs: Sequence[CellPair], collections: Sequence[Collection]) -> list[Difference] | None:
+    """Return what differs between the environments of both sides; None where one has no repeat that ended ok."""
+    ran_a, ran_b = ([row for pair in pairs for row in side(pair).list_ok()] for side in (_get_a, _get_b))
+    return list_differences_of_sides(ran_a, ran_b, collections) if ran_a and ran_b else None
 
 
 def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows) -> Iterable[str]:
@@ -238,11 +225,16 @@ def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows
         if run_id not in compared:
             continue
         yield from (f"run {run_id}: {notice}" for notice in collection.notices)
-        missing = int((results["status"] == "missing").sum())
+        missing, unreadable = (int((results["status"] == status).sum()) for status in WITHOUT_RECORD)
         if missing:
             yield (
                 f"run {run_id} is not finished: {missing} of {count_things(len(results), 'planned repeat')} "
                 "have no result; compare again when it is"
+            )
+        if unreadable:
+            yield (
+                f"run {run_id}: the store does not give the results of {unreadable} of "
+                f"{count_things(len(results), 'planned repeat')}: what they say is not known"
             )
         if collection.skipped:
             yield f"run {run_id}: {count_things(len(collection.skipped), 'document')} in the store did not count"

@@ -36,6 +36,8 @@ class Side(Document):
     num_ok: int
     num_missing: int
     """Planned repeats without a result: the run is still going on, or was cut off."""
+    num_unreadable: int = 0
+    """Planned repeats whose result the store does not give."""
 
 
 class EnvironmentDifference(Document):
@@ -46,6 +48,8 @@ class EnvironmentDifference(Document):
     """The values of the repeats of A that ended ok; empty: not recorded."""
     b: tuple[str, ...]
     is_hardware: bool
+    is_of_one_framework: bool = False
+    """Whether it is a setting or a package that only the framework of one side has."""
 
 
 class NoiseDescription(Document):
@@ -58,10 +62,33 @@ class NoiseDescription(Document):
     """Whether it is that of cells that shared their device with other tenants."""
     source: Source
     floor: float
-    """The relative difference that 95 % of pairs of identical runs stay below: 0.03 is 3 %."""
+    """The relative difference that 95 % of pairs of identical runs stay below: 0.03 is 3 %. Of two sides of the same
+    runs (`is_same_run`) it decides nothing, unless it was given."""
     run_ids: tuple[str, ...]
     """The identical runs that it was measured from."""
     num_cells: int
+
+
+class Family(Document):
+    """Ratios whose p-values are adjusted together, by Holm's method.
+
+    The chance that any of them is called different though it is not is at most 5 %.
+    """
+
+    num_cells: int
+    num_groups: int
+    """Geometric means of cells, those of `together`."""
+
+
+class ReportTable(Document):
+    """A table of the report on the run that has pairs of this comparison too."""
+
+    name: str
+    """`frameworks`."""
+    num_ratios: int
+    """Those that the table adjusts together."""
+    num_common: int
+    """Those of them that are compared here."""
 
 
 class CellComparison(Document):
@@ -79,11 +106,13 @@ class CellComparison(Document):
     """The 95 % interval of the ratio by its repeats; None where repeats have none, as with memory."""
     ratio_high: float | None = None
     p_value: float | None = None
-    """Two-sided, of a true ratio of 1; repeats and runs are both taken to vary."""
+    """Two-sided, of a true ratio of 1; of two runs, repeats and runs are both taken to vary."""
     p_adjusted: float | None = None
-    """After Holm's adjustment over all ratios of the comparison."""
+    """After Holm's adjustment over its family."""
+    longer: str = ""
+    """Of a difference in time, which side takes how much longer, in the words of the report."""
     floor: float | None = None
-    """The floor of this pair, as a relative difference."""
+    """The floor of this pair, as a relative difference; None where no floor decides."""
     value_a: float | None = None
     value_b: float | None = None
     num_repeats_a: int = 0
@@ -105,7 +134,7 @@ class GroupComparison(Document):
     ratio_high: float
     p_value: float
     p_adjusted: float
-    floor: float
+    floor: float | None
 
 
 class UnpairedCell(Document):
@@ -139,6 +168,12 @@ class CompareDocument(Document):
     """Whether both sides have a repeat that ended ok, so that `differences` says what differs."""
     differences: tuple[EnvironmentDifference, ...]
     noise: tuple[NoiseDescription, ...]
+    is_within_runs: bool
+    """Whether both sides are of the same runs: verdicts are about these runs, and have no floor but a given one."""
+    families: tuple[Family, ...]
+    """The cells and `together`, in this order, by which of them were adjusted together; empty: no p-values."""
+    report_tables: tuple[ReportTable, ...] = ()
+    """Of one run: the tables of its report with these pairs."""
     cells: tuple[CellComparison, ...]
     together: tuple[GroupComparison, ...]
     only_in_a: tuple[UnpairedCell, ...]

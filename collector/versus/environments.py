@@ -61,17 +61,20 @@ HARDWARE = (
 measurement `throttled`."""
 ORDER = (*HARDWARE, "power limit of the GPUs, W", "driver", "CUDA", "cuDNN", "image")
 """What is named first; the rest follows as it comes, hosts last."""
+SETTING = "setting "
 LAST = ("region", "zone", "host", "machine (host and GPUs)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A fact that is not the same on both sides."""
+    """Names a fact that is not the same on both sides, with its values on each."""
 
     fact: str
     values_a: tuple[str, ...]
     values_b: tuple[str, ...]
     """The values of the repeats that ended ok, sorted; empty: not recorded."""
+    is_of_one_framework: bool = False
+    """Whether it is a setting or a package that only one side has, whose framework is another one."""
 
     @property
     def is_hardware(self) -> bool:
@@ -100,7 +103,20 @@ def list_differences_of_sides(
     facts = [_list_facts(rows, environments) | _list_run_facts(rows, collections) for rows in (rows_a, rows_b)]
     names = sorted(facts[0].keys() | facts[1].keys(), key=_rank)
     values = {name: [tuple(sorted(found.get(name, ()))) for found in facts] for name in names}
-    return [Difference(fact=name, values_a=a, values_b=b) for name, (a, b) in values.items() if a != b]
+    are_others = {row["framework"] for row in rows_a}.isdisjoint(row["framework"] for row in rows_b)
+    own = _list_own_facts(environments) if are_others else set()
+    return [
+        Difference(fact=name, values_a=a, values_b=b, is_of_one_framework=name in own and not (a and b))
+        for name, (a, b) in values.items()
+        if a != b
+    ]
+
+
+def _list_own_facts(environments: Mapping[EnvironmentKey, Environment]) -> set[str]:
+    """Return the facts that a framework may have for itself: settings and packages."""
+    found = environments.values()
+    packages = {name for environment in found for name in environment.versions}
+    return packages | {f"{SETTING}{name}" for environment in found for name in environment.settings}
 
 
 def _list_facts(rows: Sequence[Row], environments: Mapping[EnvironmentKey, Environment]) -> dict[str, set[str]]:
@@ -117,7 +133,7 @@ def _list_facts(rows: Sequence[Row], environments: Mapping[EnvironmentKey, Envir
 def _describe_environment(environment: Environment) -> Iterator[tuple[str, str]]:
     facts: dict[str, object] = {fact: read(environment) for fact, read in FROM_ENVIRONMENTS.items()}
     facts |= environment.versions
-    facts |= {f"setting {name}": value for name, value in environment.settings.items()}
+    facts |= {f"{SETTING}{name}": value for name, value in environment.settings.items()}
     return ((fact, describe_value(value)) for fact, value in facts.items() if value is not None)
 
 

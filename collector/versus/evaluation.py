@@ -8,14 +8,17 @@ from typing import Any
 
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS, describe_scope
-from collector.results.cells import is_shared
-from collector.versus.document import CellComparison, CellVerdict, GroupComparison, NoiseDescription
+from collector.repeats_needed import RepeatVariances, measure_variance
+from collector.versus.cell_pairs import CellPair, are_within_runs
+from collector.versus.document import CellComparison, CellVerdict, Family, GroupComparison, NoiseDescription
+from collector.versus.families import judge_families, split_families
 from collector.versus.groups import estimate_group_ratio
 from collector.versus.metrics import Metric
-from collector.versus.noise import Noise, PoolKey, assume_noise, take_noise
+from collector.versus.noise import NONE, Noise, PoolKey, assume_noise, take_noise
 from collector.versus.ranges import compare_most, measure_range
-from collector.versus.sides import CellSide, estimate_ratio_of_sides, find_hours_apart, share_runs
-from collector.versus.verdicts import RatioTest, Verdict, advise, judge
+from collector.versus.side_names import describe_longer_side
+from collector.versus.sides import estimate_ratio_of_sides, find_hours_apart, share_runs
+from collector.versus.verdicts import RatioTest, Verdict, advise
 
 Row = dict[str, Any]
 GroupKey = tuple[PoolKey, tuple[str, ...], tuple[str, ...]]
@@ -25,40 +28,14 @@ NOISE_UNKNOWN = (
     "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
 )
 
+CONFOUNDED = (
+    "the machines differ, one side has a single one, and by how much machines differ is not known: measure both sides "
+    "on one machine, or each on several"
+)
+
 MAX_HOURS_APART = 6.0
 """Beyond it a pair of one run says that its repeats are apart: the load and the heat of a machine follow the hours of
 the day. A choice, nothing that was measured."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellPair:
-    """Two cells that belong together."""
-
-    label: str
-    a: CellSide
-    b: CellSide
-
-    @property
-    def problem(self) -> str | None:
-        """Why the two have no ratio; None where they have one."""
-        return "; ".join(side.problem for side in (self.a, self.b) if side.problem) or None
-
-    @property
-    def is_same_run(self) -> bool:
-        """Whether both sides rest on the same runs, so that what a run does to all cells cancels."""
-        return self.a.run_ids == self.b.run_ids
-
-    @property
-    def is_same_machine(self) -> bool:
-        """Whether both ran on the same machines; of a GPU and a CPU cell, whether on the same hosts."""
-        if self.a.cell["device"] != self.b.cell["device"]:
-            return _list_values(self.a, "host") == _list_values(self.b, "host")
-        return self.a.machines == self.b.machines
-
-    @property
-    def pool(self) -> PoolKey:
-        """Which noise the pair is held against."""
-        return self.a.cell["device"], self.is_same_machine, any(is_shared(side.cell) for side in (self.a, self.b))
 
 
 class NoisePools:
@@ -76,24 +53,36 @@ class NoisePools:
         return assume_noise(is_same_machine=pool[1]) if self._metric.has_default_noise else None
 
 
-def compare_pairs(
-    pairs: Sequence[CellPair], pools: NoisePools, floor: float | None
-) -> tuple[list[CellComparison], list[GroupComparison], list[NoiseDescription]]:
-    """Return the verdicts on pairs of a metric with intervals, on groups of them, and the noise they rest on.
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What is said of all pairs, and what it rests on."""
 
-    Holm's adjustment is over all ratios, those of the groups included.
+    cells: list[CellComparison]
+    together: list[GroupComparison]
+    noise: list[NoiseDescription]
+    families: list[Family]
+
+
+def compare_pairs(pairs: Sequence[CellPair], pools: NoisePools, metric: Metric, floor: float | None) -> Evaluation:
+    """Return the verdicts on pairs of a metric with intervals, on groups of them, and what they rest on.
+
+    Holm's adjustment is over the cells and the groups of them together, so that identical runs are called worse by any
+    of them in few cases. Within the same runs the cells are adjusted by themselves, as in the tables of the report,
+    and so are the groups: a pair has one verdict, whether a mean of many is shown beside it or not.
     """
     tests = {index: test for index, pair in enumerate(pairs) if (test := _make_test(pair, pools, floor))}
     groups = _group_tests(pairs, tests, pools)
-    verdicts = judge([*tests.values(), *(test for _, _, test in groups)])
-    cells = [_describe_untested(pair) for pair in pairs]
-    for (index, test), verdict in zip(tests.items(), verdicts, strict=False):
-        cells[index] = _describe_cell(pairs[index], test, verdict, len(verdicts))
+    families = split_families(len(tests), len(groups), is_within_runs=are_within_runs(pairs))
+    verdicts, sizes = judge_families([*tests.values(), *(test for _, _, test in groups)], families)
+    cells = [_describe_confounded(pair) if pair.is_confounded else _describe_untested(pair) for pair in pairs]
+    for (index, test), verdict, size in zip(tests.items(), verdicts, sizes, strict=False):
+        cells[index] = _describe_cell(pairs[index], test, verdict, size, metric)
     together = [
         _describe_group(label, number, test, verdict)
         for (label, number, test), verdict in zip(groups, verdicts[len(tests) :], strict=True)
     ]
-    return cells, together, _describe_noise([pairs[index] for index in tests], pools)
+    noise = _describe_noise([pairs[index] for index in tests], pools)
+    return Evaluation(cells=cells, together=together, noise=noise, families=families)
 
 
 def compare_pairs_by_range(
@@ -122,16 +111,31 @@ def compare_pairs_by_range(
 
 def _make_test(pair: CellPair, pools: NoisePools, floor: float | None) -> RatioTest | None:
     noise = pools.find(pair.pool)
-    if pair.problem or noise is None:
+    if pair.problem or pair.is_confounded or (noise is None and not pair.is_same_run):
         return None
-    own = [noise.own[side.cell_id] for side in (pair.a, pair.b) if side.cell_id in noise.own]
-    return RatioTest(
+    test = RatioTest(
         ratio=estimate_ratio_of_sides(pair.a, pair.b),
-        noise=noise.within_run if pair.is_same_run else noise.between_runs,
+        noise=NONE,
         runs_share=share_runs(pair.a, pair.b),
-        own=None if pair.is_same_run else max(own, key=lambda one: one.excess, default=None),
+        variances=_measure_variances(pair),
         least_floor=floor or 0.0,
     )
+    if noise is None or pair.is_same_run:
+        return test
+    own = [noise.own[side.cell_id] for side in (pair.a, pair.b) if side.cell_id in noise.own]
+    return replace(test, noise=noise.between_runs, own=max(own, key=lambda one: one.excess, default=None))
+
+
+def _measure_variances(pair: CellPair) -> RepeatVariances | None:
+    """Return how much repeats scatter; None where a side has several machines or runs, which are the observations."""
+    found = [
+        measure_variance(side.estimate(), len(side.values))
+        for side in (pair.b, pair.a)
+        if len(side.machines) == len(side.run_ids) == 1
+    ]
+    if len(found) < 2 or found[0] is None or found[1] is None:
+        return None
+    return RepeatVariances(one=found[0], other=found[1])
 
 
 def _group_tests(
@@ -161,14 +165,9 @@ def _group_tests(
 def _test_group(pairs: Sequence[CellPair], first: RatioTest, pools: NoisePools) -> RatioTest:
     """Return the test of the mean of the ratios of `pairs`, of which `first` is that of the first one."""
     noise = pools.find(pairs[0].pool)
-    assert noise is not None, "tests have a noise"
-    cancels = pairs[0].is_same_run and noise.source == "measured"
-    return replace(
-        first,
-        ratio=estimate_group_ratio([pair.a for pair in pairs], [pair.b for pair in pairs]),
-        noise=noise.within_run.divide(len(pairs)) if cancels else noise.shared,
-        own=None,
-    )
+    ratio = estimate_group_ratio([pair.a for pair in pairs], [pair.b for pair in pairs])
+    shared = NONE if noise is None or pairs[0].is_same_run else noise.shared
+    return replace(first, ratio=ratio, noise=shared, own=None)
 
 
 def _name_group(key: GroupKey, number: int) -> str:
@@ -190,13 +189,29 @@ def _describe_untested(pair: CellPair) -> CellComparison:
         reason=reason,
         num_repeats_a=len(pair.a.counted),
         num_repeats_b=len(pair.b.counted),
-        scope="" if pair.problem else describe_scope(_make_scope_row(pair), _find_field(pair)),
+        scope="" if pair.problem else describe_scope(pair.make_row(), pair.field),
         notes=tuple(_list_notes(pair)),
     )
 
 
-def _describe_cell(pair: CellPair, test: RatioTest, verdict: Verdict, num_tests: int) -> CellComparison:
+def _describe_confounded(pair: CellPair) -> CellComparison:
+    """Return the ratio with its interval, and no verdict."""
+    ratio = estimate_ratio_of_sides(pair.a, pair.b)
+    low, high = ratio.interval or (None, None)
+    update = {
+        "reason": CONFOUNDED,
+        "ratio": ratio.center,
+        "ratio_low": low,
+        "ratio_high": high,
+        "value_a": pair.a.estimate().center,
+        "value_b": pair.b.estimate().center,
+    }
+    return _describe_untested(pair).model_copy(update=update)
+
+
+def _describe_cell(pair: CellPair, test: RatioTest, verdict: Verdict, num_tests: int, metric: Metric) -> CellComparison:
     low, high = test.ratio.interval or (None, None)
+    is_different = verdict.decision in ("worse", "better")
     update = {
         "verdict": verdict.decision,
         "reason": advise(test, num_tests) if verdict.decision == "undecided" else "",
@@ -205,7 +220,8 @@ def _describe_cell(pair: CellPair, test: RatioTest, verdict: Verdict, num_tests:
         "ratio_high": high,
         "p_value": verdict.p_value,
         "p_adjusted": verdict.p_adjusted,
-        "floor": math.expm1(test.log_floor),
+        "longer": describe_longer_side(pair.a, pair.b, test.ratio, metric) if is_different and metric.is_time else "",
+        "floor": _read_floor(test),
         "value_a": pair.a.estimate().center,
         "value_b": pair.b.estimate().center,
     }
@@ -223,15 +239,22 @@ def _describe_group(label: str, number: int, test: RatioTest, verdict: Verdict) 
         ratio_high=high,
         p_value=verdict.p_value,
         p_adjusted=verdict.p_adjusted,
-        floor=math.expm1(test.log_floor),
+        floor=_read_floor(test),
     )
 
 
+def _read_floor(test: RatioTest) -> float | None:
+    """Return the floor as a relative difference; None where the verdict has none."""
+    return math.expm1(test.log_floor) if test.log_floor else None
+
+
 def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[NoiseDescription]:
+    """Return what identical runs differ by, of each kind of pairs; of pairs of the same runs only where it is known."""
     described = []
     for pool, is_same_run in dict.fromkeys((pair.pool, pair.is_same_run) for pair in tested):
         noise = pools.find(pool)
-        assert noise is not None, "tests have a noise"
+        if noise is None or (is_same_run and noise.source == "default"):
+            continue
         component = noise.within_run if is_same_run else noise.between_runs
         described.append(
             NoiseDescription(
@@ -264,28 +287,3 @@ def _list_notes(pair: CellPair) -> list[str]:
     if pair.is_same_run and not pair.problem and (hours := find_hours_apart(pair.a, pair.b)) > MAX_HOURS_APART:
         notes.append(f"repeats of the same run {hours:.0f} h apart: what shifts a run is taken to cancel, and may not")
     return notes
-
-
-def _find_field(pair: CellPair) -> str:
-    """Return the field in which the sides differ by nature, for the words on their machines."""
-    return "device" if pair.a.cell["device"] != pair.b.cell["device"] else ""
-
-
-def _make_scope_row(pair: CellPair) -> Row:
-    """Return the pair as `collector.machines` reads it; A is its reference."""
-    row: Row = {}
-    for suffix, side in (("subject", pair.b), ("reference", pair.a)):
-        types = _list_values(side, "instance_type")
-        row |= {
-            f"machines_{suffix}": "; ".join(side.machines),
-            f"num_machines_{suffix}": len(side.machines),
-            f"hostnames_{suffix}": "; ".join(_list_values(side, "host")),
-            f"instance_types_{suffix}": "; ".join(types) or None,
-        }
-        names = ("device", "num_gpus")
-        row |= {f"{name}_{suffix}" if _find_field(pair) else name: side.cell[name] for name in names}
-    return row
-
-
-def _list_values(side: CellSide, column: str) -> list[str]:
-    return sorted({row[column] for row in side.counted if row[column] is not None})

@@ -1,13 +1,15 @@
 """Find the other runs of a store that measured the same cells: what identical runs differ by is read from them."""
 
 from collections.abc import Collection as Group
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.stored_runs import read_runs
+from collector.facts import count_things
 from collector.results.cells import is_shared
 from collector.results.collection import Collection
 from collector.results.load import load_run
@@ -24,16 +26,41 @@ MAX_RUNS = 10
 degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
 
 
-def load_related_runs(store: Store, compared: Sequence[Collection]) -> list[Collection]:
-    """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`; skip unreadable ones."""
+MAX_NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelatedRuns:
+    """Other runs that planned a compared cell, and those of which that cannot be known."""
+
+    collections: tuple[Collection, ...] = ()
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    """By id, why a run cannot be read, or not verified: it may have measured the compared cells."""
+
+    def describe_passed_over(self) -> str:
+        """Return in a sentence how many runs were passed over, and the first of them; empty where none was."""
+        if not self.passed_over:
+            return ""
+        first = [f"{run_id} ({reason})" for run_id, reason in list(self.passed_over.items())[:MAX_NAMED]]
+        more = len(self.passed_over) - len(first)
+        named = "; ".join([*first, *([f"and {more:,} more"] if more else [])])
+        runs = count_things(len(self.passed_over), "other run")
+        return f"of {runs} it is not known whether they show the noise, as they cannot be read: {named}"
+
+
+def load_related_runs(store: Store, compared: Sequence[Collection]) -> RelatedRuns:
+    """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`; name unreadable ones."""
     own = {collection.run.run_id for collection in compared}
     # A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
     others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
-    runs, _ = read_runs(store, others)
+    runs, unreadable = read_runs(store, others)
     cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
     related = [run for run in runs if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
     newest = sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]
-    return list(_load(store, newest))
+    loaded = {run.run_id: _load(store, run) for run in newest}
+    collections = tuple(found for found in loaded.values() if isinstance(found, Collection))
+    reasons = {run_id: found for run_id, found in loaded.items() if isinstance(found, str)}
+    return RelatedRuns(collections=collections, passed_over=unreadable | reasons)
 
 
 def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
@@ -80,11 +107,11 @@ def _group_runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
     return iter(groups.values())
 
 
-def _load(store: Store, runs: Iterable[Run]) -> Iterator[Collection]:
-    for run in runs:
-        try:
-            yield load_run(store, run.run_id)
-        except TransientError:
-            raise
-        except UserError:
-            continue  # it was deleted or replaced since its plan was read
+def _load(store: Store, run: Run) -> Collection | str:
+    """Return a run, or why it cannot be read any more: it was deleted or replaced since its plan was read."""
+    try:
+        return load_run(store, run.run_id)
+    except TransientError:
+        raise
+    except UserError as error:
+        return str(error)

@@ -26,13 +26,15 @@ class Metric:
     has_intervals: bool = True
     """Whether repeats scatter as independent measurements do, so that Student's t applies. Memory does not: its
     repeats are mostly equal, and else differ by a whole workspace."""
+    is_time: bool = False
+    """Whether more of it is said as taking longer."""
     has_default_noise: bool = False
     """Whether the default noise between runs is that of this metric."""
 
     @property
     def reading(self) -> str:
         """What the ratio is, in a sentence."""
-        return f"Ratio: {self.title} of B over that of A; above 1, B is {self.worse}."
+        return f"B / A: {self.title} of B over that of A; above 1, B is {self.worse}."
 
     def read(self, row: Mapping[str, Any]) -> float | None:
         """Return the metric of one repeat in base units. None: it was not measured, or a device has no such figure.
@@ -62,6 +64,7 @@ METRICS: dict[MetricName, Metric] = {
         base_unit="seconds",
         worse="slower",
         better="faster",
+        is_time=True,
         has_default_noise=True,
     ),
     "time-per-sample": Metric(
@@ -73,6 +76,7 @@ METRICS: dict[MetricName, Metric] = {
         is_per_sample=True,
         worse="slower",
         better="faster",
+        is_time=True,
         has_default_noise=True,
     ),
     "pipelined-step-time": Metric(
@@ -83,6 +87,7 @@ METRICS: dict[MetricName, Metric] = {
         base_unit="seconds",
         worse="slower",
         better="faster",
+        is_time=True,
         has_default_noise=True,
     ),
     "peak-memory": Metric(

@@ -103,6 +103,11 @@ class Component:
         )
 
 
+NONE = Component(log_variance=0.0, degrees_of_freedom=None)
+"""Of two sides of the same runs: what a run does to both cancels in their ratio. What it does to one of them is in the
+spread of several runs; of one run it is not known, so what is said is about that run."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Noise:
     """By how much identical runs of the cells of one pool differ, and how that is known."""

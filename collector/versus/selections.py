@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bench.errors import UserError
+from collector.comparisons import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
 
 Row = dict[str, Any]
@@ -36,7 +37,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """A value that rows must have."""
+    """Selects the rows that have a value, as `--a framework=jax` does."""
 
     key: str
     pattern: str
@@ -103,15 +104,35 @@ def check_not_empty(selection: Selection, rows: Sequence[Row], selected: Sequenc
             values = list_values(rows, condition.column)
             raise UserError(
                 f"--{selection.name.lower()} {condition.text}: no repeat has it; {condition.key} is "
-                f"{' or '.join(values) or 'not recorded'} in these runs"
+                f"{' or '.join(values) or 'not recorded'} in these runs; {suggest_sides(rows)}"
             )
-    raise UserError(f"side {selection.name} ({selection.label}): no repeat fits all of its conditions together")
+    raise UserError(
+        f"side {selection.name} ({selection.label}): no repeat fits all of its conditions together; "
+        f"{suggest_sides(rows)}"
+    )
+
+
+def suggest_sides(rows: Iterable[Row]) -> str:
+    """Return in which fields the cells of the rows differ, with the options that compare two values of the first."""
+    found = list(rows)
+    values = {name: list_values(found, name) for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS}
+    axes = {name: own for name, own in values.items() if len(own) > 1}
+    if not axes:
+        return "their cells differ in nothing that could be compared"
+    named = ", ".join(f"{name} ({', '.join(own)})" for name, own in axes.items())
+    field, (one, other, *_) = next(iter(axes.items()))
+    return f"their cells differ in {named}: try --a {field}={one} --b {field}={other}"
 
 
 def list_values(rows: Iterable[Row], column: str) -> list[str]:
     """Return the values of a column, sorted, MAX_LISTED at most."""
-    values = sorted({describe_value(row[column]) for row in rows})
+    values = [describe_value(value) for value in _sort({row[column] for row in rows})]
     return values if len(values) <= MAX_LISTED else [*values[:MAX_LISTED], f"{len(values) - MAX_LISTED} more"]
+
+
+def _sort(values: Iterable[Any]) -> list[Any]:
+    """Return numbers by their size before texts; what was not recorded comes last."""
+    return sorted(values, key=lambda value: (value is None, isinstance(value, str), value if value is not None else 0))
 
 
 def describe_value(value: object) -> str:

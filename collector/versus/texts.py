@@ -1,5 +1,6 @@
 """Put the parts of a comparison into words and tables, for the terminal and for Markdown alike."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -8,18 +9,24 @@ import pandas as pd
 from collector.facts import count_things
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
-from collector.tables.columns import interval_column, number_column, text_column
+from collector.ratio_words import format_ratio
+from collector.repeats_needed import POWER_WORDS
+from collector.tables.columns import number_column, text_column
+from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import MAX_LISTED, Column, Table, make_table
 from collector.units import MIB, NOT_THERE, PERCENT, RATIO, Unit, choose_memory_unit, format_number
+from collector.versus.conclusion import name_verdicts
 from collector.versus.document import (
     CellComparison,
     CompareDocument,
     EnvironmentDifference,
     GroupComparison,
     NoiseDescription,
+    ReportTable,
     UnpairedCell,
 )
 from collector.versus.metrics import METRICS
+from collector.versus.verdicts import ADVISES_REPEATS
 
 # The verdicts that call for somebody's attention stand first.
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
@@ -29,6 +36,13 @@ MAX_VALUE_LETTERS = 60
 NO_DIFFERENCE = "The environments of A and B do not differ in anything that was recorded."
 NO_ENVIRONMENT = "The environments of A and B cannot be compared: no repeat of one of them ended ok."
 MACHINES_DIFFER = "The hardware differs: this is a comparison of machines, and says nothing about the software alone."
+ONE_RUN = "These are ratios of one run: the verdicts rest on its repeats, and are about that run on its machines."
+MACHINES_IN_RATIO = "Across machines, a ratio holds the difference of the machines too, which its interval does not."
+FLOOR_WORDS = "slower or faster"
+ADVICE = (
+    f"About N repeats a side decide in {POWER_WORDS} if the ratio and the spread of its repeats stay as they are; so "
+    "few repeats know both only roughly. A ratio further from 1 takes fewer, even where its interval is wider."
+)
 NO_INTERVALS = (
     "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
     "of both sides are compared; the floor of a cell is the most that repeats of a side, or identical runs, differ by."
@@ -37,19 +51,26 @@ NO_INTERVALS = (
 
 def name_verdict(verdict: str, document: CompareDocument) -> str:
     """Return a verdict in the words of the metric: `slower`, `within the floor`."""
-    metric = document.metric
-    words = {"worse": metric.worse, "better": metric.better, "same": "within the floor", "fails": "fails in B"}
-    return words.get(verdict, verdict)
+    return name_verdicts(document.metric, is_within_runs=document.is_within_runs)[verdict]
 
 
 def sort_cells(document: CompareDocument) -> list[CellComparison]:
-    """Return the cells with those first that call for attention, in each verdict the largest ratio first."""
+    """Return the cells with those first that call for attention, in each verdict the largest ratio first.
+
+    Within the same runs no change is looked for: the cells stand as they were planned, as in the table of the run.
+    """
+    if document.is_within_runs:
+        return list(document.cells)
     return sorted(document.cells, key=lambda cell: (ORDER.index(cell.verdict), -(cell.ratio or 0.0)))
 
 
 def make_difference_table(document: CompareDocument) -> Table:
-    """Return the facts of the environments that differ, MAX_FACTS at the most."""
-    shown = document.differences[:MAX_FACTS]
+    """Return the facts of the environments that differ, MAX_FACTS at the most.
+
+    Settings and packages that only the framework of one side has are counted: they cannot be alike.
+    """
+    differing = [one for one in document.differences if not one.is_of_one_framework]
+    shown = differing[:MAX_FACTS]
     rows = pd.DataFrame(
         {
             "fact": [one.fact for one in shown],
@@ -57,10 +78,16 @@ def make_difference_table(document: CompareDocument) -> Table:
             "b": [_join(one.b) for one in shown],
         }
     )
-    others = len(document.differences) - len(shown)
-    remark = f"{count_things(others, 'fact')} more; --json has all." if others else ""
     columns = [text_column("differs", "fact"), text_column("A", "a"), text_column("B", "b")]
-    return make_table("Environments", columns, rows, remark=remark)
+    return make_table("Environments", columns, rows, remark=" ".join(_list_unlisted(document, len(differing))))
+
+
+def _list_unlisted(document: CompareDocument, num_differing: int) -> Iterator[str]:
+    num_own = sum(one.is_of_one_framework for one in document.differences)
+    if num_differing > MAX_FACTS:
+        yield f"{count_things(num_differing - MAX_FACTS, 'fact')} more; --json has all."
+    if num_own:
+        yield f"Settings and packages that only one of the frameworks has: {num_own}; --json has all."
 
 
 def describe_no_difference(document: CompareDocument) -> str:
@@ -76,7 +103,7 @@ def describe_hardware(differences: Sequence[EnvironmentDifference]) -> str:
 def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) -> Table:
     """Return a line per cell: both values, the ratio with its interval, the floor, the verdict and its reason."""
     rows = pd.DataFrame([cell.model_dump() for cell in cells[:MAX_LISTED]])
-    rows["words"] = [name_verdict(cell.verdict, document) for cell in cells[:MAX_LISTED]]
+    rows["words"] = [_describe_verdict(cell, document) for cell in cells[:MAX_LISTED]]
     rows["remarks"] = ["; ".join(filter(None, [cell.reason, *cell.notes])) for cell in cells[:MAX_LISTED]]
     metric = METRICS[document.metric.name]
     unit = _choose_unit(metric.unit, rows)
@@ -84,9 +111,9 @@ def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) 
         text_column("cell", "label"),
         number_column("A", "value_a", unit, priority=4),
         number_column("B", "value_b", unit, priority=5),
-        number_column("ratio", "ratio", RATIO),
-        *([interval_column("95 % interval", "ratio_low", "ratio_high", RATIO)] if metric.has_intervals else []),
-        _make_floor_column(),
+        ratio_column("B / A", "ratio", RATIO),
+        *([ratio_interval_column("95 % interval", "ratio", RATIO)] if metric.has_intervals else []),
+        *([_make_floor_column()] if rows["floor"].nunique() > 1 else []),
         text_column("verdict", "words"),
         text_column("on", "scope", priority=2, is_optional=True),
         replace(text_column("note", "remarks", is_optional=True), is_note=True),
@@ -96,29 +123,84 @@ def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) 
     return make_table(f"Cells: {document.metric.title}", columns, rows, remark=remark)
 
 
+def _describe_verdict(cell: CellComparison, document: CompareDocument) -> str:
+    return ": ".join(filter(None, [name_verdict(cell.verdict, document), cell.longer]))
+
+
 def list_method_lines(document: CompareDocument) -> Iterator[str]:
-    """Yield how to read the ratios, and what each floor comes from."""
+    """Yield how to read the ratios, what was adjusted together, and what each floor comes from."""
     yield document.metric.reading
     if not METRICS[document.metric.name].has_intervals:
         yield NO_INTERVALS
+    yield from _list_family_lines(document)
+    for table in document.report_tables:
+        yield _describe_report_table(table, document)
     for noise in document.noise:
         yield describe_noise(noise)
+    if document.is_within_runs and document.families:
+        yield from _list_scope_lines(document)
+    if any(ADVISES_REPEATS in cell.reason for cell in document.cells):
+        yield ADVICE
+
+
+def _list_family_lines(document: CompareDocument) -> Iterator[str]:
+    """Yield which ratios each verdict was adjusted for: it holds for them together."""
+    for family in document.families:
+        number = family.num_cells + family.num_groups
+        counts = (family.num_cells, "cell"), (family.num_groups, "group of cells together")
+        named = " and ".join(count_things(count, noun) for count, noun in counts if count)
+        if number > 1:
+            yield f"Verdicts on {named}: after Holm's adjustment over these {number:,}, as one family."
+        else:
+            mean = "; it is about their mean, not about any one of them" if family.num_groups else ""
+            yield f"Verdict on {named}: by itself, without adjustment{mean}."
+
+
+def _describe_report_table(table: ReportTable, document: CompareDocument) -> str:
+    num_cells = sum(family.num_cells for family in document.families)
+    if table.num_ratios == table.num_common == num_cells:
+        return (
+            f"The table of {table.name} in the run's report has the same ratios, adjusted together: the same verdicts "
+            "(with its default intervals)."
+        )
+    return (
+        f"The table of {table.name} in the run's report adjusts {count_things(table.num_ratios, 'ratio')} together, "
+        f"{table.num_common:,} of these among them: its verdict may be another one. The one here is right where these "
+        "ratios were chosen before any was seen."
+    )
+
+
+def _list_scope_lines(document: CompareDocument) -> Iterator[str]:
+    if len(document.a.run_ids) == 1:
+        known = any(noise.is_same_run and noise.source == "measured" for noise in document.noise)
+        yield ONE_RUN if known else f"{ONE_RUN} By how much another run's ratios differ is not known."
+    if any(cell.scope.startswith(ACROSS) for cell in document.cells):
+        yield MACHINES_IN_RATIO
 
 
 def describe_noise(noise: NoiseDescription) -> str:
-    """Return the floor of one kind of cells, and its source, in a sentence."""
-    where = " of one run" if noise.is_same_run else "" if noise.is_same_machine else f" {ACROSS}"
-    tenants = " with tenants" if noise.is_shared else ""
-    begin = f"Floor {_format_percent(noise.floor)} for {DEVICE_NAMES[noise.device]} cells{tenants}{where}: "
+    """Return the floor of one kind of cells, what it does to verdicts, and its source, in a sentence or two."""
+    where = "" if noise.is_same_machine else f" {ACROSS}"
+    cells = f"{DEVICE_NAMES[noise.device]} cells{' with tenants' if noise.is_shared else ''}{where}"
+    floor, source = _format_percent(noise.floor), _describe_source(noise)
+    if noise.is_same_run and noise.source == "measured":
+        return f"Of identical runs, 95 % differ by less than {floor} in the ratio of two {cells} of one run: {source}."
+    never = f"a smaller difference is never called {FLOOR_WORDS}"
+    if noise.source == "given":
+        return f"Floor {floor} for {cells}: {source}; {never}."
+    return f"Floor {floor} for {cells}: {never}, as identical runs differ by as much; {source}."
+
+
+def _describe_source(noise: NoiseDescription) -> str:
+    if noise.source == "given":
+        return "as given by --floor"
     if noise.source == "measured":
         runs = f"{', '.join(noise.run_ids[:MAX_VALUES])}{' ...' if len(noise.run_ids) > MAX_VALUES else ''}"
-        cells = count_things(noise.num_cells, "cell")
-        return f"{begin}measured, {count_things(len(noise.run_ids), 'identical run')} of {cells} ({runs})."
-    if noise.source == "given":
-        return f"{begin}as given by --floor; no identical runs show what they differ by."
+        number = count_things(len(noise.run_ids), "identical run")
+        return f"measured, {number} of {count_things(noise.num_cells, 'cell')} ({runs})"
     return (
-        f"{begin}the default, since the store has no two identical runs of such cells; a second run of A or B would "
-        "measure it (docs/compare.md)."
+        "the default, since the store has no two identical runs of such cells; a second run of A or B would measure it "
+        "(docs/compare.md)"
     )
 
 
@@ -130,10 +212,14 @@ def list_group_lines(document: CompareDocument) -> Iterator[str]:
 
 def describe_group(group: GroupComparison, document: CompareDocument) -> str:
     """Return the ratio over a group of cells in a sentence."""
-    ratio, low, high = (format_number(value, RATIO) for value in (group.ratio, group.ratio_low, group.ratio_high))
-    floor = _format_percent(group.floor)
+    ends = group.ratio_low, group.ratio_high
+    is_known = all(map(math.isfinite, ends)) and group.ratio_low > 0
+    ratio, low, high = (
+        format_ratio(value, *ends) if is_known else format_number(value, RATIO) for value in (group.ratio, *ends)
+    )
+    floor = "" if group.floor is None else f", floor {_format_percent(group.floor)}"
     return (
-        f"{group.label[0].upper()}{group.label[1:]} together: {ratio} ({low} to {high}), floor {floor}: "
+        f"{group.label[0].upper()}{group.label[1:]} together (geometric mean): {ratio} ({low} to {high}){floor}: "
         f"{name_verdict(group.verdict, document)}."
     )
 

@@ -1,8 +1,9 @@
 """Decide what two sides of a cell show: B worse, B better, the same within the floor, or undecided.
 
-Two questions have two measures. Whether there is a difference is tested with all that makes identical runs differ, the
-repeats and the runs, and with Holm's adjustment over the cells. Whether a difference can be ruled out that matters is
-read from the interval of the ratio: only if it lies within the floor are the two called the same.
+Two questions have two measures. Whether there is a difference is tested with all that makes the two sides differ if
+nothing else does (of two runs the repeats and the runs, of two sides of the same runs what these show), and with Holm's
+adjustment over its family. Whether a difference can be ruled out that matters is read from the interval of the ratio:
+only if it lies within the floor are the two called the same.
 """
 
 import math
@@ -10,17 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy import stats
+from scipy import special
 
 from bench.schema import SMALLEST_POSITIVE
+from collector.repeats_needed import MAX_REPEATS, POWER, RepeatVariances, find_least, find_power
 from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
 from collector.versus.noise import Component
 
 Decision = Literal["worse", "better", "same", "undecided"]
 
-MAX_REPEATS = 50
-"""More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
-
+ADVISES_REPEATS = "repeats a side would decide it"
 STANDS_OUT = 4.0
 """A cell's own variance over that of all cells from which on it counts as the cell's own, with the few degrees of
 freedom of its own history; below, it may be chance (one difference is as large in one of 20 cells that vary alike)."""
@@ -40,6 +40,8 @@ class RatioTest:
     runs_share: float
     """How much of the noise between two runs is not in the spread that `ratio` rests on: 1 where each side is one run,
     half where one of them is several, 0 where both are."""
+    variances: RepeatVariances | None = None
+    """How much single repeats of B and A scatter; None where more of them would not make the interval narrower."""
     own: Component | None = None
     """The cell's own noise between runs, where it is known."""
     least_floor: float = 0.0
@@ -75,7 +77,7 @@ class RatioTest:
     def with_noise(self) -> Estimate:
         """The ratio with the variance of repeats and runs, and Satterthwaite's degrees of freedom."""
         error, freedom = self.ratio.log_standard_error, self.ratio.degrees_of_freedom
-        if error is None or freedom is None:
+        if error is None or freedom is None or not (self.excess or self.excess_error):
             return self.ratio
         return _add_noise(self.ratio.center, error**2, freedom, self)
 
@@ -111,38 +113,49 @@ def _decide(test: RatioTest, p_adjusted: float) -> Decision:
 def advise(test: RatioTest, num_tests: int) -> str:
     """Return what would decide a ratio, if it and its spread stay: so many repeats a side, or more runs."""
     if test.log_floor > math.log1p(max(MAX_FLOOR, test.least_floor)):
-        return "identical runs differ too much for any answer: a machine that is left alone would"
-    if test.runs_share < 1 or test.ratio.degrees_of_freedom is None:
-        return "more runs of each side would"
+        return "identical runs differ too much for any answer: a machine that is left alone would decide it"
+    if test.runs_share < 1:
+        return "more runs of each side would decide it"
+    if test.variances is None:
+        return "more machines of each side would decide it"
     number = count_repeats(test, num_tests)
     if number is not None:
-        return f"about {number} repeats a side would, if the ratio stays"
-    if abs(math.log(test.ratio.center)) > test.log_floor:
-        return "more repeats would not: identical runs vary too much; several runs of each side would"
-    return f"even {MAX_REPEATS} repeats a side would not, so near is the ratio to the floor"
+        return f"about {number} {ADVISES_REPEATS}"
+    if test.excess and abs(math.log(test.ratio.center)) > test.log_floor:
+        return (
+            f"even {MAX_REPEATS} repeats a side would not decide it, as identical runs vary too much; several runs of "
+            "each side would"
+        )
+    bound = "the floor" if test.log_floor else "1"
+    return f"even {MAX_REPEATS} repeats a side would not decide it, so near is the ratio to {bound}"
 
 
 def count_repeats(test: RatioTest, num_tests: int) -> int | None:
-    """Return how many repeats a side would decide the ratio if it and its spread stayed; None above MAX_REPEATS.
+    """Return how many repeats a side decide the ratio in POWER of the cases if it and its spread stay.
 
-    Both sides get the same number, and each repeat the mean spread of those there are. Of `num_tests` tests, this one
-    is held against the smallest of Holm's bounds.
+    None above MAX_REPEATS. Both sides get the same number. Of `num_tests` tests, this one is held against the smallest
+    of Holm's bounds.
     """
-    distance, floor = abs(math.log(test.ratio.center)), test.log_floor
-    error, freedom = _require(test.ratio.log_standard_error), _require(test.ratio.degrees_of_freedom)
-    # Of n repeats a side with the variance s^2 each, the ratio has 2 s^2 / n and 2 n - 2 degrees of freedom.
-    per_repeat = error**2 * (freedom + 2) / 4
-    for number in range(2, MAX_REPEATS + 1):
-        variance, degrees = 2 * per_repeat / number, 2.0 * number - 2
+    variances, distance, floor = test.variances, abs(math.log(test.ratio.center)), test.log_floor
+    assert variances is not None, "asked only where more repeats make the interval narrower"
+
+    def is_enough(number: int) -> bool:
+        variance, freedom = variances.expect_variance(number)
         if distance < floor:
-            half_width = float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees)) * math.sqrt(variance)
-            is_decided = distance + half_width <= floor
-        else:
-            p_value = _require(_add_noise(test.ratio.center, variance, degrees, test).p_value)
-            is_decided = p_value * num_tests < 1 - CONFIDENCE
-        if is_decided:
-            return number
-    return None
+            return _find_chance_within(distance, floor, variance, freedom) >= POWER
+        expected = _add_noise(test.ratio.center, variance, freedom, test)
+        error, freedom = _require(expected.log_standard_error), _require(expected.degrees_of_freedom)
+        return find_power(distance, error**2, freedom, num_tests) >= POWER
+
+    return find_least(is_enough)
+
+
+def _find_chance_within(distance: float, floor: float, variance: float, freedom: float) -> float:
+    """Return the chance that the whole interval of a log ratio of `distance` lies within the floor."""
+    error = math.sqrt(variance)
+    room = floor - float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+    chances = [float(special.ndtr((end - distance) / error)) for end in (-room, room)]
+    return chances[1] - chances[0]
 
 
 def _add_noise(center: float, variance: float, freedom: float, test: RatioTest) -> Estimate:

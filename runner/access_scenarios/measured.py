@@ -36,7 +36,7 @@ def read_measured_kind(kind: Kind, node: Node) -> KindFigures:
     place = node.find_nearest("measured")
     conditions = _parse_conditions(measured, place)
     try:
-        collection = load_run(Store.open(measured.store), measured.run)
+        collection = load_run(Store.open(measured.store, makes_directory=False), measured.run)
     except UserError as error:
         raise place.error(ErrorKind.NOT_FOUND, str(error)) from None
     cell = _find_cell(measured, collection, conditions, place)

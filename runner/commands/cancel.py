@@ -1,5 +1,8 @@
 """The command `cancel`."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from runner.commands.jobs_deleted import DryRunOption, print_jobs
 from runner.commands.options import (
     CONSOLE,
@@ -9,7 +12,12 @@ from runner.commands.options import (
     NamespaceOption,
     ProfileOption,
     RunArgument,
+    SignWrittenOption,
+    VerifyOption,
 )
+
+if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.kubernetes.cleanup import Counts
 
 
 def cancel(
@@ -18,6 +26,8 @@ def cancel(
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
     store: CancellationStoreOption = None,
+    sign: SignWrittenOption = None,
+    verify: VerifyOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -26,8 +36,10 @@ def cancel(
     Of a night that is being watched, the run that measures its suspicions again is stopped too.
     """
     from runner.commands.cluster_runs import open_job_cleaner
+    from runner.signing import open_signed_store
 
-    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
+    open_store = partial(open_signed_store, sign=sign, verify=verify or ())
+    cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
     counts = cleaner.preview() if dry_run else cleaner.cancel()
     if as_json:
         print_jobs(run_id, cleaner.namespace, counts, is_dry_run=dry_run)
@@ -39,15 +51,19 @@ def cancel(
             soft_wrap=True,
         )
         return
+    _print_cancelled(run_id, cleaner.namespace, counts)
+
+
+def _print_cancelled(run_id: str, namespace: str, counts: "Counts") -> None:
     for stopped, found in filter(None, [(run_id, counts), counts.confirmation]):
         CONSOLE.print(
-            f"run {stopped} in namespace {cleaner.namespace}: {found.num_deleted} unfinished Jobs deleted, "
+            f"run {stopped} in namespace {namespace}: {found.num_deleted} unfinished Jobs deleted, "
             f"{found.num_left} finished ones left",
             soft_wrap=True,
         )
     if counts.unmarked_reason:
         CONSOLE.print(
             f"warning: no mark was left in the store of the run: {counts.unmarked_reason}. A runner that does not see "
-            "its Jobs at present creates them again; to stop it too, give this command again with --store URL",
+            f"its Jobs at present creates them again; to stop it too, give this command again with {counts.remedy}",
             soft_wrap=True,
         )

@@ -1,13 +1,24 @@
 """The command `clean`: the Jobs of a run on a cluster, or raw results in a store."""
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, JsonOption, NamespaceOption, ProfileOption
+from runner.commands.options import (
+    CONSOLE,
+    JsonOption,
+    NamespaceOption,
+    ProfileOption,
+    SignWrittenOption,
+    VerifyOption,
+)
 
+Keys = tuple[Path | None, tuple[Path, ...]]
+"""The files of the key that signs, and of public keys that are trusted besides."""
 USE = (
     "give RUN_ID and --on to delete the Jobs of a run, or --store with --raw-older-than to remove raw results from a "
     "store"
@@ -53,6 +64,8 @@ def clean(
     delete: DeleteOption = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
+    sign: SignWrittenOption = None,
+    verify: VerifyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
@@ -62,33 +75,28 @@ def clean(
         "--delete": delete,
         "--yes": yes,
     }
+    keys = sign, tuple(verify or ())
     if run_id or on:
         _check_absent(of_store, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, force=force, is_dry_run=dry_run, as_json=as_json)
+        _clean_jobs(run_id, on, profile, namespace, store, keys, force=force, is_dry_run=dry_run, as_json=as_json)
         return
     if dry_run and delete:
         raise UserError("--dry-run: deletes nothing; leave it or --delete out")
     _check_absent(
         {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
     )
-    if store is None:
-        raise UserError(f"clean: {USE}")
-    _clean_store(
-        store,
-        raw_older_than,
-        include_unfinished=include_unfinished,
-        is_deleted=delete,
-        is_confirmed=yes,
-        as_json=as_json,
-    )
+    wishes = {"include_unfinished": include_unfinished, "is_deleted": delete, "is_confirmed": yes, "as_json": as_json}
+    _clean_store(store, raw_older_than, keys, **wishes)
 
 
-def _clean_store(url: str, older_than: str | None, **wishes: bool) -> None:
+def _clean_store(url: str | None, older_than: str | None, keys: Keys, **wishes: bool) -> None:
     from runner.commands.store_cleaning import CleaningRequest, clean_store
 
+    if url is None:
+        raise UserError(f"clean: {USE}")
     if older_than is None:
         raise UserError("--store: say which raw results are meant with --raw-older-than AGE, such as 90d")
-    clean_store(CleaningRequest(url=url, older_than=older_than, **wishes))
+    clean_store(CleaningRequest(url=url, older_than=older_than, sign=keys[0], verify=keys[1], **wishes))
 
 
 def _check_absent(options: Mapping[str, object], reason: str) -> None:
@@ -103,6 +111,7 @@ def _clean_jobs(
     profile: str | None,
     namespace: str | None,
     store: str | None,
+    keys: Keys,
     *,
     force: bool,
     is_dry_run: bool,
@@ -110,10 +119,12 @@ def _clean_jobs(
 ) -> None:
     from runner.commands.cluster_runs import open_job_cleaner
     from runner.commands.jobs_deleted import print_cleaning_preview, print_jobs
+    from runner.signing import open_signed_store
 
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
-    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
+    open_store = partial(open_signed_store, sign=keys[0], verify=keys[1])
+    cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
     if is_dry_run:
         found = cleaner.preview()
         if as_json:

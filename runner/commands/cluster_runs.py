@@ -19,18 +19,26 @@ PATIENCE_SECONDS = 60.0
 
 
 def open_job_cleaner(
-    run_id: str, on: str, profile: str | None, namespace: str | None, store: str | None
+    run_id: str,
+    on: str,
+    profile: str | None,
+    namespace: str | None,
+    store: str | None,
+    open_store: Callable[[str], Store],
 ) -> "JobCleaner":
-    """Return what cancels the run and deletes its Jobs. Raise UserError if an option leads nowhere."""
+    """Return what cancels the run and deletes its Jobs. Raise UserError if an option leads nowhere.
+
+    `open_store`: opens `store`, or the one that the Jobs name, such that it signs what is written if that is asked for.
+    """
     from runner.kubernetes.cleanup import JobCleaner
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
 
     context = find_context(on)
-    opened = None if store is None else Store.open(store)
+    opened = None if store is None else open_store(store)
     found = find_namespace(run_id, context, profile, namespace, opened)
     connection = Connection(context=context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
-    return JobCleaner(connection=connection, namespace=found, run_id=run_id, store=opened)
+    return JobCleaner(connection=connection, namespace=found, run_id=run_id, store=opened, open_store=open_store)
 
 
 def warn_once() -> Callable[[str, str], None]:

@@ -28,7 +28,11 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 RunAArgument = Annotated[
     str | None,
-    typer.Argument(metavar="RUN_A", help="The run that B is held against.", autocompletion=complete_run_id),
+    typer.Argument(
+        metavar="RUN_A",
+        help="The run that B is held against; with --a and --b, the run of both.",
+        autocompletion=complete_run_id,
+    ),
 ]
 RunBArgument = Annotated[
     str | None,

@@ -10,7 +10,8 @@ from bench.registry import Device
 from bench.schema import Run
 from bench.store import Store
 from runner.commands.machines import parse_machines
-from runner.estimates.durations import is_at_place, read_durations
+from runner.estimates.durations import is_at_place, read_alike_runs, read_durations, read_near_durations
+from runner.estimates.expected_precision import describe_expected_precision
 from runner.estimates.local_estimate import estimate_here
 from runner.estimates.pool_prices import PoolPrice, find_pool_prices
 from runner.estimates.run_estimate import PoolEstimate, describe_estimates, estimate_pools
@@ -59,10 +60,14 @@ def print_dry_run(
     """
     missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
     describe_plan(run, missing, say)
-    durations = read_durations(store, run, partial(is_at_place, run))
+    runs = read_alike_runs(store, partial(is_at_place, run))
+    durations = read_durations(store, runs, run)
     if run.cluster is None and not prices:
-        for one in estimate_here(missing, durations):
+        near = read_near_durations(store, runs, run, durations)
+        for one in estimate_here(missing, durations, near):
             say(one.describe())
+        for line in describe_expected_precision(store, runs, run):
+            say(line)
     else:
         print_estimate(missing, durations, prices, say, max_cost)
 
@@ -72,7 +77,7 @@ def report_dry_run(
 ) -> None:
     """Print what `print_dry_run` says as an event."""
     missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
-    durations = read_durations(store, run, partial(is_at_place, run))
+    durations = read_durations(store, read_alike_runs(store, partial(is_at_place, run)), run)
     events.report(
         "estimated",
         matrix=run.matrix,
@@ -97,8 +102,8 @@ def _make_document(one: PoolEstimate) -> EstimateDocument:
 
 
 def print_plan_estimate(run: Run, store: Store | None, prices: Mapping[Device, PoolPrice], say: Say) -> None:
-    """Print what all repeats of a plan will take: by earlier results in `store`, wherever they are from."""
-    durations = {} if store is None else read_durations(store, run, lambda _: True)
+    """Print how long all repeats of a plan will take, estimated from earlier results in `store` of any machine."""
+    durations = {} if store is None else read_durations(store, read_alike_runs(store, lambda _: True), run)
     print_estimate(order_repeats(run.cells, run.order_seed), durations, prices, say)
 
 

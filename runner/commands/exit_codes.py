@@ -12,3 +12,10 @@ EXIT_TEMPORARY_FAILURE = 75
 """EX_TEMPFAIL of sysexits.h: the store or the API server is unreachable; the same command may succeed later."""
 EXIT_INTERRUPTED = 130
 """The code that a shell gives: 128 plus the number of SIGINT."""
+
+
+def find_end_code(interrupt: KeyboardInterrupt) -> int:
+    """Return the exit code for what interrupted a command: Ctrl-C, SIGTERM or SIGHUP, as a shell gives it."""
+    from runner.local.run import EndRequested
+
+    return 128 + interrupt.signal_number if isinstance(interrupt, EndRequested) else EXIT_INTERRUPTED

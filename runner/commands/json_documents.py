@@ -24,7 +24,8 @@ class StatusDocument(Document):
     run_id: str
     matrix: str
     num_repeats: dict[str, int]
-    """Planned repeats by the status of their newest record; `missing` have none."""
+    """Planned repeats by the status of their newest record; `missing` have none, `unreadable` have one that the store
+    does not give."""
     num_by_verdict: dict[str, int] = {}
     """Planned repeats that ended ok, by their verdict."""
     num_skipped_documents: int

@@ -32,7 +32,7 @@ def new(output: KeyOutputOption = DEFAULT_KEY) -> None:
     _write_new(output, key.to_pem(), 0o600)
     try:
         _write_new(public, key.public.to_pem(), 0o644)
-    except UserError:
+    except BaseException:  # also Ctrl-C: a secret key without its public half is of no use
         output.unlink()
         raise
     CONSOLE.print(f"{output}: the secret key {key.public.key_id}; whoever has it can sign results", soft_wrap=True)
@@ -51,11 +51,15 @@ def show(file: KeyFileArgument, public: PublicOption = False) -> None:
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Write a file that is not there yet: a key that is overwritten is lost for good."""
+    """Write a key to a new file, and refuse to overwrite one: an overwritten key is lost for good."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+        except BaseException:
+            path.unlink()
+            raise
     except FileExistsError:
         message = f"--output {path}: is there already, and a key that is overwritten is lost; name another file"
         raise UserError(message) from None

@@ -75,6 +75,14 @@ VerifyOption = Annotated[
         help="Public keys (PEM): only what one of them signed counts, the rest is named. Can be given several times.",
     ),
 ]
+SignWrittenOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sign",
+        metavar="FILE",
+        help="Sign what this command writes to the store with this secret key: of signed runs nothing else counts.",
+    ),
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
 ]

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, Mode
-from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
+from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
 from runner.commands.options import CONSOLE, JsonOption, PythonOption, make_error_console
 from runner.durations import read_durations
 from runner.terminal_text import echo
@@ -114,6 +114,6 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
         with end_like_interrupt(), hold_host_lock("probe") as lock:
             interpreters = find_interpreters({search.cell.framework}, given, console, lock)
             return show_search(search, interpreters, lock, console)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         console.print("interrupted")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(find_end_code(interrupt)) from None

@@ -12,7 +12,7 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
 from runner.commands.estimates import print_dry_run, report_dry_run
-from runner.commands.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_OK
+from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
@@ -155,11 +155,11 @@ def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, eve
             if night is not None:
                 night.follow(chosen, messages, LocalConfirmation(local=local, console=messages, events=events))
             end = finish(local.store, chosen, messages)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         _report_early_end(events, chosen, "interrupted")
         how = f"; what is finished is kept. To resume:\n  {format_resume_command(chosen)}" if chosen else ""
         messages.print(f"interrupted{how}", soft_wrap=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(find_end_code(interrupt)) from None
     _report_end(events, chosen, end)
     say_how_to_retry(end, messages, format_retry_command(chosen))
     return end
@@ -196,10 +196,10 @@ def _measure_there(
         _report_early_end(events, chosen, "cancelled")
         messages.print("the run was cancelled; what is finished is kept")
         raise typer.Exit(EXIT_NOT_OK) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         _report_early_end(events, chosen, "interrupted")
         messages.print(f"interrupted{_explain_what_goes_on(there, chosen) if chosen else ''}", soft_wrap=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(find_end_code(interrupt)) from None
     _report_end(events, chosen, end)
     say_how_to_retry(end, messages, format_retry_command(chosen) if there.owner is None else None)
     if night is not None and metrics_port is not None:

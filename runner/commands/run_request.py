@@ -55,11 +55,15 @@ class RunRequest:
 
     @cached_property
     def store(self) -> "Store":
-        """The store, opened; it signs if that is asked for. UserError if a key cannot be read."""
+        """The store, opened; it signs if that is asked for. UserError if a key cannot be read.
+
+        Of a run that is only estimated, no directory is made.
+        """
         from bench.store import Store
         from runner.signing import sign_store
 
-        return sign_store(Store.open(self.url), self.sign, self.verify or ())
+        opened = Store.open(self.url, makes_directory=not self.pricing_options.is_dry)
+        return sign_store(opened, self.sign, self.verify or ())
 
     @cached_property
     def pricing(self) -> "Pricing":

@@ -49,7 +49,9 @@ def status(
 
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
+    from collector.results.statuses import MISSING
     from runner.profiles.loading import load_profile
+    from runner.reporting.resumed_runs import list_worked_on_later
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
@@ -59,29 +61,35 @@ def status(
     if on is not None and profile is not None and namespace is None:
         place = load_profile(profile).namespace
     if as_json:
-        lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts["missing"])
+        lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts[MISSING])
         echo(_make_document(collection, counts, lines).model_dump_json())
         return
     _print_collection(collection, counts, opened)
-    if on is not None:
-        for line in _ask_cluster(collection.run, on, place, opened, counts["missing"]):
+    if run_id is None:
+        for line in list_worked_on_later(opened, collection):
             CONSOLE.print(line, soft_wrap=True)
-    if counts["missing"]:
-        say_next(f"{format_resumption(collection.run, store, on, profile, namespace)} measures what is missing")
-    elif collection.count_verdicts()["contaminated"]:
-        retry = f"{format_resumption(collection.run, store, on, profile, namespace)} --retry-contaminated"
-        say_next(
-            f"{retry} measures again what others disturbed",
-            f"benchmatrix report {collection.run.run_id} --store {store}",
-        )
+    if on is not None:
+        for line in _ask_cluster(collection.run, on, place, opened, counts[MISSING]):
+            CONSOLE.print(line, soft_wrap=True)
+    resumption = format_resumption(collection.run, store, on, profile, namespace)
+    _say_what_next(collection, counts[MISSING], store, resumption)
+
+
+def _say_what_next(collection: "Collection", num_missing: int, store: str, resumption: str) -> None:
+    report = f"benchmatrix report {collection.run.run_id} --store {store}"
+    if num_missing:
+        say_next(f"{resumption} measures what is missing")
+    elif collection.num_contaminated:
+        say_next(f"{resumption} --retry-contaminated measures again what others disturbed", report)
     else:
-        say_next(f"benchmatrix report {collection.run.run_id} --store {store}")
+        say_next(report)
 
 
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store") -> None:
     """Print what the store says of the run."""
     from bench.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
+    from collector.results.statuses import UNREADABLE
     from runner.reporting.stored_runs import print_skipped
 
     states = ", ".join(
@@ -90,6 +98,10 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
     )
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}", soft_wrap=True)
     print_skipped(collection, CONSOLE)
+    if (collection.results["status"] == UNREADABLE).any():
+        CONSOLE.print(
+            "unreadable: the store has a record and does not give it; how it ended is not known", soft_wrap=True
+        )
     for line in describe_raw_removals(read_raw_removals(store, collection.run.run_id)):
         CONSOLE.print(line, soft_wrap=True)
     for line in describe_node_faults(collection.node_faults):
@@ -98,8 +110,15 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
 
 def _describe_verdicts(verdicts: Counter[str]) -> str:
     """Return what follows the number of repeats that ended ok: nothing if all are valid."""
-    others = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common() if verdict != "valid")
-    return f", {verdicts['valid'] or 'none'} of them valid ({others})" if others else ""
+    from collector.results.cell_repeats import OUTCOME_VERDICTS
+
+    others = [
+        f"{number} {verdict}{' and counted' if verdict in OUTCOME_VERDICTS else ''}"
+        for verdict, number in verdicts.most_common()
+        if verdict != "valid"
+    ]
+    parts = [f"{verdicts['valid'] or 'none'} valid", *others]
+    return f" ({', '.join(parts)})" if others else ""
 
 
 def _make_document(collection: "Collection", counts: Counter[str], cluster: list[str] | None) -> "StatusDocument":
@@ -119,7 +138,7 @@ def _make_document(collection: "Collection", counts: Counter[str], cluster: list
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
     """Return what the cluster says of the run, in lines."""
-    from runner.kubernetes.cancellation import list_marks
+    from runner.kubernetes.cancellation import check_marks, list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
@@ -131,6 +150,8 @@ def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
     state = inspect_run(connection, namespace, run.run_id, store.url, run.cluster.queue)
     lines = list(state.describe(num_missing))
-    if num_missing and not state.is_going_on and list_marks(store, run.run_id):
+    marks = check_marks(store, list_marks(store, run.run_id))
+    if num_missing and not state.is_going_on and marks.counted:
         lines.append(f"the run was cancelled: {num_missing} repeats stay missing until it is resumed")
+    lines += filter(None, [marks.describe_refused()])
     return lines

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import typer
 
@@ -17,6 +18,7 @@ from runner.retention.dataset_results import DatasetResults
 from runner.retention.plan import RemovalPlan, RunPlan, describe_kept, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
+from runner.signing import sign_store
 from runner.terminal_text import echo
 
 CLOCK_TOLERANCE = timedelta(minutes=15)
@@ -35,6 +37,10 @@ class CleaningRequest:
     """False: nothing is deleted, only shown."""
     is_confirmed: bool
     as_json: bool = False
+    sign: Path | None = None
+    """The file of the key that signs what says which results were removed; None: it is not signed."""
+    verify: tuple[Path, ...] = ()
+    """Files of public keys that are trusted besides that of `sign`."""
 
 
 def clean_store(request: CleaningRequest) -> None:
@@ -45,12 +51,16 @@ def clean_store(request: CleaningRequest) -> None:
         raise UserError("--delete: with --json nobody is asked; add --yes to delete what is shown without it")
     policy = parse_policy(request.older_than, include_unfinished=request.include_unfinished)
     store = open_existing_store(request.url)
-    held = DatasetResults(store)
+    held = DatasetResults(store)  # of tables, which are not signed
+    store = sign_store(store, request.sign, request.verify)
     now = _find_now(store, as_json=request.as_json) if request.is_deleted else read_now()
     plan = plan_removal(store, held, policy, now)
     deleted: list[RunPlan] = []
     if not request.as_json:
         _show_plan(plan, request)
+    if unsigned := () if store.checks_signatures else plan.signed_run_ids:
+        console = make_error_console() if request.as_json else CONSOLE
+        console.print(describe_unsigned(unsigned), style="yellow", soft_wrap=True)
     if plan.runs and request.is_deleted:
         _confirm(plan, request)
         remove_raw_results(store, held, policy, plan, now, deleted.append if request.as_json else _show_deleted)
@@ -62,6 +72,14 @@ def clean_store(request: CleaningRequest) -> None:
 def read_now() -> datetime:
     """Return the time by this machine's clock."""
     return datetime.now(UTC)
+
+
+def describe_unsigned(run_ids: Sequence[str]) -> str:
+    """Return what follows where raw results of these signed runs are removed by a record that is not signed."""
+    return (
+        f"signed runs among these: {len(run_ids)}, such as {run_ids[0]}: where signatures are checked, the record of "
+        "the removal does not count, and the repeats are missing; add --sign FILE"
+    )
 
 
 def describe_plan(plan: RemovalPlan, older_than: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from runner.checkout import read_git_revision
-from runner.images.docker import run_docker
+from runner.images.docker import TRANSFER_SECONDS, run_docker
 from runner.images.names import ImageSpec
 
 PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
@@ -18,7 +18,18 @@ def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, ne
     passed = image.select_arguments(arguments) | {"REVISION": read_git_revision() or "unknown"}
     build_args = [word for key, value in passed.items() for word in ("--build-arg", f"{key}={value}")]
     network_words = ["--network", network] if network else []
-    run_docker("build", "--quiet", "--tag", name, "--file", image.dockerfile, *build_args, *network_words, ".")
+    run_docker(
+        "build",
+        "--quiet",
+        "--tag",
+        name,
+        "--file",
+        image.dockerfile,
+        *build_args,
+        *network_words,
+        ".",
+        limit_seconds=TRANSFER_SECONDS,
+    )
 
 
 def make_profile_values(arguments: Mapping[str, str]) -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 import re
 import shutil
-import subprocess
-import threading
-from typing import IO
 
 from bench.errors import UserError
+from bench.foreign_programs import ProgramLimitError, ProgramTooSlowError, run_program
 from runner.sources import locate_sources
 
 TAIL_LINES = 20
-MAX_TAIL_BYTES = 64 * 2**10
+QUESTION_SECONDS = 60.0
+"""An engine answers in a second; one that hangs never does."""
+PROGRAM_SECONDS = 600.0
+"""For a program in a container."""
+TRANSFER_SECONDS = 4 * 3600.0
+"""For a build or a push: CUDA images have 10 GB, and the package index may be slow."""
 MAX_OUTPUT_BYTES = 16 * 2**20
 """The list of an image's packages has 30 KB; builds and pushes are asked to be quiet."""
 DIGEST = "sha256:[0-9a-f]{64}"
@@ -20,52 +23,24 @@ class DockerMissingError(UserError):
     """The Docker client is not installed."""
 
 
-def run_docker(*words: str) -> str:
-    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails."""
+def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
+    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails or hangs."""
     docker = shutil.which("docker")
     if docker is None:
         raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
+    command, folder = [docker, *words], locate_sources()
     try:
-        process = subprocess.Popen(
-            [docker, *words],
-            cwd=locate_sources(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        done = run_program(command, limit_seconds=limit_seconds, max_bytes=MAX_OUTPUT_BYTES, folder=folder)
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
-    printed, errors = _read_outputs(process, words[0])
-    if process.returncode:
-        tail = "\n".join((printed + errors).strip().splitlines()[-TAIL_LINES:])
-        raise UserError(f"docker {words[0]} failed (exit code {process.returncode}):\n{tail}")
-    return printed.strip()
-
-
-def _read_outputs(process: "subprocess.Popen[bytes]", word: str) -> tuple[str, str]:
-    """Return what the client prints, and the end of its errors; UserError where it prints more than any answer has."""
-    assert process.stdout is not None
-    errors = bytearray()
-    reader = threading.Thread(target=_keep_end, args=(process.stderr, errors), daemon=True)
-    with process:
-        try:
-            reader.start()
-            printed = process.stdout.read(MAX_OUTPUT_BYTES + 1)
-        except BaseException:  # Ctrl-C
-            process.kill()
-            raise
-        if len(printed) > MAX_OUTPUT_BYTES:
-            process.kill()
-        reader.join()
-    if len(printed) > MAX_OUTPUT_BYTES:
-        raise UserError(f"docker {word}: printed more than {MAX_OUTPUT_BYTES:,} bytes; is `docker` the Docker client?")
-    return printed.decode(errors="replace"), errors.decode(errors="replace")
-
-
-def _keep_end(stream: IO[bytes], end: bytearray) -> None:
-    while chunk := stream.read(MAX_TAIL_BYTES):
-        end += chunk
-        del end[:-MAX_TAIL_BYTES]
+    except ProgramTooSlowError as error:
+        raise UserError(f"docker {words[0]}: {error}; see what the Docker engine waits for") from None
+    except ProgramLimitError as error:
+        raise UserError(f"docker {words[0]}: {error}; is `docker` the Docker client?") from None
+    if done.returncode:
+        tail = "\n".join((done.printed + done.errors).strip().splitlines()[-TAIL_LINES:])
+        raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
+    return done.printed.strip()
 
 
 def is_built(name: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.schema import Device
-from runner.images.docker import read_digest, require_built, run_docker
+from runner.images.docker import TRANSFER_SECONDS, read_digest, require_built, run_docker
 from runner.images.names import CONTROL, DEVICES, LOCAL_REGISTRY, ImageSpec, name_image
 
 
@@ -52,5 +52,5 @@ def _push_image(registry: str, image: ImageSpec, arguments: Mapping[str, str]) -
     local, remote = (name_image(place, image, arguments) for place in (LOCAL_REGISTRY, registry))
     require_built(local, image.name)
     run_docker("tag", local, remote)
-    run_docker("push", "--quiet", remote)
+    run_docker("push", "--quiet", remote, limit_seconds=TRANSFER_SECONDS)
     return read_digest(remote)

@@ -15,7 +15,7 @@ from packageurl import PackageURL
 
 from bench.errors import UserError
 from bench.foreign_json import decode_json
-from runner.images.docker import read_image_id, run_docker
+from runner.images.docker import PROGRAM_SECONDS, read_image_id, run_docker
 from runner.terminal_text import echo
 
 # Run in the image itself: what is installed counts, not what a lock says should be.
@@ -25,6 +25,7 @@ LIST_PYTHON = (
     "import importlib.metadata as m, json; "
     "print(json.dumps(sorted({(d.metadata['Name'], d.version) for d in m.distributions()})))",
 )
+RUN = ("run", "--rm", "--network", "none")
 LIST_DEBIAN = ("dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture}\\n")
 DISTRIBUTION = "debian-12"
 TOOL = "benchmatrix"
@@ -33,7 +34,10 @@ TOOL = "benchmatrix"
 def describe_image(name: str) -> str:
     """Return the bill of materials of a built image as JSON, from what the image itself lists."""
     python_packages, debian_packages = (
-        run_docker("run", "--rm", "--network", "none", "--entrypoint", words[0], name, *words[1:])
+        run_docker(
+            *("run", "--rm", "--network", "none", "--entrypoint", words[0], name, *words[1:]),
+            limit_seconds=PROGRAM_SECONDS,
+        )
         for words in (LIST_PYTHON, LIST_DEBIAN)
     )
     return format_bom(name, read_image_id(name), python_packages, debian_packages)

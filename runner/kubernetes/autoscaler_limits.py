@@ -51,7 +51,7 @@ def read_node_pools(connection: Connection) -> list[dict[str, Any]]:
 
 
 def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mapping[str, Any]]) -> int:
-    """Return how many pods like this one the limits of the NodePools allow that may make nodes for it.
+    """Return how many pods like this one may run at once within the limits of the NodePools that fit it.
 
     0 where no NodePool that may has a limit on something that the pod requests: then nothing is known. Of the
     requirements of a NodePool, only those with `In` are read; one whose nodes might lack a label that the pod asks for

@@ -9,12 +9,19 @@ from http import HTTPStatus
 
 from bench.errors import UserError
 from bench.store import Store
+from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import find_confirmation, leave_mark, leave_mark_where_jobs_write
+from runner.kubernetes.cancellation import (
+    UNSIGNED,
+    find_confirmation,
+    leave_mark_that_counts,
+    leave_mark_where_jobs_write,
+)
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.foreign_jobs import select_own
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job
+from runner.kubernetes.permissions import CANCEL_PERMISSIONS
 from runner.kubernetes.rendering.job_name import POOL_LABEL, select_run
 
 NUM_THREADS = 16
@@ -38,6 +45,11 @@ class Counts:
     confirmation: "tuple[str, Counts] | None" = None
     """The id of the run that measures again what was suspected in this one, and the counts of its cancellation."""
 
+    @property
+    def remedy(self) -> str:
+        """The option with which the same command leaves a mark."""
+        return "--sign FILE, a key that the runner trusts" if self.unmarked_reason == UNSIGNED else "--store URL"
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobCleaner:
@@ -51,6 +63,8 @@ class JobCleaner:
     Jobs with results elsewhere are another run's of the same name. None: the one that the Jobs name."""
     pool: str | None = None
     """The pool whose Jobs are meant. None: those of all pools."""
+    open_store: Callable[[str], Store] = Store.open
+    """Opens the store that the Jobs name."""
 
     def cancel(self) -> Counts:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
@@ -128,23 +142,22 @@ class JobCleaner:
 
     def _cancel(self) -> tuple[Counts, Store | None]:
         """Cancel this run alone; return what was done, and the store that has the mark."""
-        unmarked_reason, store = "", self.store
+        store = self.store
         if store is None:
             jobs = self._list()  # nothing is deleted while it is not clear which run is meant
             urls = {strip_store_url(job.store_url) for job in jobs if job.store_url}
-            marked = leave_mark_where_jobs_write(urls, self.run_id)
-            unmarked_reason, store = (marked, None) if isinstance(marked, str) else ("", marked)
-        else:
+            store, unmarked_reason = leave_mark_where_jobs_write(urls, self.run_id, self.open_store)
+        else:  # before a Job is deleted: a runner that misses one finds the mark
             self._check_access()
-            leave_mark(store, self.run_id)  # before a Job is deleted: a runner that misses one finds the mark
-        counts = self._delete_unfinished(with_mark=True)
+            unmarked_reason = leave_mark_that_counts(store, self.run_id)
+        counts = replace(self._delete_unfinished(with_mark=True), unmarked_reason=unmarked_reason)
         if unmarked_reason and not counts.num_deleted:
             raise UserError(
                 f"run {self.run_id}: it has no unfinished Job in namespace {self.namespace}, and {unmarked_reason}: "
                 "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
-                "--store URL, the store of the run"
+                f"{counts.remedy}"
             )
-        return replace(counts, unmarked_reason=unmarked_reason), store
+        return counts, store
 
     def _delete_unfinished(self, *, with_mark: bool) -> Counts:
         num_deleted = 0
@@ -163,7 +176,11 @@ class JobCleaner:
         )
 
     def _check_access(self) -> None:
-        """Raise ApiError if the Jobs cannot be listed: a mark must not stop the runner of a run that continues."""
+        """Raise UserError if the Jobs cannot be deleted: a mark must not stop the runner of a run that continues.
+
+        ApiError if they cannot be listed.
+        """
+        check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
         self.connection.request("list", self._path, query=self._select | {"limit": "1"})
 
     def _for_each(self, jobs: Sequence[JobStatus], act: Callable[[JobStatus], None]) -> None:

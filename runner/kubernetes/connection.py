@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -16,9 +17,11 @@ from urllib.parse import urlencode
 import kubernetes.client
 import urllib3
 
+from bench.bounded_work import WorkTooSlowError, run_bounded
 from bench.errors import UserError
 from bench.known_secrets import remember_secret
-from runner.kubernetes.answers import MAX_ANSWER_BYTES, AnswerError, ApiObject, decode_answer, decode_object, read_items
+from runner.kubernetes.answer_bodies import iterate_lines, read_body
+from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
 from runner.kubernetes.login import log_in, read_authorization
 from runner.kubernetes.rate_limiter import RateLimiter
@@ -31,11 +34,13 @@ CREDENTIALS_SECONDS = 1.0
 """How long a header with credentials is reused before the client is asked for it again."""
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
-"""The time limit of an ordinary request; a watch has its own."""
+"""How long an ordinary request may be without a byte of its answer; a watch has its own limit."""
+ANSWER_SECONDS = 300.0
+"""The limit of a whole answer, and of the head of a watch's."""
+FIRST_ANSWER_SECONDS = 60.0
+"""The same for a server that never answered."""
 PAGE_SIZE = 500
 """Objects of one answer: `kubectl` asks for as many (--chunk-size). A finished Job takes up to 15 KB."""
-MAX_LINE_BYTES = 16 * 2**20
-"""Of a watch: one object, of which etcd takes 1.5 MB (--max-request-bytes)."""
 MAX_PAGES = 2000
 """A million objects, ten times as many Jobs as a cluster has been seen with: a list of more does not end."""
 MAX_LISTS = 10
@@ -147,9 +152,9 @@ class Connection:
     @contextmanager
     def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[Iterator[bytes]]:
         """Open a watch or a log and hand out its lines. One that is silent for `idle_seconds` ends with ApiError."""
-        response = self._open("watch", path, query, None, "application/json", idle_seconds)
+        response = self._limit_answer(partial(self._open, "watch", path, query, None, "application/json", idle_seconds))
         try:
-            yield _iterate_lines(response)
+            yield iterate_lines(response)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error) from error
         finally:
@@ -166,9 +171,11 @@ class Connection:
     def _send(
         self, verb: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str
     ) -> bytes:
+        def ask() -> bytes:
+            return read_body(self._open(verb, path, query, body, content_type, READ_SECONDS))
+
         with self.rate_limiter.hold():
-            response = self._open(verb, path, query, body, content_type, READ_SECONDS)
-            data = _read_body(response)
+            data = self._limit_answer(ask)
         self.rate_limiter.speed_up()
         return data
 
@@ -198,7 +205,7 @@ class Connection:
                 retries=False,
                 preload_content=False,
             )
-            refusal = read_refusal(verb, response, _read_body(response)) if response.status >= 400 else None
+            refusal = read_refusal(verb, response, read_body(response)) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error, is_known=self.is_known) from error
         if refusal is not None:
@@ -207,6 +214,13 @@ class Connection:
         self.is_known = True
         self._allowed.add(request)
         return response
+
+    def _limit_answer(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns; BusyError where an answer does not end, though each part of it comes in time."""
+        try:
+            return run_bounded(ask, limit_seconds=ANSWER_SECONDS if self.is_known else FIRST_ANSWER_SECONDS)
+        except WorkTooSlowError as late:
+            raise make_unreachable(late) from None
 
     def _limit_read(self, seconds: float) -> float:
         """Return how long to wait for an answer: a server that never gave one has no more than the first patience."""
@@ -253,37 +267,6 @@ def _keep(item: ApiObject) -> dict[str, Any]:
 def make_endless(path: str) -> AnswerError:
     """Return the error for a list of more than MAX_PAGES pages."""
     return AnswerError(f"its list of {name_kind(path)} does not end after {MAX_PAGES * PAGE_SIZE:,} objects")
-
-
-def _read_body(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Return the body of an answer; BusyError where it breaks off, AnswerError where it is too large."""
-    try:
-        data: bytes = response.read(MAX_ANSWER_BYTES + 1)
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        response.close()
-        raise make_unreachable(error) from error
-    if len(data) > MAX_ANSWER_BYTES:
-        response.close()
-        raise AnswerError(f"it is larger than {MAX_ANSWER_BYTES:,} bytes")
-    response.release_conn()
-    return data
-
-
-def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
-    num_bytes = 0
-    for chunk in response.stream(65_536, decode_content=True):
-        *ended, rest = chunk.split(b"\n")
-        if ended:
-            yield b"".join([*parts, ended[0]])
-            yield from ended[1:]
-            parts, num_bytes = [], 0
-        parts.append(rest)
-        num_bytes += len(rest)
-        if num_bytes > MAX_LINE_BYTES:
-            raise AnswerError(f"a line of a watch is longer than {MAX_LINE_BYTES:,} bytes")
-    if num_bytes:
-        yield b"".join(parts)
 
 
 def name_kind(path: str) -> str:

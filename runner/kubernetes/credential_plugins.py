@@ -1,16 +1,16 @@
-"""Bounds the time of a login: a kubeconfig may name a program that gives credentials, and it may never end.
+"""Bounds a login: a kubeconfig may name a program that gives credentials, and it may fail, hang, or print without end.
 
 The official client starts such a plugin and waits for it, however long that takes.
 """
 
-import os
-import signal
+import logging
+import re
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
+
+from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
 
 LOGIN_SECONDS = 60.0
 """The command line tools of the clouds take a few seconds."""
@@ -18,11 +18,14 @@ BROWSER_LOGIN_SECONDS = 300.0
 """Where somebody sits at a terminal, the plugin may wait for a login in the browser: kubelogin does for 180 s
 (--authentication-timeout-sec, https://github.com/int128/kubelogin/blob/master/docs/usage.md)."""
 
+MAX_LOGIN_BYTES = 50 * 2**20
+"""Of memory: the client keeps all that a plugin prints, which is 2 KB."""
+
 T = TypeVar("T")
 
 
-class LoginTooSlow(Exception):  # noqa: N818  (what became of a login, not an error of this program)
-    """A login took longer than `find_limit_seconds`; the programs that it started are ended."""
+class LoginEndedError(Exception):
+    """A login was given up; the message is the reason in words, to stand behind what gives the credentials."""
 
 
 def find_limit_seconds() -> float:
@@ -32,30 +35,48 @@ def find_limit_seconds() -> float:
 
 
 def limit_login(log_in: Callable[[], T], limit_seconds: float) -> T:
-    """Return what `log_in` returns or raise what it raises; LoginTooSlow where it takes longer."""
-    ended: list[tuple[T | None, BaseException | None]] = []
+    """Return what `log_in` returns or raise what it raises; LoginEndedError where it takes longer, or too much memory.
 
-    def work() -> None:
+    The programs that it started are ended then. LoginEndedError also where one of them has failed.
+    """
+    with _collect_complaints() as complaints:
         try:
-            ended.append((log_in(), None))
-        except BaseException as error:  # raised in the thread that waits
-            ended.append((None, error))
-
-    thread = threading.Thread(target=work, name="login", daemon=True)
-    thread.start()
-    thread.join(limit_seconds)
-    if not ended:
-        _end_children(thread)
-        raise LoginTooSlow
-    value, error = ended[0]
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]  # it is None only where `log_in` returned None
+            found = run_bounded(log_in, limit_seconds=limit_seconds, max_bytes=MAX_LOGIN_BYTES)
+        except WorkTooSlowError:
+            raise LoginEndedError(
+                f"has not answered after {limit_seconds:g} s; call it by hand to see what it waits for"
+            ) from None
+        except WorkTooLargeError:
+            raise LoginEndedError("prints without end; call it by hand to see what") from None
+    if complaints:
+        raise LoginEndedError(f"{complaints[0]}; call it by hand to see why")
+    return found
 
 
-def _end_children(thread: threading.Thread) -> None:
-    """End the programs that the thread started and waits for; nobody else's can be among a thread's children."""
-    with suppress(OSError, ValueError):  # Linux alone lists them; elsewhere the program ends by itself, or never
-        for pid in Path(f"/proc/self/task/{thread.native_id}/children").read_text().split():
-            with suppress(OSError):  # it has ended
-                os.kill(int(pid), signal.SIGTERM)
+@contextmanager
+def _collect_complaints() -> Iterator[list[str]]:
+    """Yield a list that gets why a plugin failed; nothing of what it printed, which may be a token, is in it.
+
+    The client logs such errors, with all that the plugin has printed, and goes on without credentials.
+    """
+    handler = _Complaints(logging.ERROR)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield handler.reasons
+    finally:
+        root.removeHandler(handler)
+
+
+class _Complaints(logging.Handler):
+    """Keeps the reasons of errors that are logged while a login is awaited."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.reasons: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the reason, if the record is one of the client, which logs to the root."""
+        if record.name == "root":
+            code = re.match(r"exec: process returned (-?[0-9]+)", record.getMessage())
+            self.reasons.append(f"ended with exit code {code[1]}" if code else "answers with what is no credentials")

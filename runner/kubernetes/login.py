@@ -14,7 +14,7 @@ import yaml
 from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
-from runner.kubernetes.credential_plugins import LoginTooSlow, find_limit_seconds, limit_login
+from runner.kubernetes.credential_plugins import LoginEndedError, find_limit_seconds, limit_login
 from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig
 
 IN_CLUSTER = "in-cluster"
@@ -25,7 +25,7 @@ TOKEN = r"[!-~]+"
 
 
 def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient:
-    """Return a client with the context's credentials; UserError where they, or the kubeconfig, cannot be used."""
+    """Return a client with the context's credentials; raise UserError if they or the kubeconfig cannot be used."""
     configuration = kubernetes.client.Configuration()
     if context != IN_CLUSTER:
         check_kubeconfig(f"--on {context}")
@@ -34,8 +34,8 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
             kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
             _load_kubeconfig(context, configuration)
-    except LoginTooSlow:
-        raise UserError(f"--on {context}: {_describe_slow_plugin(context)}") from None
+    except LoginEndedError as error:
+        raise UserError(f"--on {context}: {_describe_plugin(context)} {error}") from None
     except (ConfigException, OSError, yaml.YAMLError) as error:
         hint = "`kubectl config get-contexts` lists yours"
         raise UserError(f"--on {context}: {describe_error(error)}; {hint}") from None
@@ -56,7 +56,7 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
 
 
 def _load_kubeconfig(context: str, configuration: kubernetes.client.Configuration) -> None:
-    """Fill in the configuration; LoginTooSlow where a program that the kubeconfig names for that does not end."""
+    """Fill in the configuration; LoginEndedError where a program that the kubeconfig names for that does not end."""
 
     def load() -> None:
         kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
@@ -66,11 +66,8 @@ def _load_kubeconfig(context: str, configuration: kubernetes.client.Configuratio
     limit_login(load, find_limit_seconds())
 
 
-def _describe_slow_plugin(context: str) -> str:
-    return (
-        f"{_name_user(context)}: the program that gives its credentials (exec or auth-provider) has not answered after "
-        f"{find_limit_seconds():g} s; call it by hand to see what it waits for"
-    )
+def _describe_plugin(context: str) -> str:
+    return f"{_name_user(context)}: the program that gives its credentials (exec or auth-provider)"
 
 
 def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
@@ -80,8 +77,8 @@ def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dic
         limit_login(
             lambda: client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None), find_limit_seconds()
         )
-    except LoginTooSlow:
-        raise ValueError(_describe_slow_plugin(context)) from None
+    except LoginEndedError as error:
+        raise ValueError(f"{_describe_plugin(context)} {error}") from None
     except Exception as error:  # noqa: BLE001  (whatever a token file or a plugin does: its text may show the token)
         message = describe_error(error) if isinstance(error, ConfigException | OSError) else type(error).__name__
         raise ValueError(f"{_name_token(context)} cannot be renewed ({message})") from None

@@ -45,6 +45,10 @@ CLEANUP_PERMISSIONS = (
     ),
 )
 """What `benchmatrix cancel` and `clean` need on top of the permissions of a run."""
+CANCEL_PERMISSIONS = (
+    Permission(group="batch", resource="jobs", verbs=("list", "patch", "delete"), purpose="mark and delete the Jobs"),
+)
+"""All that `cancel` needs."""
 NODE_PERMISSION = Permission(
     group="",
     resource="nodes",

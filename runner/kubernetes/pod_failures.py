@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from dataclasses import dataclass
 
 from bench.schema import Failure, FailureKind
@@ -21,6 +22,12 @@ IMAGE_SECONDS = 300.0
 """How long a registry that does not answer is waited for."""
 CONFIGURATION_SECONDS = 30.0
 """How long something is waited for that a pod names and that does not exist, such as a Secret."""
+UNEXPLAINED_SECONDS = 60.0
+"""A Job without a pod for so long, and without an event that says why, is worth a warning."""
+UNEXPLAINED = (
+    "its Job has no pod, and no event says why; look at the Job's `parallelism` and `managedBy`, which somebody may "
+    "have changed, and at the Job controller"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,15 +72,26 @@ def find_pod_failure(tracked: TrackedJob, *, unschedulable_seconds: float) -> Po
     pod = find_pending_pod(tracked)
     if pod is None and tracked.termination_message:
         return PodFailure(kind="preempted", message=tracked.termination_message, patience_seconds=math.inf)
+    if pod is None and tracked.missing_pod_reason:
+        return _explain_missing_pod(tracked.missing_pod_reason, unschedulable_seconds)
     if pod is None:
-        return (
-            _explain_missing_pod(tracked.missing_pod_reason, unschedulable_seconds)
-            if tracked.missing_pod_reason
-            else None
-        )
+        return _explain_nothing(tracked)
     if pod.unschedulable:
         return PodFailure(kind="unschedulable", message=pod.unschedulable, patience_seconds=unschedulable_seconds)
     return _read_waiting(pod)
+
+
+def _explain_nothing(tracked: TrackedJob) -> PodFailure | None:
+    """Return that nobody says why a Job has no pod, if that has lasted; it is not given up for that.
+
+    None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of another.
+    """
+    has_had_pods = tracked.job is not None and bool(tracked.job.num_failed_pods or tracked.job.num_terminating)
+    if has_had_pods or tracked.no_pod_since is None:
+        return None
+    if time.monotonic() - tracked.no_pod_since < UNEXPLAINED_SECONDS:
+        return None
+    return PodFailure(kind="bad-configuration", message=UNEXPLAINED, patience_seconds=math.inf)
 
 
 def _explain_missing_pod(reason: str, unschedulable_seconds: float) -> PodFailure:

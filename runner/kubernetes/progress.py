@@ -16,7 +16,7 @@ from runner.terminal_text import format_wait, join_printable
 
 
 class ClusterProgress:
-    """Counts what is done and shows it. `as_json`: one JSON document per line instead."""
+    """Counts the repeats of a run that have ended, and shows that as text, or with `as_json` as lines of JSON."""
 
     def __init__(self, console: Console, *, as_json: bool) -> None:
         self._console = console

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from bench.delivery import find_marked_record
 from bench.errors import UserError
-from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_UNTRUSTED_KEY
 from bench.schema import InvalidDocumentError, Result, read_result, read_time_of_day
 from bench.store import (
     MAX_DOCUMENT_BYTES,
@@ -24,7 +24,12 @@ from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_waited
 from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
-from runner.kubernetes.pod_ends import choose_decisive_pod, was_ended_by_interruption, was_ended_by_node_fault
+from runner.kubernetes.pod_ends import (
+    choose_decisive_pod,
+    find_last_error,
+    was_ended_by_interruption,
+    was_ended_by_node_fault,
+)
 from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import RemovedKeys
@@ -71,6 +76,8 @@ class ResultRecorder:
 
         It is not written if the reason is not the cell's: the repeat is to be measured again. None if the Job waited
         for a node until its deadline: that says nothing of the cell, so the Job is deleted.
+
+        Raise UserError where the cell said that the runner would not trust its key: no record of the run would count.
         """
         found = self.find_record(tracked)
         if found is not None:
@@ -84,6 +91,8 @@ class ResultRecorder:
             self.delete_job(tracked.name)
             return None
         decisive = choose_decisive_pod(pods)
+        if decisive is not None and decisive.exit_code == EXIT_UNTRUSTED_KEY:
+            raise UserError(find_last_error(decisive.end_message) or "the cells sign with a key that is not trusted")
         if was_ended_by_node_fault(job, decisive):
             return EndedFromOutside(pods=tuple(pods), is_node_fault=True)
         if was_ended_by_interruption(job, decisive):
@@ -149,14 +158,16 @@ class ResultRecorder:
         return keys if len(removed.find(tracked.repeat.key).union(keys)) > num_earlier else []
 
     def _try_to_read(self, key: str) -> Result | str:
-        """Return a record, or why it is damaged: what one cell leaves is no reason to end the run of all others."""
+        """Return a record, or why it does not count, which is no reason to end the run of all others.
+
+        Its cell may have damaged it; and whoever may write to the store can put one here that is not signed rightly.
+        That the cells sign with another key is said by the cells themselves (EXIT_UNTRUSTED_KEY).
+        """
         try:
             data = self.store.get(key)
         except KeyMissing as error:
             return str(error)
         except UnreadableObject as error:
-            if self.store.checks_signatures and not self._readable:  # else every cell would be measured in vain
-                raise UserError(f"{error}; do the cells sign with the key of this run?") from None
             return str(error)
         try:
             result = read_result(data)
@@ -182,7 +193,7 @@ class ResultRecorder:
         damage = [read for read in map(self._try_to_read, self._list_keys(tracked)) if isinstance(read, str)]
         if not damage:
             return outcome
-        message = f"the record that the cell left cannot be read: {damage[0]}"
+        message = f"its record in the store does not count: {damage[0]}"
         return status, failure.model_copy(update={"message": message})
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:

@@ -10,8 +10,9 @@ from rich.console import Console
 from bench.capabilities import explain_unsupported
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
-from bench.store import Store, run_key
+from bench.store import Store
 from bench.store_urls import BUCKET_URLS
+from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
@@ -21,6 +22,7 @@ from runner.kubernetes.former_nodes import FormerNodes
 from runner.kubernetes.login import find_context
 from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver
+from runner.kubernetes.permissions import RUN_PERMISSIONS
 from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.prepull import Prepuller
 from runner.kubernetes.recording import ResultRecorder
@@ -36,8 +38,8 @@ from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot, Retries
-from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing
-from runner.signing import check_cells_sign, find_run_digest
+from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing, store_plan
+from runner.signing import check_cells_sign, find_run_digest, list_trusted_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,7 @@ class ClusterRun:
             queue=self.target.queue,
             owner=self.owner,
             run_digest=find_run_digest(self.store, run),
+            trusted_keys=list_trusted_keys(self.store),
         )
         for planned in run.cells:
             renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, retry_round=0))
@@ -146,7 +149,7 @@ class ClusterRun:
         if is_stored(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
-            self.store.put(run_key(run.run_id), run.to_json())
+            store_plan(self.store, run)
             console.print(f"run {run.run_id}")
         records = Records.of(self.store, run)
         if self._describe(run, records, console):
@@ -175,6 +178,8 @@ class ClusterRun:
     ) -> None:
         options = self.make_options(run, renderer, connection, observer)
         namespace, spending = options.namespace, options.spending
+        # Without, finished Jobs stay until their TTL is over.
+        check_permissions(connection, namespace, RUN_PERMISSIONS, "a run", spared=("deletecollection",))
         foreign = ForeignJobs(connection=connection, namespace=namespace, run_id=run.run_id, store_url=self.store.url)
 
         def list_missing() -> list[TrackedJob]:  # called when the API server has answered

@@ -4,7 +4,8 @@ The estimate, of the whole run, whichever runners handled it:
 
     sum over pools of  price_per_hour * (seconds of its records + seconds that its running cells have run) / 3600
 
-The seconds of a record are from `started_at` to `finished_at`. It is a lower bound: booting nodes, pulling images,
+The seconds of a record are from `started_at` to `finished_at`, none where a clock was set between them. It is a lower
+bound: booting nodes, pulling images,
 nodes that are idle before, between and after cells, attempts that left no terminal record, disks, traffic and the
 control plane are not in it. For cells that share a node it is too high: each counts as a whole node.
 """
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bench.errors import UserError
-from bench.schema import Result, Run
+from bench.schema import Result, Run, measure_attempt
 from runner.kubernetes.tracked_jobs import Cost, TrackedJob, TrackedJobs
 from runner.profiles.model import NodePools, Profile
 from runner.records import RepeatKey
@@ -58,7 +59,7 @@ class Spending:
     def add(self, tracked: TrackedJob, result: Result) -> None:
         """Add what a record took."""
         self._running_since.pop(tracked.name, None)
-        self._ended_seconds[tracked.pool] += (result.finished_at - result.started_at).total_seconds()
+        self._ended_seconds[tracked.pool] += measure_attempt(result.started_at, result.finished_at) or 0.0
         self._num_ended[tracked.pool] += 1
 
     def update(self, jobs: TrackedJobs) -> None:

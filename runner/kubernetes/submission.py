@@ -1,5 +1,6 @@
 """Creating the Jobs of a run: as many at once as pools, budget and options allow, none while a quota leaves no room."""
 
+import json
 import threading
 import time
 from collections import defaultdict, deque
@@ -9,8 +10,10 @@ from functools import partial
 from http import HTTPStatus
 
 from bench.errors import UserError
+from runner.kubernetes.answers import decode_answer
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
+from runner.kubernetes.changed_jobs import describe_changes
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.pool_capacity import PoolCapacity
@@ -54,6 +57,8 @@ class Submission:
     )
     """By kind of nodes: the Jobs to submit, each with its place in the order of the run."""
     _num_added: int = 0
+    _compared: set[tuple[str, str, int, int]] = field(default_factory=set, repr=False)
+    """The kinds of cells of which a Job was compared with what the API server was asked for."""
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
     """When (time.monotonic) to try again after a refusal by a quota. None: it left room."""
@@ -147,7 +152,8 @@ class Submission:
         body = self.renderer.render(tracked.repeat.planned, tracked.key, wish)
         try:
             path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-            self.connection.request("create", path, body=body, stop=self._is_stopped)
+            made = self.connection.request("create", path, body=body, stop=self._is_stopped)
+            self._tell_changes(tracked, body, made)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" in error.message:
                 hint = "finished Jobs count until they are deleted: `ttl_seconds_after_finished` of the profile"
@@ -161,6 +167,20 @@ class Submission:
                 raise
         return True
 
+    def _tell_changes(self, tracked: TrackedJob, body: bytes, made: bytes) -> None:
+        """Warn if the cluster made something else of the Job than it was asked for; one of each kind is compared."""
+        cell = tracked.repeat.planned.cell
+        kind = (tracked.node_kind, cell.framework, cell.num_gpus, cell.tenants)
+        if kind in self._compared:
+            return
+        self._compared.add(kind)
+        if changes := describe_changes(json.loads(body), decode_answer(made)):
+            self.dispatcher.warn_later(
+                f"an admission webhook or policy of the cluster changed Job {tracked.name}: {changes}; "
+                "what is measured may not be what was planned",
+                f"changed Jobs {kind}",
+            )
+
     def _check_own(self, tracked: TrackedJob) -> None:
         """Raise UserError if a Job of this name exists that is not of this run; one that is gone by now is no error."""
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
@@ -171,6 +191,14 @@ class Submission:
                 f"Job {tracked.name} in namespace {self.namespace} is not of this run: its labels "
                 f"{' and '.join(expected)} are not this run's; delete that Job, or take another --run-id or --namespace"
             )
+        for job in found:
+            if "deletionTimestamp" in job["metadata"]:
+                finalizers = ", ".join(job["metadata"].get("finalizers", ())) or "none that it names"
+                self.dispatcher.warn_later(
+                    f"Job {tracked.name} was deleted and is still there, kept by its finalizers ({finalizers}); its "
+                    "repeat is not measured until it is gone",
+                    "deleted Jobs that stay",
+                )
 
     def _handle_created(self, tracked: TrackedJob, has_room: bool) -> None:
         if tracked.state != "submitting":  # the informer reported the Job first

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from bench.errors import UserError
 from bench.registry import Device
-from bench.schema import Result, Run
+from bench.schema import Result, Run, measure_attempt
 from runner.matrix.plan import Repeat
 from runner.records import RepeatKey
 
@@ -48,7 +48,7 @@ class LocalCaps:
 
     def add(self, repeat: Repeat, result: Result) -> None:
         """Add what a record took."""
-        self._add(repeat.planned.cell.device, (result.finished_at - result.started_at).total_seconds())
+        self._add(repeat.planned.cell.device, measure_attempt(result.started_at, result.finished_at) or 0.0)
 
     def _add(self, device: Device, seconds: float) -> None:
         self._seconds[device] += seconds

@@ -8,8 +8,6 @@ from runner.matrix.plan import Repeat
 
 MIN_LOOK_SECONDS = 0.5
 """The kernel counts CPU time in hundredths of a second: over half a second each core is exact to 2 %."""
-MAX_OTHER_SHARE = 0.10
-"""Of the cores. As bench.validity.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
 NUM_IN_A_ROW = 2
 """One contaminated repeat may be a passing backup; after two, the next will most likely be so too."""
 
@@ -47,7 +45,7 @@ class DisturbanceWatch:
             return
         self._has_looked = True
         load = compare_readings(self._before, after)
-        if repeat.planned.cell.device == "cpu" and load.busy_cores > MAX_OTHER_SHARE * load.num_cores:
+        if repeat.planned.cell.device == "cpu" and load.is_disturbing:
             self._say(
                 f"others keep {load.busy_cores:.1f} of {load.num_cores} cores busy now ({load.describe_busiest()}): "
                 "repeats that they disturb will be contaminated and not count"
@@ -71,6 +69,7 @@ class DisturbanceWatch:
 
 
 def _name_busiest(load: OtherLoad | None) -> str:
-    if load is None or not load.busiest:
+    """Return who kept the cores busy; nothing where nobody that is still there did enough to disturb a repeat."""
+    if load is None or not load.busiest or not load.is_disturbing:
         return ""
     return f"; busiest beside the run: {load.describe_busiest()}"

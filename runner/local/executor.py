@@ -2,9 +2,10 @@
 
 import os
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from bench.schema import (
     Result,
     Status,
     TenantRecord,
+    bound_time,
     read_result,
     read_time_of_day,
 )
@@ -94,7 +96,7 @@ class LocalExecutor:
             )
             for tenant in range(cell.tenants)
         ]
-        started_at = read_time_of_day()
+        started_at, start = read_time_of_day(), time.monotonic()
         try:
             with share_device(cell, keep_open=[self.lock]) as shared:
                 end = self._run(orders, shared, repeat.planned.timeout_seconds)
@@ -103,7 +105,9 @@ class LocalExecutor:
         finally:
             if cell.tenants > 1:
                 self._clear_meeting(orders[0])
-        return self._read_or_write_record(orders[0], end, started_at, repeat.planned.timeout_seconds)
+        # Not the time of day again: it may have been set since.
+        span = started_at, bound_time(started_at + timedelta(seconds=time.monotonic() - start))
+        return self._read_or_write_record(orders[0], end, span, repeat.planned.timeout_seconds)
 
     def _run(
         self, orders: Sequence[Order], shared: Sequence[Mapping[str, str]], timeout_seconds: float
@@ -156,9 +160,12 @@ class LocalExecutor:
         self._process_store.delete_many([key for key in keys if key.startswith(f"{folder}/{order.repeat}-")])
 
     def _read_or_write_record(
-        self, order: Order, end: ProcessEnd | ProcessNotStarted, started_at: datetime, timeout_seconds: float
+        self, order: Order, end: ProcessEnd | ProcessNotStarted, span: tuple[datetime, datetime], timeout_seconds: float
     ) -> Result:
-        """Return the record that the process wrote; write one if the process died before it could."""
+        """Return the record that the process wrote; write one if the process died before it could.
+
+        `span`: when the process began and ended.
+        """
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
         try:
             return self._take_record(key)
@@ -177,8 +184,8 @@ class LocalExecutor:
             attempt=order.attempt,
             status=status,
             written_by="runner",
-            started_at=started_at,
-            finished_at=max(started_at, read_time_of_day()),  # the time of day may have been set back
+            started_at=span[0],
+            finished_at=span[1],
             error=error,
         )
         self.store.put(key, result.to_json())

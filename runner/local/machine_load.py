@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.local.process_names import describe_command, read_command, read_user
 from runner.terminal_text import join_printable
 
 PROC = Path("/proc")
@@ -17,6 +18,11 @@ MIN_NAMED_CORES = 0.05
 """A process that takes less of a core disturbs nobody (a desktop's clock, an idle browser)."""
 # Of the line of a CPU in /proc/stat (proc(5)) all but idle and iowait: user, nice, system, irq, softirq, steal.
 BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
+
+MAX_OTHER_SHARE = 0.10
+"""Of the cores. As bench.validity.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
+MIN_EXPLAINED = 0.5
+"""The share of the load of others that the named processes have, all together."""
 
 ProcessKey = tuple[int, int]
 """Id of a process, and when it started: ids are given again."""
@@ -44,6 +50,8 @@ class LoadReading:
     """Of the cores that this process may use, together."""
     num_cores: int
     processes: Mapping[ProcessKey, ProcessTime]
+    proc: Path | None = None
+    """Where command lines of these processes can be read; None: nowhere."""
 
     @classmethod
     def take(cls, proc: Path = PROC) -> "LoadReading | None":
@@ -57,6 +65,7 @@ class LoadReading:
             busy_seconds=sum(busy[core] for core in cores),
             num_cores=len(cores),
             processes=dict(_read_processes(proc)),
+            proc=proc,
         )
 
     def list_own(self) -> set[ProcessKey]:
@@ -78,7 +87,15 @@ class OtherLoad:
     """Cores that others kept busy, on average."""
     num_cores: int
     busiest: tuple[str, ...]
-    """Their busiest processes in words, the busiest first: `python3 (1.3 cores, process 4711)`."""
+    """Their busiest processes in words, the busiest first: `python3 train.py of ada (1.3 cores, process 4711)`.
+
+    Empty where these are not most of the load: who is named is taken for the culprit.
+    """
+
+    @property
+    def is_disturbing(self) -> bool:
+        """Whether a CPU cell that lacks so many cores is contaminated."""
+        return self.busy_cores > MAX_OTHER_SHARE * self.num_cores
 
     def describe_busiest(self) -> str:
         """Return the busiest processes, or why none is named."""
@@ -98,11 +115,10 @@ def compare_readings(before: LoadReading, after: LoadReading) -> OtherLoad:
             cores_by_name[after.processes[key].name] += cores
             pids_by_name[after.processes[key].name].append(key[0])
     names = sorted(cores_by_name, key=lambda name: (-cores_by_name[name], name))[:NUM_NAMES]
-    return OtherLoad(
-        busy_cores=max(0.0, after.busy_seconds - before.busy_seconds - own_seconds) / seconds,
-        num_cores=after.num_cores,
-        busiest=tuple(_describe(name, cores_by_name[name], pids_by_name[name]) for name in names),
-    )
+    busy_cores = max(0.0, after.busy_seconds - before.busy_seconds - own_seconds) / seconds
+    is_explained = sum(cores_by_name[name] for name in names) >= MIN_EXPLAINED * busy_cores
+    described = (_describe(after, name, cores_by_name[name], pids_by_name[name]) for name in names)
+    return OtherLoad(busy_cores=busy_cores, num_cores=after.num_cores, busiest=tuple(described) if is_explained else ())
 
 
 def _count_seconds(before: LoadReading, after: LoadReading, key: ProcessKey, *, with_waited: bool = False) -> float:
@@ -114,9 +130,19 @@ def _count_seconds(before: LoadReading, after: LoadReading, key: ProcessKey, *, 
     return taken if first is None else taken - first.seconds - (first.waited_seconds if with_waited else 0.0)
 
 
-def _describe(name: str, cores: float, pids: list[int]) -> str:
+def _describe(reading: LoadReading, name: str, cores: float, pids: list[int]) -> str:
     which = f"process {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes"
-    return f"{join_printable(name)} ({cores:.1f} cores, {which})"
+    return f"{_name_processes(reading.proc, name, pids)} ({cores:.1f} cores, {which})"
+
+
+def _name_processes(proc: Path | None, name: str, pids: list[int]) -> str:
+    """Return what processes of one name run and whose they are, as far as that is the same for all."""
+    if proc is None:
+        return join_printable(name)
+    commands = {describe_command(read_command(proc, pid), name) for pid in pids}
+    users = {read_user(proc, pid) for pid in pids} - {None}
+    command = commands.pop() if len(commands) == 1 else join_printable(name)
+    return f"{command} of {users.pop()}" if len(users) == 1 else command
 
 
 def _read_busy_seconds(proc: Path) -> dict[int, float]:

@@ -144,15 +144,19 @@ def start_group(
 
 def end_group(process: "subprocess.Popen[bytes]") -> bytes:
     """Kill the process, if it still runs, and its group; wait for its end and return output that was not read yet."""
-    # Nobody has waited for the process yet, so its number cannot be another group's.
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process)  # nobody has waited for the process yet, so its number cannot be another group's
     process.wait()
     assert process.stdout is not None
     with process.stdout as output, suppress(BlockingIOError):  # where a process outside the group holds it open
         os.set_blocking(output.fileno(), False)
         return os.read(output.fileno(), PIPE_BYTES)
     return b""
+
+
+def kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Kill what is left of the group of a process that nobody has waited for."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def has_ended(process: "subprocess.Popen[bytes]") -> bool:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Framework, Run
-from bench.store import Store, run_key
+from bench.store import Store
 from runner.images.names import Flavour
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.executor import LocalExecutor
@@ -22,12 +22,21 @@ from runner.local.host_lock import hold_host_lock
 from runner.local.planning import plan_local_run
 from runner.local.process import handle_signals
 from runner.local.progress import InstallProgress, Progress
-from runner.local.virtual_environments import describe_missing, list_missing, prepare_virtual_environments
+from runner.local.virtual_environments import describe_missing, list_missing, list_present, prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
 from runner.records import Records, RecordSnapshot, Retries
 from runner.run_events import RunEvents
-from runner.runs import check_run_id, choose_run, count_failed, describe_damage, describe_plan, read_run, select_missing
+from runner.runs import (
+    check_run_id,
+    choose_run,
+    count_failed,
+    describe_damage,
+    describe_plan,
+    read_run,
+    select_missing,
+    store_plan,
+)
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -137,16 +146,19 @@ class LocalRun:
         )
 
     def describe_installation(self, run: Run) -> str | None:
-        """Return what the run installs before it measures, and how much that is; None: nothing."""
-        frameworks = {planned.cell.framework for planned in run.cells} - self.interpreters.keys()
-        missing = list_missing(sorted(frameworks), _find_flavour())
-        return f"to be installed first: {describe_missing(missing)}" if missing else None
+        """Return what the run installs before it measures, how much that is, and what is there; None: neither."""
+        frameworks = sorted({planned.cell.framework for planned in run.cells} - self.interpreters.keys())
+        flavour = _find_flavour()
+        missing, present = list_missing(frameworks, flavour), list_present(frameworks, flavour)
+        parts = [f"to be installed first: {describe_missing(missing)}"] if missing else []
+        parts += [f"installed already: {', '.join(one.directory.name for one in present)}"] if present else []
+        return "; ".join(parts) or None
 
     def _store_plan(self, run: Run, console: Console) -> None:
         if read_run(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
-            self.store.put(run_key(run.run_id), run.to_json())
+            store_plan(self.store, run)
             console.print(f"run {run.run_id}")
 
     def _select_missing(self, run: Run, snapshot: RecordSnapshot) -> list[Repeat]:
@@ -194,12 +206,25 @@ def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> 
     return interpreters
 
 
+class EndRequested(KeyboardInterrupt):
+    """A signal has asked the process to end. It ends what runs as Ctrl-C does; only the exit code tells them apart."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
 @contextmanager
 def end_like_interrupt() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, with KeyboardInterrupt. An ignored signal stays ignored."""
+    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, with EndRequested. An ignored signal stays ignored.
+
+    So does each of them after the first: a terminal that is closed sends two, which would end the tidying up.
+    """
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        for number in ENDING_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise EndRequested(signal_number)
 
     with handle_signals(ENDING_SIGNALS, interrupt):
         yield

@@ -7,6 +7,7 @@ without it (a killed installation) is created again.
 import fcntl
 import hashlib
 import shutil
+import signal
 import sys
 import time
 from collections import deque
@@ -14,18 +15,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
 from runner.local.installation_sizes import describe_installation, describe_installations
-from runner.local.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, start_group
+from runner.local.process import POLL_SECONDS, delay_interrupts, end_group, has_ended, kill_group, start_group
 from runner.sources import find_cache_folder, find_source, locate_sources
 
 Report = Callable[[str], None]
 
 TAIL_LINES = 12
+INSTALL_SECONDS = 4 * 3600.0
+"""For one step of an installation: PyTorch for CUDA has 3 GB, which a slow network takes an hour for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +43,12 @@ class VirtualEnvironment:
 
     @property
     def python(self) -> Path:
-        """The interpreter."""
+        """Return the path of the interpreter."""
         return self.directory / "bin" / "python"
 
     @property
     def stamp(self) -> Path:
-        """The file that says what was installed."""
+        """Return the path of the file that records what was installed."""
         return self.directory / "installed"
 
     def compute_fingerprint(self) -> str:
@@ -87,6 +91,12 @@ def list_missing(frameworks: Iterable[Framework], flavour: Flavour) -> list[Virt
     """Return the environments that a run of the frameworks installs first."""
     environments = [_locate_environment(framework, flavour) for framework in frameworks]
     return [environment for environment in environments if not environment.is_up_to_date()]
+
+
+def list_present(frameworks: Iterable[Framework], flavour: Flavour) -> list[VirtualEnvironment]:
+    """Return the environments of the frameworks that are installed and up to date."""
+    environments = [_locate_environment(framework, flavour) for framework in frameworks]
+    return [environment for environment in environments if environment.is_up_to_date()]
 
 
 def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
@@ -138,27 +148,34 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
 
 
 def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
-    """Run a command and report what it prints; raise UserError with its last lines if it fails."""
+    """Run a command and report what it prints; raise UserError with its last lines if it fails or takes too long."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    process = None
+    process, watch = None, None
     try:
         with delay_interrupts():
             process = start_group(command, keep_open=keep_open)
+        watch = Timer(INSTALL_SECONDS, kill_group, [process])  # its number is its own until `end_group` has waited
+        watch.daemon = True
+        watch.start()
         for line in process.stdout or ():
             tail.append(line.decode(errors="replace").rstrip())
             report(f"{name}: {tail[-1].strip()}")
         while not has_ended(process):
             time.sleep(POLL_SECONDS)
     finally:
+        if watch is not None:
+            watch.cancel()
         if process is not None:
             end_group(process)
     if process.returncode != 0:
-        raise UserError(_explain_failure(name, list(tail)))
+        raise UserError(_explain_failure(name, list(tail), process.returncode))
 
 
-def _explain_failure(name: str, tail: list[str]) -> str:
+def _explain_failure(name: str, tail: list[str], code: int) -> str:
     text = "\n".join(tail)
-    if "ensurepip is not available" in text:
+    if code == -signal.SIGKILL:
+        hint = f"it was killed: it took more than {INSTALL_SECONDS / 3600:g} hours, or the memory was used up"
+    elif "ensurepip is not available" in text:
         hint = "install your system's venv package (Debian: apt-get install python3-venv)"
     elif "No space left on device" in text:
         hint = "the disk is full: an environment takes up to 6 GB"

@@ -11,6 +11,7 @@ from collector.nights.cell_nights import read_cell_nights, unify_centers, unify_
 from collector.nights.confirmation_name import name_confirmation
 from collector.nights.suspicions import Confirmation, NightRun
 from collector.results.load import load_run
+from collector.results.statuses import WITHOUT_RECORD
 
 MAX_NIGHTS = 90
 """Nights that are looked at, the newest: three months say enough about noise, and a drift that takes longer than that
@@ -69,7 +70,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
         if collection.skipped:
             warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
         again = name_confirmation(matrix, run.run_id)
-        confirmation = _load_confirmation(store, again) if again in run_ids else None
+        confirmation = _load_confirmation(store, again, warnings) if again in run_ids else None
         nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
     return LoadedNights(nights=_unify(nights), warnings=tuple(warnings))
 
@@ -83,17 +84,19 @@ def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
     return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))
 
 
-def _load_confirmation(store: Store, run_id: str) -> Confirmation | None:
+def _load_confirmation(store: Store, run_id: str, warnings: list[str]) -> Confirmation | None:
+    """Return a confirmation; None, and a warning, where it cannot be read."""
     try:
         collection = load_run(store, run_id, writes_tables=True)
     except TransientError:
         raise
-    except UserError:
+    except UserError as error:
+        warnings.append(f"run {run_id}, which measured suspicions again: {error}; it is not looked at")
         return None
     ended = collection.results["finished_at"].dropna()
     return Confirmation(
         run=collection.run,
         cells=read_cell_nights(collection),
         ended_at=collection.run.created_at if ended.empty else ended.max().to_pydatetime(),
-        is_complete=not (collection.results["status"] == "missing").any(),
+        is_complete=not collection.results["status"].isin(WITHOUT_RECORD).any(),
     )

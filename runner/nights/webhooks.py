@@ -14,9 +14,11 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
+from bench.bounded_work import WorkTooSlowError, run_bounded
 from bench.errors import UserError
 from bench.schema import Alarm, AlarmedChange, Notice, hash_text, read_time_of_day
 from bench.store import Store, notice_key, report_key
@@ -28,6 +30,8 @@ from runner.nights.watch import NightReport
 Kind = Literal["json", "slack"]
 KINDS: tuple[Kind, ...] = ("json", "slack")
 TIMEOUT_SECONDS = 10.0
+"""Of silence; ANSWER_SECONDS is the limit of the whole."""
+ANSWER_SECONDS = 30.0
 PAUSES_SECONDS = (1.0, 5.0)
 """Before the second and the third try: a server that restarts is back, and the night's report is not kept waiting."""
 RESEND_WITHIN = timedelta(days=7)
@@ -72,10 +76,28 @@ def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.en
                 "the URL (the URL itself would be visible in the list of processes)"
             )
         url = environment.get(variable, "").strip()
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-            raise UserError(f"--webhook {value}: the variable {variable} holds no http:// or https:// URL; set it")
+        if fault := _find_fault(url):
+            raise UserError(f"--webhook {value}: the variable {variable} holds no URL of a webhook: {fault}; set it")
         found.append(Webhook(kind="slack" if kind == "slack" else "json", variable=variable, url=url))
     return found
+
+
+def _find_fault(url: str) -> str:
+    """Return why nothing can be sent to a URL, without a part of it; empty where it can be tried."""
+    if not re.fullmatch(r"[!-~]*", url):  # urlsplit leaves out tabs and line breaks
+        return "it has a space, a line break or a character that is not ASCII; write that as %XX"
+    try:
+        parts = urlsplit(url)
+        host, has_user = parts.hostname, "@" in parts.netloc
+        parts.port  # noqa: B018  (ValueError where it is none: a connection would take its last 16 bits)
+        (host or "").encode("idna")
+    except ValueError:  # its text may name the host
+        return "its host or its port is none"
+    if parts.scheme not in ("http", "https"):
+        return "it does not begin with http:// or https://"
+    if not host:
+        return "it names no host"
+    return "it has a user or a password before the host, which would not be sent" if has_user else ""
 
 
 def send_alarms(store: Store, report: NightReport, webhooks: Sequence[Webhook]) -> list[str]:
@@ -135,19 +157,24 @@ def post(webhook: Webhook, body: bytes) -> None:
 
 
 def _post_once(webhook: Webhook, body: bytes) -> None:
-    request = urllib.request.Request(
-        webhook.url, data=body, headers={"Content-Type": "application/json", "User-Agent": "benchmatrix"}
-    )
-    opener = urllib.request.build_opener(_NoRedirect)
     try:
-        with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-            response.read(1)
+        run_bounded(partial(_send, webhook.url, body), limit_seconds=ANSWER_SECONDS)
+    except WorkTooSlowError as late:
+        raise WebhookError(f"the server's answer is {late}", True) from None
     except urllib.error.HTTPError as error:
+        error.close()
         raise WebhookError(f"the server answered {error.code}", error.code >= 500 or error.code == 429) from None
     except urllib.error.URLError as error:  # its text may name the host
         raise WebhookError(f"the server cannot be reached ({type(error.reason).__name__})", True) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise WebhookError(f"the request failed ({type(error).__name__})", True) from None
+
+
+def _send(url: str, body: bytes) -> None:
+    headers = {"Content-Type": "application/json", "User-Agent": "benchmatrix"}
+    opener = urllib.request.build_opener(_NoRedirect)
+    with opener.open(urllib.request.Request(url, data=body, headers=headers), timeout=TIMEOUT_SECONDS) as response:
+        response.read(1)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

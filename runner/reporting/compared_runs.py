@@ -13,6 +13,7 @@ from runner.runs import find_newest_run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection
+    from collector.versus.identical_runs import RelatedRuns
     from collector.versus.selections import Condition, Selection
 
 HOW = "give two runs (`compare RUN_A RUN_B`), or conditions for both sides (`--a KEY=VALUE --b KEY=VALUE`)"
@@ -24,7 +25,7 @@ class RunChoice:
 
     run_a: str | None
     run_b: str | None
-    """None: not named."""
+    """None: not named. With conditions, the runs to select from, as `run_patterns`."""
     a: tuple[str, ...]
     b: tuple[str, ...]
     run_patterns: tuple[str, ...]
@@ -41,7 +42,7 @@ class ComparedRuns:
     a: "Selection"
     b: "Selection"
     collections: "tuple[Collection, ...]"
-    related: "tuple[Collection, ...]"
+    related: "RelatedRuns"
 
 
 def load_compared(choice: RunChoice) -> ComparedRuns:
@@ -57,7 +58,7 @@ def load_compared(choice: RunChoice) -> ComparedRuns:
 
 def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
     from collector.results.load import load_run
-    from collector.versus.identical_runs import load_related_runs
+    from collector.versus.identical_runs import RelatedRuns, load_related_runs
     from collector.versus.selections import Condition, Selection
 
     store_a = open_existing_store(choice.store, verify=choice.verify)
@@ -75,9 +76,13 @@ def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
     )
     related = load_related_runs(store_a, collections)
     if store_b is not store_a:
-        own = {collection.run.run_id for collection in related}
-        related += [found for found in load_related_runs(store_b, collections) if found.run.run_id not in own]
-    return ComparedRuns(a=a, b=b, collections=collections, related=tuple(related))
+        own = {collection.run.run_id for collection in related.collections}
+        others = load_related_runs(store_b, collections)
+        further = [found for found in others.collections if found.run.run_id not in own]
+        related = RelatedRuns(
+            collections=(*related.collections, *further), passed_over={**related.passed_over, **others.passed_over}
+        )
+    return ComparedRuns(a=a, b=b, collections=collections, related=related)
 
 
 def _load_selected(choice: RunChoice) -> ComparedRuns:
@@ -85,8 +90,11 @@ def _load_selected(choice: RunChoice) -> ComparedRuns:
     from collector.versus.identical_runs import load_related_runs
     from collector.versus.selections import Selection, parse_condition
 
-    if choice.run_a is not None or choice.run_b is not None or choice.store_b is not None:
-        raise UserError("--a and --b select from --run and --store; leave RUN_A, RUN_B and --store-b out")
+    named = tuple(run_id for run_id in (choice.run_a, choice.run_b) if run_id is not None)
+    if choice.store_b is not None:
+        raise UserError("--a and --b select from --run and --store; leave --store-b out")
+    if named and choice.run_patterns:
+        raise UserError(f"--run: {' and '.join(named)} is named already; name the runs to select from once")
     if not choice.a or not choice.b:
         raise UserError(f"side {'B' if choice.a else 'A'} is missing: {HOW}")
     a, b = (
@@ -94,9 +102,9 @@ def _load_selected(choice: RunChoice) -> ComparedRuns:
         for name, texts in (("a", choice.a), ("b", choice.b))
     )
     store = open_existing_store(choice.store, verify=choice.verify)
-    collections = load_runs(store, _choose_runs(store, choice.run_patterns, (*a.conditions, *b.conditions)))
+    collections = load_runs(store, _choose_runs(store, choice.run_patterns or named, (*a.conditions, *b.conditions)))
     related = load_related_runs(store, collections)
-    return ComparedRuns(a=a, b=b, collections=tuple(collections), related=tuple(related))
+    return ComparedRuns(a=a, b=b, collections=tuple(collections), related=related)
 
 
 def _choose_runs(store: Store, patterns: Sequence[str], conditions: "Sequence[Condition]") -> list[str]:

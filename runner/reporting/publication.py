@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
-
-MISSING = "missing"
+from collector.results.statuses import WITHOUT_RECORD
 
 
 class RepeatState(NamedTuple):
-    """A planned repeat and the status of its newest record, `missing` where it has none."""
+    """A planned repeat and the status of its newest record, `missing` where it has none, `unreadable` where it has one
+    that the store does not give."""
 
     cell_id: str
     repeat: int
@@ -28,7 +28,9 @@ def describe_ending(states: Iterable[RepeatState]) -> Ending:
         published_at=read_time_of_day(),
         num_repeats=dict(Counter(state.status for state in states)),
         missing=tuple(
-            MissingRepeat(cell_id=state.cell_id, repeat=state.repeat) for state in states if state.status == MISSING
+            MissingRepeat(cell_id=state.cell_id, repeat=state.repeat)
+            for state in states
+            if state.status in WITHOUT_RECORD
         ),
     )
 

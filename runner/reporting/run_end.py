@@ -23,9 +23,10 @@ class RunEnd:
     """How a run ended."""
 
     num_by_status: dict[str, int]
-    """Planned repeats by the status of their record; `missing` have none."""
+    """Planned repeats by the status of their record; `missing` have none, `unreadable` one that cannot be read."""
     num_contaminated: int
-    """Those that ended ok, and do not count since others disturbed them."""
+    """Those that ended ok and that others disturbed, whatever graver verdict they have: they do not count, and are what
+    --retry-contaminated measures again."""
     report: Path | None
 
     @property
@@ -65,9 +66,7 @@ def finish_run(
     if bad:
         counts = ", ".join(f"{number} {state}" for state, number in bad.most_common())
         console.print(f"{bad.total()} of {len(collection.results)} repeats did not end well: {counts}", style="red")
-    return RunEnd(
-        num_by_status=dict(num_by_status), num_contaminated=collection.count_verdicts()["contaminated"], report=path
-    )
+    return RunEnd(num_by_status=dict(num_by_status), num_contaminated=collection.num_contaminated, report=path)
 
 
 def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None:
@@ -88,7 +87,7 @@ def _print_answers(analysis: "Analysis", console: Console) -> None:
     from collector.report.terminal import print_text
 
     console.print()
-    for line in list_lines(answer_run(analysis)):
+    for line in list_lines(answer_run(analysis), is_short=True):
         print_text(console, line)
     console.print()
 

@@ -12,6 +12,7 @@ from bench.schema import Run
 from bench.store import Store
 from bench.stored_runs import read_runs
 from runner.reporting.stored_runs import load_collection, load_history
+from runner.runs import list_passed_over
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
@@ -37,6 +38,8 @@ def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str],
 
     runs, unreadable = read_runs(store, store.list_run_ids())
     lines = [_write_run(store, run, site, analyze, tell, settings) for run in runs]
+    for line in list_passed_over(unreadable, "has no page"):
+        tell(line)
     lines += [_describe_unreadable(run_id, reason) for run_id, reason in unreadable.items()]
     return write_index(lines, site)
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.store import Store, explain_os_error, find_directory
-from runner.runs import find_newest_run
+from runner.runs import find_newest_run, warn_on_stderr
 from runner.signing import verify_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -47,10 +47,18 @@ def load_collection(
 
 
 def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
-    """Return the changes that `watch` recorded over the nights of the run's matrix; StoreError if it cannot."""
+    """Return the changes that `watch` recorded over the nights of the run's matrix; StoreError if it cannot.
+
+    What of it does not count is named on stderr: a change that nobody can read was suspected all the same.
+    """
     from collector.nights.records import read_history
 
-    return read_history(store, collection.run.matrix)
+    history = read_history(store, collection.run.matrix)
+    for document in history.skipped[:MAX_NAMED]:
+        warn_on_stderr(f"{document.key}: {document.reason}")
+    if (num_more := len(history.skipped) - MAX_NAMED) > 0:
+        warn_on_stderr(f"{num_more:,} more documents of nights do not count")
+    return history
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:

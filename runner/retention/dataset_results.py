@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from bench.schema import measure_attempt
 from bench.store import KeyMissing, Store
 from runner.retention.held_results import HeldResult
 
@@ -59,7 +60,7 @@ def _describe_rows(content: "PartContent") -> dict[str, HeldResult]:
             num_bytes=row["num_bytes"],
             version=row["object_version"],
             status=row["status"],
-            attempt_seconds=(row["finished_at"] - row["started_at"]).total_seconds(),
+            attempt_seconds=measure_attempt(row["started_at"], row["finished_at"]) or 0.0,
             verdict=row["verdict"],
             is_contaminated=None if row["fault_verdicts"] is None else "contaminated" in row["fault_verdicts"].split(),
         )

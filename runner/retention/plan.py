@@ -65,6 +65,8 @@ class RemovalPlan:
     num_younger: int
     num_removed_before: int
     """Runs old enough whose raw results are all gone already."""
+    signed_run_ids: tuple[str, ...] = ()
+    """Those of `runs` whose plan has a signature, right or not."""
 
     @property
     def num_results(self) -> int:
@@ -81,6 +83,7 @@ def plan_removal(store: Store, held: HeldResults, policy: Policy, now: datetime)
     """Return what the policy removes at `now`. Nothing is written. StoreError if the store cannot be used."""
     runs, unreadable = read_runs(store, store.list_run_ids())
     protected = find_protected_runs(store, runs)
+    signed = {run.run_id for run in runs if run.signature is not None}
     kept = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
     planned, num_younger, num_removed_before = [], 0, 0
     for run in sorted(runs, key=lambda run: run.created_at):
@@ -99,7 +102,11 @@ def plan_removal(store: Store, held: HeldResults, policy: Policy, now: datetime)
         else:
             num_removed_before += 1
     return RemovalPlan(
-        runs=tuple(planned), kept_runs=kept, num_younger=num_younger, num_removed_before=num_removed_before
+        runs=tuple(planned),
+        kept_runs=kept,
+        num_younger=num_younger,
+        num_removed_before=num_removed_before,
+        signed_run_ids=tuple(plan.run_id for plan in planned if plan.run_id in signed),
     )
 
 
@@ -140,7 +147,8 @@ def explain_unfinished(store: Store, run: Run, objects: Sequence[StoredObject], 
     if is_confirmation(run.run_id):
         return None
     keys = {found.key for found in objects}
-    is_cancelled = any(key.startswith(cancelled_prefix(run.run_id)) for key in keys)
+    marks = [key for key in keys if key.startswith(cancelled_prefix(run.run_id))]
+    is_cancelled = any(isinstance(data, bytes) for _, data in store.get_listed(marks))
     if policy.include_unfinished or is_cancelled or report_key(run.run_id) in keys:
         return None
     removed = index_removed_results(read_raw_removals(store, run.run_id))

@@ -45,8 +45,11 @@ def _find_questioned_runs(store: Store) -> set[str]:
     The documents are read as JSON, whatever version of the tool wrote them: every run that they name counts.
     """
     keys = set(store.list_keys("nights"))
-    found = ((key, SUSPICION_KEY.fullmatch(key)) for key in keys)
-    pending = [key for key, match in found if match and f"{match['change']}/decision.json" not in keys]
+    found = {key: match["change"] for key in keys if (match := SUSPICION_KEY.fullmatch(key))}
+    decisions = {f"{change}/decision.json" for change in found.values()} & keys
+    if store.checks_signatures:  # one that is not signed rightly decides nothing
+        decisions = {key for key, data in store.get_listed(sorted(decisions)) if isinstance(data, bytes)}
+    pending = [key for key, change in found.items() if f"{change}/decision.json" not in decisions]
     return {run_id for key, data in store.get_listed(pending) for run_id in _read_run_ids(store, key, data)}
 
 

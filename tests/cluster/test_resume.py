@@ -170,9 +170,10 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
     command_line.kubeconfig = tmp_path / "kubeconfig"
     control_plane.write_kubeconfig(command_line.kubeconfig, server="http://127.0.0.1:1")
     process = command_line.start()
-    wait_for(lambda: "does not answer" in command_line.output_path.read_text(), "a warning about the API server")
+    wait_for(
+        lambda: "24 to measure" in command_line.output_path.read_text(), "the plan, before the API server is asked"
+    )
     process.send_signal(signal.SIGINT)
-
     command_line.check_end(process, 130)
 
 

@@ -8,7 +8,6 @@ from commands import create
 from doctor_calls import PROFILE, Examine
 from runs import Setup, make_cells, make_profile
 
-from bench.errors import UserError
 from bench.signatures.signed_store import SignedStore, UnverifiedObject
 from bench.store import Store, placements_prefix, results_prefix
 from fake_kubelet import FakeKubelet, Pod, read_variables
@@ -58,15 +57,19 @@ def test_cells_sign_what_they_measure_and_the_runner_all_else(
     assert all("signing" in [volume["name"] for volume in found] for found in volumes)
 
 
-def test_records_of_a_key_that_is_not_trusted_end_the_run_and_are_named(
+def test_a_record_of_a_key_that_is_not_trusted_fails_its_repeat_alone_and_is_named(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
     start_kubelet(num_nodes=1, store=sign(store, "other", "own"))
     profile = make_profile(namespace, signing_secret="keys")
-    setup = Setup.make(connection, namespace, sign(store, "own"), make_cells(1), profile=profile)
+    setup = Setup.make(connection, namespace, sign(store, "own"), make_cells(2), profile=profile)
 
-    with pytest.raises(UserError, match=f"signed by the key {make_key('other').public.key_id}, which is none"):
-        setup.measure()
+    observed = setup.measure()
+
+    assert [result.status for result in observed.results] == ["failed", "failed"]
+    reason = f"signed by the key {make_key('other').public.key_id}, which is none"
+    assert all(result.error is not None and reason in result.error.message for result in observed.results)
+    assert len(read_right(store, results_prefix(setup.run.run_id), "own")) == 2
 
 
 def test_a_run_whose_plan_was_exchanged_is_not_resumed(connection: Connection, namespace: str, store: Store) -> None:

@@ -8,12 +8,28 @@ from control_plane import USER, ControlPlane
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.permissions import RUN_PERMISSIONS
 
+Right = tuple[str, str, str]
+"""API group, resource and verb."""
 
-def connect_as_runner(connection: Connection, plane: ControlPlane, namespace: str) -> Connection:
-    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster."""
+
+def list_rights() -> list[Right]:
+    """Return every right that a run needs."""
+    return [
+        (permission.group, permission.resource, verb) for permission in RUN_PERMISSIONS for verb in permission.verbs
+    ]
+
+
+def connect_as_runner(
+    connection: Connection, plane: ControlPlane, namespace: str, without: Right | None = None
+) -> Connection:
+    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster.
+
+    `without`: a right of these that the user lacks.
+    """
     rules = [
-        {"apiGroups": [permission.group], "resources": [permission.resource], "verbs": permission.verbs}
-        for permission in RUN_PERMISSIONS
+        {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+        for group, resource, verb in list_rights()
+        if (group, resource, verb) != without
     ]
     group = "rbac.authorization.k8s.io"
     role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "runner"}, "rules": rules}

@@ -53,7 +53,7 @@ def test_a_result_whose_answer_is_wrong_twice_is_named_and_read_again_by_the_nex
     shorten_results(faulty, num_answers=0)
     second = load_run(faulty.open(), run.run_id, writes_tables=True)
 
-    assert (len(first.skipped), set(first.results["status"])) == (2, {"missing"})
+    assert (len(first.skipped), set(first.results["status"])) == (2, {"unreadable"})
     assert (second.skipped, "missing" in set(second.results["status"])) == ((), False)
 
 

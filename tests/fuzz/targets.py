@@ -188,7 +188,13 @@ def _make_store_targets() -> Iterable[Target]:
         yield Target(name=name, file=f"results/{file}", contents=contents, uses=STORE_USES)
     shown = {"show": "keys show keys.pub", "show-public": "keys show keys.pub --public"}
     yield Target(name="public-keys", file="keys.pub", contents=public_keys, uses=VERIFYING_USES | shown)
-    signing = {"plan": "run matrix.yaml --dry-run --sign key.pem", "show": "keys show key.pem --public"}
+    signing = {
+        "plan": "run matrix.yaml --dry-run --sign key.pem",
+        "show": "keys show key.pem --public",
+        "clean": "clean --store file://signed --raw-older-than 1d --sign key.pem --verify keys.pub",
+        "watch": "watch --store file://signed --sign key.pem --verify keys.pub",
+        "cancel": f"cancel {RUN_A} --on none --store file://signed --sign key.pem --verify keys.pub --dry-run",
+    }
     yield Target(name="signing-key", file="key.pem", contents=signing_keys, uses=signing)
     yield Target(name="signed-result", file=RESULT_FILE, contents=signed_results, uses=SIGNED_USES)
     yield Target(name="signed-plan", file=PLAN_FILE, contents=signed_plans, uses=SIGNED_USES)

@@ -83,7 +83,7 @@ def _encode_series(points: pd.DataFrame) -> tuple[alt.Color, alt.Shape, alt.Stro
     return (
         alt.Color("series:N", scale=make_scale(names, colours), legend=legend),
         alt.Shape("series:N", scale=make_scale(names, shapes), legend=legend),
-        alt.StrokeDash("series:N", scale=make_scale(names, dashes), legend=None),
+        alt.StrokeDash("series:N", scale=make_scale(names, dashes), legend=legend),
     )
 
 

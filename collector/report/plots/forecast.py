@@ -17,7 +17,7 @@ NAMES = [candidate.name for candidate in CANDIDATES]
 _MAX_GRID_LINES = 12
 _MAX_POWERS_OF_TWO = 16
 """An axis that spans more of them is marked in powers of ten."""
-BAR_STEP_YEARS = 0.22
+BAR_STEP_YEARS = 0.35
 """How far apart the candidates' intervals stand behind the year asked for."""
 
 
@@ -34,6 +34,7 @@ def plot_forecast(forecast: Forecast) -> alt.LayerChart:
         _draw_lines(forecast, value),
         _draw_bars(forecast, value),
         draw_observations(forecast, value),
+        _name_bars(forecast, value),
     ]
     chart = alt.LayerChart(layer=layers, width="container", height=380)
     return add_credit(chart, [forecast.series.values.attribution])
@@ -102,13 +103,26 @@ def _draw_lines(forecast: Forecast, value: alt.Y) -> alt.Chart:
     )
 
 
-def _draw_bars(forecast: Forecast, value: alt.Y) -> alt.Chart:
+def _place_bars(forecast: Forecast) -> pd.DataFrame:
+    """Return the forecasts for the year asked for that have an interval, each with its place behind that year."""
     asked = _date(forecast.predictions[forecast.predictions["year"] == forecast.year]).dropna(subset=["upper"])
-    bars = asked.assign(
-        date=asked["date"] + BAR_STEP_YEARS * (1 + asked["candidate"].map(NAMES.index)),
+    return asked.assign(
+        date=asked["date"] + BAR_STEP_YEARS * asked["candidate"].map(NAMES.index).rank(),
         value=asked["lower"],
         weight=(asked["interval"] == "calibrated").map({True: 4.0, False: 1.0}),
     )
+
+
+def _name_bars(forecast: Forecast, value: alt.Y) -> alt.Chart:
+    """Write below each bar whose it is, upwards."""
+    chart: alt.Chart = alt.Chart(_place_bars(forecast)).mark_text(
+        angle=270, align="right", baseline="middle", dx=-4, fontSize=9, color=INK
+    )
+    return chart.encode(x=make_date_axis(), y=value, text="candidate:N")
+
+
+def _draw_bars(forecast: Forecast, value: alt.Y) -> alt.Chart:
+    bars = _place_bars(forecast)
     chart: alt.Chart = alt.Chart(bars).mark_rule(clip=True)
     return chart.encode(
         x=make_date_axis(),

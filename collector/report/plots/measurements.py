@@ -41,7 +41,6 @@ RATIO_COLUMNS = (
     *("cell_id", "cell_id_subject", "cell_id_reference"),
 )
 """The columns of pairs that a plot of ratios has, as far as the pairs have them."""
-RATIO_TITLE = "ratio, log scale"
 EQUALITY_PIXELS = 16
 """The stroke at 1 of a row: not so long that it reaches the row's name."""
 LEAST_SPAN = [0.95, 1.05]
@@ -80,8 +79,10 @@ def plot_step_times(rows: pd.DataFrame, repeats: pd.DataFrame, *, max_circles: i
     return stack_rows(times, layers, row_pixels=STEP_TIME_PIXELS)
 
 
-def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool) -> alt.LayerChart:
+def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool, of: str) -> alt.LayerChart:
     """Draw ratio and interval of each pair around 1, on a log axis where twice and half are equally far from 1.
+
+    `of`: what over what the ratio is, for the axis: the file of a plot is read without the report's words.
 
     `pairs`: panel, row (from 0 in each panel), name, ratio, ratio_low, ratio_high; `is_sound` where some are not, which
     get a cross. A pair is called `better` or `worse` where `is_different` says that it differs, and without such a
@@ -102,20 +103,36 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     base = alt.Chart().transform_filter("isValid(datum.ratio)")
     base = base.encode(y=row_position(), color=alt.Color("finding:N", scale=found, legend=legend))
     layers = [
-        _draw_equality(),
+        *_draw_equality(),
         *_draw_intervals(base, rows),
         base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, tooltip=tooltip),
         *_cross_out_rows(rows, x),
         *_name_missing(rows),
     ]
-    return stack_rows(rows, layers, row_pixels=RATIO_PIXELS)
+    return stack_rows(rows, [_name_axis(layer, of) for layer in layers], row_pixels=RATIO_PIXELS)
 
 
-def _draw_equality() -> alt.Chart:
-    """Return a layer with a stroke at 1 in each row, below its name, which a line through all rows would cross."""
-    one = alt.Chart().transform_calculate(one="1")
-    chart: alt.Chart = one.mark_tick(color=INK, thickness=1, size=EQUALITY_PIXELS, yOffset=MARK_OFFSET)
-    return chart.encode(x=_ratio_axis("one:Q"), y=row_position())
+def _name_axis(layer: alt.Chart, of: str) -> alt.Chart:
+    """Return the layer with what its ratios are of on their axis: layers have to agree in it."""
+    x = layer.encoding.x
+    named: alt.Chart = layer.encode(x=x.title(f"{of}, log scale")) if isinstance(x, alt.X) else layer
+    return named
+
+
+def _draw_equality() -> list[alt.Chart]:
+    """Return two layers: one marks the ratio 1 in each row, the other makes the axis reach over LEAST_SPAN.
+
+    The marks are short strokes, since a line through all rows would cross their names. The other layer cannot be seen;
+    without it each layer would have to repeat a domain of the axis.
+    """
+    low, high = LEAST_SPAN
+    base = alt.Chart().transform_calculate(one="1", least=str(low), most=str(high)).encode(y=row_position())
+    strokes = base.mark_tick(color=INK, thickness=1, size=EQUALITY_PIXELS, yOffset=MARK_OFFSET)
+    span = base.mark_rule(opacity=0)
+    return [
+        strokes.encode(x=_ratio_axis("one:Q")),
+        span.encode(x=_ratio_axis("least:Q"), x2="most:Q", tooltip=alt.value(None)),
+    ]
 
 
 def _draw_intervals(base: alt.Chart, rows: pd.DataFrame) -> list[alt.Chart]:
@@ -130,8 +147,7 @@ def _ratio_axis(column: str) -> alt.X:
     # A log scale's own format leaves most labels out where the axis is short; an expression does not.
     return alt.X(
         column,
-        title=RATIO_TITLE,
-        scale=alt.Scale(type="log", nice=False, padding=8, domain=alt.DomainUnionWith(unionWith=LEAST_SPAN)),
+        scale=alt.Scale(type="log", nice=False, padding=8),
         axis=alt.Axis(tickCount=6, labelExpr="format(datum.value, '~r')", labelOverlap="greedy"),
     )
 

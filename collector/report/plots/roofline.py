@@ -3,12 +3,14 @@
 S. Williams, A. Waterman, D. Patterson, Roofline, CACM 52(4), 2009.
 """
 
+from typing import Literal
+
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from collector.report.plots.marks import cross_out
-from collector.report.plots.style import FRAMEWORK_COLOURS, GREY, make_scale
+from collector.report.plots.style import FRAMEWORK_COLOURS, GREY, INK, make_scale
 from collector.units import TFLOPS
 
 HEIGHT_PIXELS = 300
@@ -16,14 +18,18 @@ SPAN = 3.0
 """How far the roofs go beyond the cells and the ridges to either side, as a factor."""
 PRECISION_SHAPES = {"fp32": "circle", "tf32": "square", "fp16": "triangle-up", "bf16": "diamond"}
 PRECISION_DASHES = {"fp32": [1, 0], "tf32": [6, 3], "fp16": [2, 2], "bf16": [8, 3, 2, 3]}
+MAX_NAMED_WORKS = 12
+NAME_PIXELS = 8
+"""How far the names of works stand beside their points."""
 AXIS = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
 
 
 def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw the rate of each cell over its intensity, on log axes, and the roof of each precision.
 
-    `rows`: name, framework (for people), precision, intensity (FLOP/byte), rate, peak (FLOP/s), bandwidth (bytes/s),
-    is_sound, and panel, the device. A roof without a known bandwidth is flat, one without a known peak is not drawn.
+    `rows`: name, work (model, phase and batch), framework (for people), precision, intensity (FLOP/byte), rate, peak
+    (FLOP/s), bandwidth (bytes/s), is_sound, and panel, the device. A roof without a known bandwidth is flat, one
+    without a known peak is not drawn.
     """
     points = rows.assign(tera=rows["rate"] / TFLOPS.size, peak_tera=rows["peak"] / TFLOPS.size)
     points = points.drop(columns=["rate", "peak", "bandwidth"])
@@ -44,8 +50,34 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
         roofs.encode(x=x, y=y, strokeDash=dash, detail="roof:N", tooltip=["roof:N"]),
         cells.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip),
         *cross_out(points, x, y, ["name:N"]),
+        *_name_works(x, y),
     ]
     return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
+
+
+def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Return two layers with the name of each kind of work beside its fastest point, left of the lower half of them.
+
+    The programs of a work stand below each other, as its intensity is theirs. Of more than MAX_NAMED_WORKS, which would
+    cover each other, none is named: the points say it to the pointer. Points without a name have an empty one, as a
+    layer without rows has no extent.
+    """
+    ranked = (
+        alt.Chart()
+        .transform_joinaggregate(fastest="max(tera)", groupby=["work"])
+        .transform_joinaggregate(num_works="distinct(work)", middle="median(intensity)")
+    )
+    is_named = f"datum.num_works <= {MAX_NAMED_WORKS} && datum.tera === datum.fastest"
+    sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
+        ("<=", "right", -NAME_PIXELS),
+        (">", "left", NAME_PIXELS),
+    )
+    return [
+        ranked.transform_calculate(shown=f"{is_named} && datum.intensity {half} datum.middle ? datum.work : ''")
+        .mark_text(align=align, baseline="middle", dx=pixels, fontSize=10, color=INK)
+        .encode(x=x, y=y, text="shown:N")
+        for half, align, pixels in sides
+    ]
 
 
 def _draw_roofs(rows: pd.DataFrame) -> pd.DataFrame:

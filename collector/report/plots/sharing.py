@@ -76,7 +76,7 @@ def _stack(reference: alt.Chart, points: pd.DataFrame, make_y: Callable[[str], a
 
 
 def _place(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the points with `by`, the way of sharing in words, `place` on the axis, and `segment` of their line."""
+    """Add to the points how the GPU was shared (`by`), their `place` on the axis, and their line (`segment`)."""
     by = rows["sharing"].map(SHARING_NAMES)
     names = ["panel", "tenants", "ratio", "ratio_low", "ratio_high", "is_sound", "cell_id"]
     columns = rows[names].reset_index(drop=True)

@@ -3,8 +3,19 @@
 import altair as alt
 import pandas as pd
 
+from collector.report.plots.batches import SHAPES
 from collector.report.plots.marks import LABEL_PIXELS, cross_out, make_shape_legend, number_segments
-from collector.report.plots.style import BLUE, FRAMEWORK_COLOURS, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
+from collector.report.plots.style import (
+    BLUE,
+    FRAMEWORK_COLOURS,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    make_scale,
+)
 
 HEIGHT_PIXELS = 260
 SPEEDUP_PIXELS = 44
@@ -47,10 +58,15 @@ def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
     x = alt.X("num_gpus:Q", title="GPUs, log scale", scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="d"))
     y = alt.Y("ratio:Q", title=LINEAR_TITLE, scale=alt.Scale(zero=True))
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=LABEL_PIXELS)
-    colour = alt.Color("series:N", legend=legend, scale=alt.Scale(range=SERIES_COLOURS))
+    # Both scales name all series, so that one legend has the colour and the shape.
+    names = sorted(set(points["series"]))
+    looks = {name: number for number, name in enumerate(names)}
+    colours = {name: SERIES_COLOURS[number % len(SERIES_COLOURS)] for name, number in looks.items()}
+    colour = alt.Color("series:N", legend=legend, scale=make_scale(names, colours))
     base = alt.Chart().encode(x=x, color=colour)
     linear = alt.Chart(pd.DataFrame({"ratio": [100.0]})).mark_rule(color=INK, strokeDash=[3, 3]).encode(y=y)
-    shape = alt.Shape("series:N", legend=legend)
+    shapes = {name: SHAPES[number % len(SHAPES)] for name, number in looks.items()}
+    shape = alt.Shape("series:N", legend=legend, scale=make_scale(names, shapes))
     layers = [
         linear,
         base.transform_filter("datum.is_sound").mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, detail="segment:N"),

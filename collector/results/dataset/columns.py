@@ -91,7 +91,7 @@ def make_schema(table: str) -> pa.Schema:
 
 @cache
 def compute_version() -> str:
-    """Return the version of the rows, such as `1-0a1b2c3d`: TABLES_VERSION, and a hash of the columns and fields.
+    """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does.
 
     Two versions of the tool that differ in either have rows of their own, side by side: neither takes for damaged what
     the other can read, and neither misses a column that the other did not know.

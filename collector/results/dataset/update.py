@@ -128,7 +128,9 @@ def _list_documents(store: Store, kind: Kind, run_id: str, table: RunTable) -> d
             objects[stored.key] = stored
         else:
             reason = stored.problem or f"the key is not one of a {kind.noun}"
-            table.skipped.append(SkippedDocument(key=_make_printable(stored.key), reason=reason))
+            table.skipped.append(
+                SkippedDocument(key=_make_printable(stored.key), reason=reason, is_unread=bool(stored.problem))
+            )
     return objects
 
 
@@ -151,7 +153,7 @@ def _find_known(table: RunTable) -> set[str]:
 def _skip_unreadable(stored: StoredObject, table: RunTable) -> bool:
     """Return whether a document cannot be read as its listing says; it is named then."""
     if stored.problem:
-        table.skipped.append(SkippedDocument(key=stored.key, reason=stored.problem))
+        table.skipped.append(SkippedDocument(key=stored.key, reason=stored.problem, is_unread=True))
     return bool(stored.problem)
 
 
@@ -213,7 +215,7 @@ class _Reader:
                 SkippedDocument(key=stored.key, reason=data.reason, signature_problem=data.problem)
             )
         elif isinstance(data, StoreError):  # it may be readable tomorrow
-            self.table.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}"))
+            self._skip(stored, f"cannot be read: {data}")
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:
             reason = f"too large: {stored.num_bytes:,} bytes, a {self.kind.noun} has at most {MAX_DOCUMENT_BYTES:,}"
             batch.quarantine(stored, reason)
@@ -224,7 +226,11 @@ class _Reader:
                 if find_digest(stored.version) is None or is_digest_of(stored.version, data):
                     batch.quarantine(stored, str(error))
                 else:  # perhaps another object's answer, and right the next time
-                    self.table.skipped.append(SkippedDocument(key=stored.key, reason=str(error)))
+                    self._skip(stored, str(error))
+
+    def _skip(self, stored: StoredObject, reason: str) -> None:
+        """Name a document that cannot be read at present."""
+        self.table.skipped.append(SkippedDocument(key=stored.key, reason=reason, is_unread=True))
 
 
 def list_quarantined(table: RunTable) -> list[SkippedDocument]:

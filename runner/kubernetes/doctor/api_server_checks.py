@@ -1,18 +1,16 @@
 """Checks of the API server: that it answers, its version, its clock, and what the user may do there."""
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from runner.kubernetes.access_reviews import may, review_self
 from runner.kubernetes.answers import ApiObject
 from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import decode_object_at
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState
 from runner.kubernetes.login import IN_CLUSTER
-from runner.kubernetes.object_status import read_time
 from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     NODE_PERMISSION,
@@ -36,7 +34,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
 def check_version(context: DoctorContext) -> Finding:
     """Find the version of the API server, and the name that it knows the user by; ApiError if it does not answer."""
     version = context.connection.get_object("/version")
-    user = _review_self(context)[0]
+    user = review_self(context.connection)[0]
     number = _read_version(version)
     message = f"{version['gitVersion']}, where you are {user}"
     if number < MIN_VERSION:
@@ -64,7 +62,7 @@ def explain_unreachable(error: ApiError) -> Finding:
 def check_clock(context: DoctorContext) -> Finding:
     """Find how far this machine's clock is from the API server's."""
     before = datetime.now(UTC)
-    created = _review_self(context)[1]
+    created = review_self(context.connection)[1]
     if created is None:
         message = "not checked: the server does not give its time"
         return Finding(check=CLOCK, state="warning", message=message, hint="compare the clocks yourself")
@@ -101,7 +99,7 @@ def check_permissions(context: DoctorContext) -> Iterator[Finding]:
 def _check_node_permission(context: DoctorContext) -> Finding:
     """Find whether results can say which machines they are from. Without, a run measures all the same."""
     check = f"permission: {NODE_PERMISSION.resource}, to say which machines"
-    if all(_may(context, NODE_PERMISSION, verb, namespace="") for verb in NODE_PERMISSION.verbs):
+    if all(may(context.connection, NODE_PERMISSION, verb, "") for verb in NODE_PERMISSION.verbs):
         return Finding(check=check, state="ok", message=", ".join(NODE_PERMISSION.verbs))
     hint = (
         f"needed to {NODE_PERMISSION.purpose}, which is unknown otherwise; an administrator grants it: `kubectl "
@@ -112,42 +110,10 @@ def _check_node_permission(context: DoctorContext) -> Finding:
 
 
 def _check_permission(context: DoctorContext, permission: Permission, check: str, if_refused: FindingState) -> Finding:
-    refused = [verb for verb in permission.verbs if not _may(context, permission, verb)]
+    refused = [verb for verb in permission.verbs if not may(context.connection, permission, verb, context.namespace)]
     if not refused:
         return Finding(check=check, state="ok", message=", ".join(permission.verbs))
     message = f"you may not {', '.join(refused)} {permission.resource} in namespace {context.namespace}"
     words = f"setup --queue {context.target.queue}" if permission in QUEUE_PERMISSIONS else "setup"
     hint = f"needed to {permission.purpose}; `benchmatrix {words} --user NAME` by an administrator grants it"
     return Finding(check=check, state=if_refused, message=message, hint=hint)
-
-
-def _may(context: DoctorContext, permission: Permission, verb: str, namespace: str | None = None) -> bool:
-    """Ask whether the user may. `namespace`: None: that of the run; empty: in all of the cluster."""
-    attributes = {
-        "namespace": context.namespace if namespace is None else namespace,
-        "verb": verb,
-        "group": permission.group,
-        "resource": permission.resource,
-    }
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    review = decode_object_at(path, context.connection.request("create", path, body=json.dumps(body).encode()))
-    return bool(review["status"].get("allowed"))
-
-
-def _review_self(context: DoctorContext) -> tuple[str, datetime | None]:
-    """Return the user's name on the server, and the server's time or None if it does not say."""
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    try:
-        review = decode_object_at(path, context.connection.request("create", path, body=json.dumps(body).encode()))
-    except ApiError as error:
-        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-            raise
-        return "a user that it does not name", None
-    created = review["metadata"].get("creationTimestamp")
-    return str(review["status"]["userInfo"]["username"]), read_time(created) if created else None

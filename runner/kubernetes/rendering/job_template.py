@@ -77,6 +77,8 @@ class JobRenderer:
     """Kueue's LocalQueue: the Jobs are created suspended, and Kueue starts them. None: they start at once."""
     run_digest: str | None = None
     """Of the plan, in hex, for the signatures of the cells' records. None: they are not signed."""
+    trusted_keys: tuple[str, ...] = ()
+    """The ids of the keys that the cells may sign with; empty: they are not told."""
     owner: JobOwner | None = None
     """Owner of the Jobs, with which they are deleted. None: they stay until their TTL is over."""
     _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
@@ -129,6 +131,7 @@ class JobRenderer:
             "store_url": self.store_url,
             "git_revision": self.git_revision,
             "run_digest": self.run_digest,
+            "trusted_keys": self.trusted_keys,
             "signing_folder": SIGNING_FOLDER,
             "signing_key": SIGNING_KEY,
             "sharing": sharing,

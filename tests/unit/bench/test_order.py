@@ -31,6 +31,7 @@ FULL = Order(
     parent_pid=4711,
     signing_key_file="/etc/benchmatrix-signing/signing-key.pem",
     run_digest="0123456789abcdef" * 4,
+    trusted_keys=("0123456789abcdef", "fedcba9876543210"),
 )
 
 
@@ -95,6 +96,7 @@ def test_a_missing_variable_is_named(name: str) -> None:
             "^BENCH_CELL: the key 'seed' stands twice in an object",
         ),
         ("BENCH_CELL", CELL.model_dump_json().replace("conv6", "vgg99"), "'vgg99' is unknown; known are conv6"),
+        ("BENCH_TRUSTED_KEYS", "0123456789abcdef;", "^BENCH_TRUSTED_KEYS: expected ids of keys, each 16 hex digits"),
         ("BENCH_RUN_ID", "", "^BENCH_RUN_ID: not set"),
         ("BENCH_RUN_ID", "../other", "^BENCH_RUN_ID: '../other' is no name"),
         ("BENCH_RUN_ID", "Smoke", "^BENCH_RUN_ID: 'Smoke' is no name"),

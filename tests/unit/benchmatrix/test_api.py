@@ -49,7 +49,7 @@ def test_the_newest_run_is_taken_and_one_that_is_not_there_is_named() -> None:
         benchmatrix.load_cells("other", STORE)
     with pytest.raises(benchmatrix.UserError, match="there is no directory .*; name the right one with store"):
         benchmatrix.list_runs("file://nowhere")
-    with pytest.raises(ValueError, match="at least one id"):
+    with pytest.raises(benchmatrix.UserError, match="at least one id"):
         benchmatrix.load_cells([], STORE)
 
 

@@ -201,7 +201,7 @@ def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(co
     pairs = compare_cells(summary, FRAMEWORKS, include_invalid=True)
     (row,) = pairs.to_dict("records")
     assert row["ratio"] == pytest.approx(2.0)
-    assert row["note"] == "TensorFlow: no valid repeat: figures from all 2 ok"
+    assert row["note"] == "TensorFlow: no repeat under sound conditions: figures from all 2 ok"
     assert count_left_out([pairs]) == ""
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.schema import EARLIEST, Result
-from collector.facts import describe_windows, list_facts
-from factories import START, make_cell, make_failed_result, make_result
+from bench.schema import EARLIEST, LATEST, Result, Verdict
+from collector.facts import describe_windows, list_facts, state_outcome
+from factories import START, make_cell, make_failed_result, make_result, make_validity
 from measured_runs import Collect
 
 SHORT = make_result(step_seconds=(0.25,) * 4)
@@ -28,8 +28,36 @@ def test_how_much_was_timed_is_the_span_of_the_repeats_that_ended_ok(
     assert describe_windows(collect(*results, repeats=1)) == words
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        (("valid", "valid"), ""),
+        (("valid", "not-steady"), "2 count (1 not-steady)."),
+        (("valid", "not-steady", "contaminated"), "2 count (1 not-steady), 1 does not (1 contaminated)."),
+        (("throttled", "too-short"), "2 are used for lack of sound ones (1 throttled, 1 too-short)."),
+    ],
+)
+def test_the_outcome_says_how_many_repeats_count(collect: Collect, verdicts: tuple[Verdict, ...], words: str) -> None:
+    results = [
+        make_result(repeat=number, validity=make_validity(*(() if verdict == "valid" else (verdict,))))
+        for number, verdict in enumerate(verdicts, start=1)
+    ]
+    outcome = state_outcome(collect(*results, repeats=len(verdicts)))
+    assert outcome == " ".join(
+        filter(None, [f"{len(verdicts)} of {len(verdicts)} planned repeats ended ok, in 1 cell.", words])
+    )
+
+
+def test_a_run_without_a_gpu_says_of_what_there_is_none(collect: Collect) -> None:
+    facts = dict(list_facts(collect(make_result(make_cell(device="cpu")), repeats=1)))
+    assert facts["GPU"] == "no GPU used"
+    assert "GPU" not in dict(list_facts(collect(make_failed_result(), repeats=1)))
+
+
 LATER: dict[str, Any] = {"started_at": START + timedelta(hours=2), "finished_at": START + timedelta(hours=3)}
 UNSET: dict[str, Any] = {"started_at": EARLIEST, "finished_at": EARLIEST}
+HALF: dict[str, Any] = {"started_at": EARLIEST, "finished_at": EARLIEST + timedelta(seconds=30)}
+LATE_HALF: dict[str, Any] = {"started_at": LATEST - timedelta(seconds=30), "finished_at": LATEST}
 SET_MEANWHILE: dict[str, Any] = {"started_at": EARLIEST, "finished_at": START + timedelta(hours=4)}
 
 
@@ -38,6 +66,7 @@ SET_MEANWHILE: dict[str, Any] = {"started_at": EARLIEST, "finished_at": START + 
     [
         ((LATER,), "for 1 h 0 min"),
         ((LATER, UNSET), "for 1 h 0 min; of 1 repeat the machine's clock was not set"),
+        ((LATER, HALF, LATE_HALF), "for 1 h 0 min; of 2 repeats the machine's clock was not set"),
         ((LATER, SET_MEANWHILE, UNSET), "for 2 h 0 min; of 2 repeats the machine's clock was not set"),
     ],
 )

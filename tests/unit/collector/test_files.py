@@ -121,6 +121,24 @@ def test_a_replaced_file_keeps_its_rights_and_a_link_stays_a_link(tmp_path: Path
     assert (page.read_text(), page.stat().st_mode & 0o777, link.is_symlink()) == ("new", 0o640, True)
 
 
+@pytest.mark.parametrize("target", ["loop", "other", "loop/x", "./loop"])
+def test_links_in_a_circle_are_refused_by_name_and_stay(target: str, tmp_path: Path) -> None:
+    loop, other = tmp_path / "loop", tmp_path / "other"
+    loop.symlink_to(target)
+    other.symlink_to("loop")
+    for path in (loop, other, loop / "page.html"):
+        with pytest.raises(UserError, match=r"(loop|other): cannot be written"):
+            replace_text(path, "new")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == ["loop", "other"]
+    assert os.readlink(loop) == target
+
+
+def test_a_link_whose_target_is_not_there_stays_and_has_one_then(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("page.html")
+    replace_text(tmp_path / "link", "new")
+    assert (os.readlink(tmp_path / "link"), (tmp_path / "page.html").read_text()) == ("page.html", "new")
+
+
 def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -158,7 +176,7 @@ def test_a_text_with_half_a_character_is_written(tmp_path: Path) -> None:
 
 
 def test_what_was_read_is_not_replaced(tmp_path: Path) -> None:
-    """As the table of `audit mine.csv --output mine.csv`, or a run's plan, also by another of its names."""
+    """A file that this process has read is not written to, by any name: `audit mine.csv --output mine.csv`."""
     (tmp_path / "mine.csv").write_text("mine")
     (tmp_path / "link.csv").symlink_to("mine.csv")
     read_foreign_file(tmp_path / "mine.csv", max_bytes=100)

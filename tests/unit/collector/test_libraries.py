@@ -53,3 +53,13 @@ def test_libraries_of_compared_frameworks_are_named_where_they_differ(
     graph = make_cell(model=model, device="gpu", input_size=32, framework="tensorflow", mode="graph")
     analysis = analyze_run(collect(*make_spread(cell, 0.1, pytorch), *make_spread(graph, 0.2, own)))
     assert describe_libraries(analysis.comparisons["frameworks"], analysis.collection) == text
+
+
+def test_what_a_cpu_does_not_use_is_not_named_of_cells_on_it(collect: Collect) -> None:
+    pytorch = make_environment(versions={"torch": "2.0"}, settings={"memory_format": "NCHW", "cudnn_benchmark": True})
+    own = make_environment(versions={"tensorflow": "2.0"}, settings={"memory_format": "NHWC"})
+    graph = make_cell(framework="tensorflow", mode="graph")
+    analysis = analyze_run(collect(*make_spread(make_cell(), 0.1, pytorch), *make_spread(graph, 0.2, own)))
+    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
+    assert "layout of images NCHW (PyTorch), NHWC (TensorFlow)" in text
+    assert "cuDNN" not in text

@@ -10,6 +10,7 @@ from scipy import stats
 from bench.schema import Cell, Result
 from collector.comparisons import DEVICES, FRAMEWORKS, STRONG_SCALING, Comparison, compare_cells
 from collector.machines import count_machines
+from collector.ratio_verdicts import MACHINES_DIFFER
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
 from collector.statistics import estimate_cell, estimate_center, estimate_ratio
@@ -130,7 +131,10 @@ def test_a_ratio_across_two_single_cards_is_named_so_and_has_the_repeats_interva
     over, under = [1.03, 1.04, 1.05], [1.0, 1.01, 1.02]
     row = compare(collect, *make_on(TENSORFLOW, "h1:b", *over), *make_on(PYTORCH, "h1:a", *under), repeats=3)
     assert row["note"] == "across machines: TensorFlow on h1 GPU-b; PyTorch on h1 GPU-a"
-    assert row["p_value"] == pytest.approx(stats.ttest_ind(np.log(over), np.log(under), equal_var=False).pvalue)
+    bounds = stats.ttest_ind(np.log(over), np.log(under), equal_var=False).confidence_interval(0.95)
+    assert (row["ratio_low"], row["ratio_high"]) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
+    assert row["verdict"] == MACHINES_DIFFER
+    assert math.isnan(row["p_value"])
 
 
 def test_with_two_cards_a_side_the_card_is_a_random_effect(collect: Collect) -> None:

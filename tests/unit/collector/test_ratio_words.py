@@ -1,8 +1,9 @@
 """How much longer one side takes, in words, with the digits that its interval has to say."""
 
+import numpy as np
 import pytest
 
-from collector.ratio_words import describe_longer, format_ratios, quote_longer
+from collector.ratio_words import choose_time_digits, describe_longer, format_ratios, quote_longer
 from collector.statistics import Estimate
 
 # Student's t at 4 degrees of freedom: 2.776445 at 97.5 %, 4.851194 at 1 - 0.05 / 12 (six intervals together).
@@ -54,3 +55,19 @@ def test_the_ends_of_an_interval_of_ratios_read_neither_alike_nor_as_1(
     interval: tuple[float, float], texts: tuple[str, str]
 ) -> None:
     assert format_ratios(*interval) == texts
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_divides_two_times_gets_the_ratio_that_stands_beside_them(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for _ in range(50):
+        faster = 10 ** generator.uniform(-4, 1)
+        slower = faster * 10 ** generator.uniform(0, 1.5) ** 2
+        estimate = Estimate(center=slower / faster, log_standard_error=generator.uniform(0, 0.02), degrees_of_freedom=4)
+        digits = choose_time_digits(slower, faster, estimate)
+        quotient = float(f"{slower:.{digits - 1}e}") / float(f"{faster:.{digits - 1}e}")
+        amount, _, _ = describe_longer(estimate).partition(" ")
+        shown = float(amount.replace(",", ""))
+        value = 100 * (quotient - 1) if "%" in describe_longer(estimate) else quotient
+        assert abs(value - shown) <= 10.0 ** -len(amount.partition(".")[2]), (slower, faster, digits)
+        assert digits >= 4

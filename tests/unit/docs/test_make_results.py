@@ -37,8 +37,8 @@ def test_a_report_that_does_not_show_what_its_results_say_is_found(tmp_path: Pat
     assert list(page.find_stale_reports()) == []
     report = tmp_path / "report-gpu.html"
     text = report.read_text()
-    assert ">24.4</td>" in text
-    report.write_text(text.replace(">24.4</td>", ">22.4</td>", 1))
+    assert ">24.39</td>" in text
+    report.write_text(text.replace(">24.39</td>", ">22.39</td>", 1))
     (fault,) = page.find_stale_reports()
     assert fault.startswith("report-gpu.html: not what its results say ('")
 

@@ -12,7 +12,7 @@ import pytest
 from rich.table import Table
 
 from runner.output import GuardedStream, OutputClosedError, OutputError, make_console
-from runner.terminal_text import escape_unprintable, format_message, replace_unprintable
+from runner.terminal_text import escape_unprintable, format_message, hide_typed_credentials, replace_unprintable
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = "a\x1b[31m\u202eb\x9b2Jc\x07"
@@ -166,6 +166,19 @@ def test_a_deleted_working_directory_is_no_fault(tmp_path: Path) -> None:
             [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, cwd=ROOT
         )
         assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Value error, 'AKIA:hunter2@bucket' is not one of", "Value error, '...@bucket' is not one of"),
+        ("extra argument (AKIA:se/cr@et@bucket/p)", "extra argument (...@bucket/p)"),
+        ("No such option: --st=s3:/AKIA:secret@b", "No such option: --st=...@b"),
+        ("see https://host:443/a, or a@b; 'x: y' and 'z@w'", "see https://host:443/a, or a@b; 'x: y' and 'z@w'"),
+    ],
+)
+def test_a_usage_error_shows_no_password_of_what_was_typed(text: str, shown: str) -> None:
+    assert hide_typed_credentials(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
+from collector.results.load import load_run
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
 from runner.runs import (
@@ -65,6 +66,30 @@ def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left
     assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
     both = Retries(failed=True, contaminated=True)
     assert name_repeats(list_missing_repeats(store, run, both)) == [("pytorch", 1), ("pytorch", 2)]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "count"),
+    [
+        ([("contaminated",)], 1),
+        ([("over-peak", "contaminated")], 1),
+        ([("contaminated", "throttled", "noisy")], 1),
+        ([("throttled",)], 0),
+        ([("contaminated",), ("throttled",)], 0),
+        ([("wrong-device", "contaminated"), ("contaminated",)], 1),
+    ],
+)
+def test_as_many_are_said_to_be_contaminated_as_are_measured_again(
+    verdicts: list[tuple[Verdict, ...]], count: int, store: Store
+) -> None:
+    run = make_own_run()
+    results = [
+        make_ok(run, CELL_A, attempt=f"a{number}").model_copy(update={"validity": make_validity(*own)})
+        for number, own in enumerate(verdicts)
+    ]
+    put_documents(store, run, [*results, make_failed(run, CELL_B)])
+    assert len(list_missing_repeats(store, run, Retries(contaminated=True))) == count
+    assert load_run(store, run.run_id).num_contaminated == count
 
 
 @pytest.mark.parametrize("graver", ["over-peak", "wrong-device"])

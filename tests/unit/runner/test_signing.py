@@ -37,7 +37,7 @@ def test_a_run_trusts_its_own_key_and_those_that_it_is_given(tmp_path: Path, sto
 
 
 def test_a_key_to_verify_with_needs_one_to_sign_with(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--verify: a run checks what it signs; add --sign FILE"):
+    with pytest.raises(UserError, match="--verify: what is checked here is signed here as well; add --sign FILE"):
         sign_store(store, None, [tmp_path / "x"])
 
 

@@ -103,5 +103,7 @@ function compareQuickly(cells, row, reference) {
   const reason = cells.explainNotComparable(row, reference);
   if (reason !== null) return { kind: "not-compared", pValue: null, reason, reference };
   const ratio = cells.estimateTimeRatio(row, reference);
-  return { kind: "compared", ratio, speed: 1 / ratio.center, pValue: findPValue(ratio), reference };
+  const isConfounded = cells.isConfounded(row, reference);
+  const pValue = isConfounded ? null : findPValue(ratio);
+  return { kind: "compared", ratio, speed: 1 / ratio.center, pValue, isConfounded, reference };
 }

@@ -1,14 +1,24 @@
 // Decides whether two cells can be compared, says why not, and computes the ratio of their step times.
 // The rules are those of collector/comparisons.py: tests hold both against each other.
 
+const MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known";
+
 class Cells {
   constructor(document) {
     Object.assign(this, document);
     this.ids = Array.from({ length: this.size }, (_, row) => this.get("cell_id", row));
-    this.names = Array.from({ length: this.size }, (_, row) => this.get("label", row).toLowerCase());
+    // What the search looks in: the label, the precision even where all cells have the same, and how the cell ended.
+    this.names = Array.from({ length: this.size }, (_, row) =>
+      ["label", "precision", "state", "ending"].map((name) => this.get(name, row)).join(", ").toLowerCase());
     // A cell that ran in several environments has several rows: this is its first one.
     this.rowsById = new Map(this.ids.map((id, row) => [id, row]).reverse());
     this.unshown = new Set(this.unshown_pairs.map((rows) => rows.join()));
+    this.tabled = new Set(this.table_pairs.map((rows) => rows.join()));
+  }
+
+  // Whether a table of comparisons has the ratio of two cells.
+  isTabled(one, other) {
+    return this.tabled.has([one, other].join()) || this.tabled.has([other, one].join());
   }
 
   // Whether a table of comparisons shows no difference between two cells that the interval of their ratio alone does.
@@ -92,6 +102,13 @@ class Cells {
     return { ...ratio, center: ratio.center * samples };
   }
 
+  // Whether a ratio holds a difference of machines of which no interval says how large it is.
+  isConfounded(one, other) {
+    if (this.listDiffering(one, other).some((field) => field.name === "device" || field.name === "num_gpus")) return false;
+    const isSame = this.get("machines", one) === this.get("machines", other);
+    return !isSame && Math.min(this.get("num_machines", one), this.get("num_machines", other)) < 2;
+  }
+
   // What a reader must know beside the ratio of two cells.
   listNotes(one, other) {
     const differing = this.listDiffering(one, other);
@@ -115,7 +132,10 @@ class Cells {
     const reason = this.explainNotComparable(one, other);
     if (reason !== null) return { reason };
     const ratio = this.estimateTimeRatio(one, other);
-    const names = this.nameSides(one, other);
-    return { ratio, interval: findInterval(ratio), pValue: findPValue(ratio), verdict: describeRatio(ratio, ...names), notes: this.listNotes(one, other) };
+    const isConfounded = this.isConfounded(one, other), interval = findInterval(ratio);
+    const isJudged = !isConfounded || interval === null;
+    const verdict = isJudged ? describeRatio(ratio, ...this.nameSides(one, other)) : MACHINES_DIFFER;
+    const pValue = isConfounded ? null : findPValue(ratio);
+    return { ratio, interval, pValue, verdict, isConfounded, notes: this.listNotes(one, other) };
   }
 }

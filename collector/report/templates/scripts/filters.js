@@ -2,10 +2,35 @@
 
 const PASSING = { rows: null, ids: null, count: 0 };
 const MAX_LISTED_VALUES = 500;
+// What people type, and the words of cells that it stands for: each word of the search has to be in a cell's texts, or one
+// of those that mean the same.
+const SEARCH_PHRASES = [
+  [/\bout[ -]of[ -]memory\b/g, "oom"], [/\b(half|mixed)[ -]precision\b/g, "half"], [/\bsingle[ -]precision\b/g, "fp32"],
+  [/\btorch[ .]compile\b/g, "pytorch compiled"], [/\btime[ -]out\b/g, "timeout"], [/\bbatch[ -]?size\b/g, "batch"],
+  [/\b(?:bs|batch)[ =:]?(\d+)\b/g, "batch\u00a0$1"], [/\bleft[ -]out\b/g, "left\u00a0out"],
+];
+const SYNONYMS = new Map(Object.entries({
+  inference: ["infer"], inferring: ["infer"], serving: ["infer"], prediction: ["infer"], forward: ["infer"],
+  training: ["train"], trained: ["train"], fit: ["train"],
+  half: ["fp16", "bf16"], float16: ["fp16"], bfloat16: ["bf16"], float32: ["fp32"], single: ["fp32"],
+  tf: ["tensorflow"], keras: ["tensorflow", "jax"], torch: ["pytorch"], flax: ["jax"],
+  xla: ["tensorflow compiled", "jax compiled"], inductor: ["pytorch compiled"], compile: ["compiled"], jit: ["compiled"],
+  cuda: ["gpu"], crashed: ["failed"], error: ["failed"], skipped: ["left out"], absent: ["missing"],
+}));
+
+// Of each word of a search, the texts that it stands for, itself among them.
+function listSought(search) {
+  const text = SEARCH_PHRASES.reduce((known, [phrase, word]) => known.replace(phrase, word), search.toLowerCase());
+  return text.split(/[ \t\n]+/).filter(Boolean).map((part) => {
+    const word = part.replaceAll("\u00a0", " ");
+    const others = SYNONYMS.get(word) ?? [];
+    return others.length && word.length < 3 ? others : [word, ...others]; // tf is in tf32, too
+  });
+}
 
 // Brings PASSING up to date: a cell passes if each field has one of the chosen values and its label every word.
 function applyFilters(cells) {
-  const words = STATE.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = listSought(STATE.q);
   const chosen = cells.fields
     .filter((field) => STATE.filters.has(field.name))
     .map((field) => ({ codes: field.codes, wanted: field.texts.map((text) => STATE.filters.get(field.name).has(text)) }));
@@ -13,8 +38,8 @@ function applyFilters(cells) {
   const ids = new Set();
   let count = 0;
   for (let row = 0; row < cells.size; row += 1) {
-    const passes = chosen.every(({ codes, wanted }) => wanted[codes[row]]) && words.every((word) =>
-      cells.names[row].includes(word) || cells.ids[row].includes(word));
+    const passes = chosen.every(({ codes, wanted }) => wanted[codes[row]]) && words.every((alike) =>
+      alike.some((word) => cells.names[row].includes(word) || cells.ids[row].includes(word)));
     if (!passes) continue;
     rows[row] = 1;
     ids.add(cells.ids[row]);
@@ -88,10 +113,16 @@ function describeFilter() {
   return parts.join("; ");
 }
 
+// Cells of the matrix that were left out are no cells of the run: they have a place in the map where nothing else has one.
+function noteOnLeftOut(cells) {
+  const number = cells.ids.filter((_, row) => cells.get("state", row) === "left out").length;
+  return number ? `: ${(cells.size - number).toLocaleString("en-US")} of the run, and ${number.toLocaleString("en-US")} of its matrix that could not run here` : "";
+}
+
 function showFilterCount(cells) {
   const total = countThings(cells.size, "cell");
   const count = findElement("filter-count"), notice = findElement("filter-notice");
-  count.textContent = isFiltered() ? `${PASSING.count.toLocaleString("en-US")} of ${total} pass. Every plot and table follows.` : `${total}, all shown.`;
+  count.textContent = isFiltered() ? `${PASSING.count.toLocaleString("en-US")} of ${total} pass. Every plot and table follows.` : `${total}, all shown${noteOnLeftOut(cells)}.`;
   notice.hidden = !isFiltered();
   for (const note of document.querySelectorAll("[data-unfiltered]")) {
     note.hidden = !isFiltered();

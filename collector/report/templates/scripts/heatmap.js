@@ -6,6 +6,7 @@ const SIGNS = {
   faster: ["▲", "faster than the baseline, after Holm's adjustment over all cells of this map"],
   slower: ["▼", "slower than the baseline, after the adjustment"],
   same: ["≈", "no difference shown after the adjustment"],
+  confounded: ["⇄", MACHINES_DIFFER],
   single: ["·", "no verdict: one repeat, no interval"],
   baseline: ["◆", "the baseline"],
   "not-compared": ["≠", "measured, but cannot be compared with the baseline"],
@@ -18,10 +19,11 @@ const HEAT = { map: null, comparisons: null, baseline: "", lines: [], columns: [
 
 // Which of SIGNS a cell has; `alone` where step times are shown.
 function findKind(cells, row) {
-  const state = cells.get("state", row), { kind, pValue, adjusted, speed } = HEAT.comparisons[row];
+  const state = cells.get("state", row), { kind, pValue, adjusted, speed, isConfounded } = HEAT.comparisons[row];
   if (state === "failed" || state === "missing" || state === "left out") return state.replace(" ", "-");
   if (state === "invalid") return "invalid";
   if (kind !== "compared") return kind === "no-baseline" ? "not-compared" : kind;
+  if (isConfounded) return "confounded";
   if (pValue === null) return "single";
   if (adjusted >= 1 - CONFIDENCE) return "same";
   return speed >= 1 ? "faster" : "slower";
@@ -38,9 +40,11 @@ function describeCell(cells, row) {
     return { kind, shade: 0, text: time, words };
   }
   const { speed } = comparison, factor = Math.max(speed, 1 / speed);
-  const shade = SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1);
+  // A colour says which is faster: without that verdict there is none.
+  const shade = kind === "faster" || kind === "slower" ? SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1) : 0;
   const text = describeTime(1 / speed);
-  return { kind, shade, text, words: `${text} beside the baseline, ${sign}; ${time}` };
+  const untabled = cells.isTabled(row, comparison.reference) ? "" : "; no table of Comparisons has this pair";
+  return { kind, shade, text, words: `${text} beside the baseline, ${sign}${untabled}; ${time}` };
 }
 
 function arrangeHeat(cells) {
@@ -90,7 +94,7 @@ function makeHeatLine(cells, index) {
 }
 
 function noteOnHidden() {
-  return HEAT.numHidden ? ` ${countThings(HEAT.numHidden, "cell")} that could not run here ${HEAT.numHidden === 1 ? "is" : "are"} not in it: see What is not known.` : "";
+  return HEAT.numHidden ? ` ${countThings(HEAT.numHidden, "cell")} that could not run here ${HEAT.numHidden === 1 ? "is" : "are"} not in it: see What failed or was left out.` : "";
 }
 
 // What a reader of tenants must know; what they do together is in the section on sharing.

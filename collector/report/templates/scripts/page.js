@@ -8,6 +8,7 @@ async function startPage() {
   CELLS = new Cells(cells);
   Object.assign(STATE, parseHash(location.hash));
   findElement("overview-tools").hidden = false;
+  unfoldForPrint();
   startFilters(CELLS);
   startHeat(CELLS);
   startSides(CELLS);

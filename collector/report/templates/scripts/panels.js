@@ -80,6 +80,26 @@ function narrowLegends(spec, data) {
   return { ...spec, layer };
 }
 
+// Whether a row passes a layer's filter, of those forms that the plots have; any other form passes.
+function passesLayer(row, filter) {
+  return String(filter).split(" && ").every((term) => {
+    const [, not, validated, plain] = /^(!?)(?:isValid\(datum\.(\w+)\)|datum\.(\w+))$/.exec(term) ?? [];
+    if (!validated && !plain) return true;
+    return Boolean(validated ? row[validated] !== null && row[validated] !== undefined : row[plain]) !== (not === "!");
+  });
+}
+
+// The document without the layers that have nothing to draw of these rows: Vega would look for the extent of nothing.
+function dropEmptyLayers(spec, data) {
+  if (!spec.layer) return spec;
+  const layer = spec.layer.filter((own) => {
+    const filters = (own.transform ?? []).map((step) => step.filter).filter(Boolean);
+    const rows = data[own.data?.name ?? spec.data?.name] ?? [];
+    return !filters.length || rows.some((row) => filters.every((filter) => passesLayer(row, filter)));
+  });
+  return { ...spec, layer };
+}
+
 // The chart of a panel with its words and the note on what it does not draw; null where nothing passes the filter.
 function makePanel(figure, title) {
   const passing = selectRows(figure, title);
@@ -87,5 +107,5 @@ function makePanel(figure, title) {
   const { data, note } = limitRows(passing, figure.limit);
   const rows = new Set(Object.values(data).flat().map((row) => row.row).filter((row) => row !== undefined && row !== null));
   const height = figure.row_pixels ? { height: figure.row_pixels * Math.max(1, rows.size) } : {};
-  return { spec: { ...narrowLegends(figure.spec, data), ...height, datasets: data }, words: figure.description || describeRows(data, figure.says), note };
+  return { spec: { ...dropEmptyLayers(narrowLegends(figure.spec, data), data), ...height, datasets: data }, words: figure.description || describeRows(data, figure.says), note };
 }

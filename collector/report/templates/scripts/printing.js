@@ -33,12 +33,14 @@ function startPrinting() {
   const print = async () => {
     if (button.disabled) return;
     [button.disabled, button.textContent] = [true, "Drawing all plots …"];
+    const fold = unfoldAll();
     try {
       await drawForPrint();
     } finally {
       [button.disabled, button.textContent] = [false, words];
     }
     window.print();
+    fold();
   };
   button.hidden = false;
   button.addEventListener("click", print);
@@ -47,19 +49,23 @@ function startPrinting() {
     event.preventDefault();
     print();
   });
-  openWhatIsFolded();
 }
 
-function openWhatIsFolded() {
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    const logs = [...document.querySelectorAll("details.log:not([open])")].slice(0, MAX_PRINTED_LOGS);
-    opened = [...document.querySelectorAll("details.facts-box:not([open])"), ...logs];
-    for (const details of opened) details.open = true;
-  });
-  addEventListener("afterprint", () => {
+// Opens the sections and what else is printed open, and returns what folds them again.
+function unfoldAll() {
+  const logs = [...document.querySelectorAll("details.log:not([open])")].slice(0, MAX_PRINTED_LOGS);
+  const opened = [...document.querySelectorAll("details:is(.facts-box, .fold):not([open])"), ...logs];
+  for (const details of opened) details.open = true;
+  return () => {
     for (const details of opened) details.open = false;
-  });
+  };
+}
+
+// Before anything is drawn for print: what is folded has no size.
+function unfoldForPrint() {
+  let fold = () => {};
+  addEventListener("beforeprint", () => { fold = unfoldAll(); });
+  addEventListener("afterprint", () => fold());
 }
 
 // Prints the first rows of a table whose rows are drawn in view, with a note on the others.

@@ -56,16 +56,23 @@ function goToAnchor() {
   const target = STATE.anchor && findElement(STATE.anchor);
   if (!target) return;
   holdInView(target);
-  (target.querySelector("h2") ?? target).focus({ preventScroll: true });
+  (target.querySelector("summary, h2") ?? target).focus({ preventScroll: true });
 }
 
 let releaseHeld = () => {};
+
+// Opens what an element is folded in, and a section that is itself folded.
+function unfold(element) {
+  const own = element.querySelector(":scope > details.fold:not([open])");
+  if (own) own.open = true;
+  for (let folded = element.closest("details:not([open])"); folded; folded = folded.parentElement.closest("details:not([open])")) folded.open = true;
+}
 
 // Unfolds what an element is in, brings it to the top, and keeps it there while plots above it are drawn, until the
 // reader does something.
 function holdInView(element) {
   releaseHeld();
-  for (let folded = element.closest("details:not([open])"); folded; folded = folded.parentElement.closest("details:not([open])")) folded.open = true;
+  unfold(element);
   const show = () => element.scrollIntoView({ behavior: "instant" });
   const observer = new ResizeObserver(show);
   releaseHeld = () => observer.disconnect();
@@ -82,13 +89,20 @@ function readAddress() {
   goToAnchor();
 }
 
+// What a link of the page changes: where to go, and of what the reader chose only what it names.
+function readLink(hash) {
+  const { anchor, filters, columns, ...texts } = parseHash(hash);
+  const named = Object.fromEntries(Object.entries(texts).filter(([, text]) => text));
+  return { anchor, ...named, ...(filters.size ? { filters, q: "" } : {}), ...(columns ? { columns } : {}) };
+}
+
 function followLinks() {
   addEventListener("hashchange", readAddress);
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.('a[href^="#"]');
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    changeState({ anchor: decodeText(link.getAttribute("href").slice(1)) });
+    changeState(readLink(link.getAttribute("href")));
     goToAnchor();
   });
 }

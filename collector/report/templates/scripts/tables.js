@@ -4,7 +4,7 @@ const NO_ROW = "No row here is of a cell that passes the filter.";
 
 function startTables() {
   for (const script of document.querySelectorAll(".packed-rows")) new LongTable(script);
-  for (const table of document.querySelectorAll("main table:not(#heat, .long-table)")) startStaticSorting(table);
+  for (const table of document.querySelectorAll("main table:not(#heat, .long-table, .grid)")) startStaticSorting(table);
   const rows = [...document.querySelectorAll("[data-cells]")].map((row) => [row, row.dataset.cells.split(" ")]);
   const tables = [...document.querySelectorAll("main table:not(#heat, .long-table)")].filter((table) => table.querySelector("[data-cells]"));
   const update = () => {

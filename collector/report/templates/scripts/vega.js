@@ -40,8 +40,8 @@ function drawInView(element, draw) {
   let isNear = false, isStale = true;
   let drawing = Promise.resolve();
   const drawNow = () => {
-    // A plot in a folded part has no width; it comes into view when that is opened.
-    if (isStale && (element.checkVisibility?.() ?? true)) {
+    // What a browser folds away without its width cannot be drawn yet: it comes into view when that is opened.
+    if (isStale && element.getBoundingClientRect().width > 0) {
       isStale = false;
       drawing = Promise.resolve(draw());
     }

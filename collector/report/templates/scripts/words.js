@@ -4,13 +4,13 @@ const NOT_THERE = "–";
 const NO_DIFFERENCE = "no difference shown";
 
 // Three significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`.
-function formatSignificant(value) {
+function formatSignificant(value, numDigits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return NOT_THERE;
   if (value === 0) return "0";
-  const scientific = value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
+  const scientific = value.toExponential(numDigits - 1).replace(/e([+-])(\d)$/, "e$10$2");
   const exponent = Number(scientific.split("e")[1]);
   if (!(exponent >= -9 && exponent < 15)) return scientific;
-  const digits = Math.max(0, 2 - exponent);
+  const digits = Math.max(0, numDigits - 1 - exponent);
   const rounded = Number(scientific);
   return rounded.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
@@ -20,8 +20,17 @@ function formatInterval(low, high, size = 1) {
   return `${formatSignificant(low / size)} to ${formatSignificant(high / size)}`;
 }
 
-function formatMilliseconds(seconds) {
-  return seconds === null ? NOT_THERE : `${formatSignificant(seconds / 1e-3)} ms`;
+function formatMilliseconds(seconds, numDigits = 3) {
+  return seconds === null ? NOT_THERE : `${formatSignificant(seconds / 1e-3, numDigits)} ms`;
+}
+
+// How many digits two times need so that their ratio is found in them: to a thousandth, and a tenth of a percent.
+function chooseTimeDigits(one, other) {
+  const isFine = (digits) => {
+    const shown = Number(one?.toPrecision(digits)) / Number(other?.toPrecision(digits));
+    return !(Math.abs(shown - one / other) > 0.0005 * Math.min(1, one / other));
+  };
+  return [3, 4, 5, 6].find(isFine) ?? 7;
 }
 
 // A ratio of times as the overview shows it: in percent between half and twice the time, in multiples beyond.

@@ -7,13 +7,14 @@ XLA, in TensorFlow and JAX, calls none.
 import os
 import shlex
 import shutil
-import subprocess
 from dataclasses import dataclass
 
+from bench.foreign_programs import ProgramLimitError, run_program
 from bench.schema import Cell
 
 VERSION_SECONDS = 10.0
 """How long a compiler may take to say its version; it takes milliseconds."""
+MAX_VERSION_BYTES = 64 * 2**10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +67,12 @@ def read_compiler_version(cell: Cell) -> dict[str, str]:
     program = _find_program(kind)
     if program is None:
         return {}
+    command = [program, *_read_choice(kind)[1:], "--version"]
     try:
-        done = subprocess.run(
-            [program, *_read_choice(kind)[1:], "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        done = run_program(command, limit_seconds=VERSION_SECONDS, max_bytes=MAX_VERSION_BYTES)
+    except (OSError, ProgramLimitError):
         return {kind.key: "unknown"}
-    return {kind.key: (done.stdout.splitlines() or ["unknown"])[0] if not done.returncode else "unknown"}
+    return {kind.key: (done.printed.splitlines() or ["unknown"])[0] if not done.returncode else "unknown"}
 
 
 def _read_choice(kind: CompilerKind) -> list[str]:

@@ -3,7 +3,8 @@
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
 BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS, BENCH_GRACE_SECONDS and
 BENCH_PARENT_PID are not. A cell with several tenants needs BENCH_TENANT (0, 1, ...) and BENCH_TENANT_GROUP besides.
-BENCH_SIGNING_KEY_FILE names the key that the records are signed with, and BENCH_RUN_DIGEST goes with it.
+BENCH_SIGNING_KEY_FILE names the key that the records are signed with, and BENCH_RUN_DIGEST goes with it;
+BENCH_TRUSTED_KEYS has the ids of the keys that the runner trusts, with commas between them.
 """
 
 import math
@@ -22,6 +23,7 @@ MAX_SECONDS = 31_536_000
 MAX_CELL_BYTES = 2**20  # a cell has 2 KB
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 SIGNING_KEY_VARIABLE, RUN_DIGEST_VARIABLE = "BENCH_SIGNING_KEY_FILE", "BENCH_RUN_DIGEST"
+TRUSTED_KEYS_VARIABLE = "BENCH_TRUSTED_KEYS"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
 
@@ -50,6 +52,8 @@ class Order:
     """The file with the secret key that the records are signed with; None: they are not."""
     run_digest: str | None = None
     """The SHA-256 of the run's plan in hex, which the signatures cover too; needed where there is a key."""
+    trusted_keys: tuple[str, ...] = ()
+    """The ids of the keys whose signatures the runner trusts; empty: it did not say."""
     tenant: int = 0
     """Which of the cell's tenants this process is."""
     tenant_group: str | None = None
@@ -82,6 +86,7 @@ class Order:
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
             SIGNING_KEY_VARIABLE: self.signing_key_file,
             RUN_DIGEST_VARIABLE: self.run_digest,
+            TRUSTED_KEYS_VARIABLE: ",".join(self.trusted_keys) or None,
             TENANT_VARIABLE: str(self.tenant) if self.tenant_group is not None else None,
             TENANT_GROUP_VARIABLE: self.tenant_group,
         }
@@ -105,6 +110,7 @@ class Order:
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
             signing_key_file=variables.get(SIGNING_KEY_VARIABLE),
             run_digest=_read_digest(variables),
+            trusted_keys=_read_key_ids(variables),
             tenant=_read_tenant(variables),
             tenant_group=_read_name(variables, TENANT_GROUP_VARIABLE) if TENANT_GROUP_VARIABLE in variables else None,
         )
@@ -153,6 +159,15 @@ def _read_digest(variables: Mapping[str, str]) -> str | None:
     if text is not None and not re.fullmatch("[0-9a-f]{64}", text):
         raise UserError(f"{RUN_DIGEST_VARIABLE}: expected 64 hex digits")
     return text
+
+
+def _read_key_ids(variables: Mapping[str, str]) -> tuple[str, ...]:
+    text = variables.get(TRUSTED_KEYS_VARIABLE)
+    if text is None:
+        return ()
+    if not re.fullmatch("[0-9a-f]{16}(,[0-9a-f]{16})*", text):
+        raise UserError(f"{TRUSTED_KEYS_VARIABLE}: expected ids of keys, each 16 hex digits, with commas between them")
+    return tuple(text.split(","))
 
 
 def _read_tenant(variables: Mapping[str, str]) -> int:

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,7 @@ from bench.exit_codes import (
     EXIT_NOT_OK,
     EXIT_OK,
     EXIT_TRY_AGAIN,
+    EXIT_UNTRUSTED_KEY,
     EXIT_USER_ERROR,
 )
 from bench.interruption import GRACE_SECONDS, Interruption
@@ -41,6 +43,20 @@ DELIVERY_SECONDS = 120.0
 """How long to try to deliver the record where the order sets no time limit."""
 
 
+class UntrustedKeyError(UserError):
+    """The key to sign with is none that the runner trusts."""
+
+
+EXIT_CODES: Mapping[type[UserError], int] = {
+    StoreUnreachable: EXIT_TRY_AGAIN,
+    DeviceInUseError: EXIT_TRY_AGAIN,
+    GroupOverError: EXIT_TRY_AGAIN,
+    NodeFaultError: EXIT_NODE_FAULT,
+    UntrustedKeyError: EXIT_UNTRUSTED_KEY,
+}
+"""How errors end the program that have a code of their own."""
+
+
 def main(listener: SigtermListener | None) -> int:
     """Carry out the order and return the exit code. `listener`: hears SIGTERM; None outside a container."""
     start = time.monotonic()
@@ -59,12 +75,9 @@ def main(listener: SigtermListener | None) -> int:
             if listener is not None:
                 check_place(order)
         result, delivery = _measure(order, store, listener)
-    except (StoreUnreachable, DeviceInUseError, GroupOverError) as error:
-        return _report(error, EXIT_TRY_AGAIN)
-    except NodeFaultError as error:
-        return _report(error, EXIT_NODE_FAULT)
     except UserError as error:
-        return _report(error, EXIT_USER_ERROR)
+        print(f"error: {error}", file=sys.stderr)
+        return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_USER_ERROR)
     if result.error is not None:
         print(f"{result.status}: {result.error.message}", file=sys.stderr)
     deadline = None if order.timeout_seconds is None else start + order.timeout_seconds
@@ -76,11 +89,20 @@ def main(listener: SigtermListener | None) -> int:
 
 
 def _open_store(order: Order) -> Store:
-    """Return the store of the order, which signs what is written where the order names a key. Raise UserError."""
+    """Return the store of the order, which signs what is written where the order names a key.
+
+    Raise UserError, UntrustedKeyError where the runner would believe no record that the key signs.
+    """
     store = Store.open(order.store_url)
     if order.signing_key_file is None or order.run_digest is None:
         return store
     signer = read_signing_key(Path(order.signing_key_file), SIGNING_KEY_VARIABLE)
+    if order.trusted_keys and signer.public.key_id not in order.trusted_keys:
+        raise UntrustedKeyError(
+            f"{SIGNING_KEY_VARIABLE}: the cells sign with the key {signer.public.key_id}, and the runner trusts "
+            f"{', '.join(order.trusted_keys)}; give the public half of the cells' key to `benchmatrix run` with "
+            "--verify, or put a trusted key into the Secret"
+        )
     return SignedStore.over(store, signer=signer, run_digests={order.run_id: order.run_digest})
 
 
@@ -146,11 +168,6 @@ def _await_store(store: Store, deadline: float) -> None:
             if time.monotonic() > deadline:
                 raise
             print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
-
-
-def _report(error: UserError, exit_code: int) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    return exit_code
 
 
 def run_program(listener: SigtermListener | None) -> NoReturn:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +126,31 @@ def test_the_time_of_grandchildren_counts() -> None:
         child.stdout.readline()
         assert read_own_seconds() - before >= 0.3 - 2 * TICK
         child.communicate(b"\n")
+
+
+# The order in which a file system lists two folders is its own: in one of the two cases the child is read first.
+@pytest.mark.parametrize(("child_pid", "grandchild_pid"), [(1001, 1002), (1002, 1001)])
+def test_a_process_that_is_waited_for_while_the_processes_are_read_counts(
+    child_pid: int, grandchild_pid: int, tmp_path: Path
+) -> None:
+    for pid in (1001, 1002):
+        (tmp_path / str(pid)).mkdir()
+    child, grandchild = tmp_path / f"{child_pid}/stat", tmp_path / f"{grandchild_pid}/stat"
+    grandchild.write_text(f"{grandchild_pid} (python) S {child_pid} {'0 ' * 9}500 0 0 0\n")
+    os.mkfifo(child)
+
+    def end_the_grandchild_once_the_child_was_read() -> None:
+        with child.open("w") as stream:  # opens when the reader does
+            grandchild.unlink()
+            child.unlink()
+            child.write_text(f"{child_pid} (python) S {os.getpid()} {'0 ' * 9}0 0 500 0\n")
+            stream.write(f"{child_pid} (python) S {os.getpid()} {'0 ' * 9}0 0 0 0\n")
+
+    thread = threading.Thread(target=end_the_grandchild_once_the_child_was_read)
+    thread.start()
+    before = read_own_seconds(tmp_path / "none")
+    assert read_own_seconds(tmp_path) - before >= 500 * TICK
+    thread.join()
 
 
 def test_a_busy_process_is_seen_as_its_own() -> None:

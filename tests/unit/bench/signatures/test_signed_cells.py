@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.delivery import Delivery, find_marked_record
-from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_UNTRUSTED_KEY, EXIT_USER_ERROR
 from bench.signatures.signed_store import SignedStore
 from bench.store import Store, result_key
 from bench_process import run_bench
@@ -42,6 +42,27 @@ def test_without_its_key_a_cell_measures_nothing(tmp_path: Path) -> None:
     )
     assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
     assert "error: BENCH_SIGNING_KEY_FILE /no/key.pem: there is no such file" in ending.output
+
+
+@pytest.mark.parametrize(("trusted", "is_measured"), [(("own", "cells"), True), (("own",), False)])
+def test_a_cell_whose_key_the_runner_does_not_trust_measures_nothing_and_says_so(
+    tmp_path: Path, trusted: tuple[str, ...], is_measured: bool
+) -> None:
+    (path,) = write_keys(tmp_path, "cells")
+    ids = ",".join(make_key(name).public.key_id for name in trusted)
+    ending = run_bench(
+        sys.executable,
+        make_cell(),
+        tmp_path,
+        BENCH_SIGNING_KEY_FILE=path,
+        BENCH_RUN_DIGEST=DIGEST,
+        BENCH_TRUSTED_KEYS=ids,
+    )
+    assert (ending.result is not None) == is_measured
+    if not is_measured:
+        assert ending.exit_code == EXIT_UNTRUSTED_KEY
+        own, cells = make_key("own").public.key_id, make_key("cells").public.key_id
+        assert f"the cells sign with the key {cells}, and the runner trusts {own}; give " in ending.output
 
 
 def test_a_record_in_the_log_is_signed_as_in_the_store(s3_server: S3Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from bench.schema import read_result, read_run
 from bench.signatures.signed_store import SignatureProblem, SignedStore, UnverifiedObject
 from bench.signatures.text import append_signature, encode_message, split_signature
-from bench.store import KeyMissing, Store, UnreadableObject, result_key, run_key
+from bench.store import KeyMissing, Store, UnreadableObject, is_signed_key, result_key, run_key
+from bench.store import keys as store_keys
 from factories import RUN_ID, make_cell, make_result, make_run
 from signing import make_key, open_signing, open_verifying, put_signed
 
@@ -151,6 +152,47 @@ def test_without_its_plan_no_record_is_right(folder: Path) -> None:
     assert find_problem(folder) == SignatureProblem.WRONG
     with pytest.raises(KeyMissing):
         open_verifying(folder).get(PLAN_KEY)
+
+
+KEYS: dict[str, tuple[str | int, ...]] = {
+    "run_key": (RUN_ID,),
+    "report_key": (RUN_ID,),
+    **dict.fromkeys(
+        ("result_key", "interrupted_key", "placement_key", "node_fault_key"), (RUN_ID, FIRST.cell_id, 1, "a1")
+    ),
+    "meeting_key": (RUN_ID, FIRST.cell_id, 1, "group", "window"),
+    "cancelled_key": (RUN_ID, "c1"),
+    "raw_removal_key": (RUN_ID, "r1"),
+    "suspicion_key": ("smoke", "0a1b2c3d"),
+    "decision_key": ("smoke", "0a1b2c3d"),
+    "notice_key": ("smoke", "0a1b2c3d", "webhook"),
+}
+"""What the functions that name keys of objects are called with."""
+UNSIGNED = {"report_key"}
+"""Those of objects that nothing is read from."""
+
+
+def test_every_kind_of_document_is_signed_or_known_to_need_no_signature() -> None:
+    named = {name for name in vars(store_keys) if name.endswith("_key") and name.islower()}
+    named -= {"check_key", "find_signed_run", "is_signed_key"} | {name for name in named if name.startswith("parse_")}
+    assert named == KEYS.keys()
+    for name, arguments in KEYS.items():
+        assert is_signed_key(getattr(store_keys, name)(*arguments)) == (name not in UNSIGNED), name
+
+
+@pytest.mark.parametrize("name", sorted(KEYS.keys() - UNSIGNED - {"run_key"}))
+def test_what_ends_a_run_or_decides_counts_only_if_it_was_signed_in_its_place(folder: Path, name: str) -> None:
+    key = getattr(store_keys, name)(*KEYS[name])
+    signing, document = open_signing(folder), b'{\n "a": 1\n}'
+    Store.open(f"file://{folder}").put(key, document)
+    assert find_problem(folder, key) == SignatureProblem.MISSING
+    signing.put(key, document)
+    assert find_problem(folder, key) is None
+    assert open_verifying(folder).get(key) == document
+    moved = key.replace("1-a1", "1-a2").replace("0a1b2c3d", "ffffffff").replace("c1", "c2").replace("r1", "r2")
+    if moved != key:
+        Store.open(f"file://{folder}").put(moved, (folder / key).read_bytes())
+        assert find_problem(folder, moved) == SignatureProblem.WRONG
 
 
 def test_a_key_that_is_not_trusted_is_named(folder: Path) -> None:

@@ -71,6 +71,14 @@ def test_a_page_for_browsers_is_no_empty_bucket(open_liar: Callable[[Lie], Store
         open_liar("web-page").list_run_ids()
 
 
+def test_a_server_that_sends_requests_elsewhere_is_told(open_liar: Callable[[Lie], Store]) -> None:
+    listing = open_liar("elsewhere").backend.s3_listing
+    assert listing is not None
+    for call in (listing.check, lambda: listing.list_folders("runs")):
+        with pytest.raises(StoreError, match="sends requests elsewhere; name the server itself"):
+            call()
+
+
 @pytest.mark.parametrize("lie", ["same-page", "no-keys"])
 def test_a_list_of_runs_without_end_ends(
     lie: Lie, open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch

@@ -140,5 +140,5 @@ def test_a_missing_right_is_named(answers: list[tuple[int, str]]) -> None:
 @pytest.mark.parametrize("answer", [(301, "PermanentRedirect"), (400, "AuthorizationHeaderMalformed")])
 def test_a_bucket_in_another_region_is_named(answers: list[tuple[int, str]], answer: tuple[int, str]) -> None:
     answers += [answer]
-    with pytest.raises(StoreError, match=r"not in the region that was asked .* set AWS_DEFAULT_REGION"):
+    with pytest.raises(StoreError, match=r"not in the region that was asked .* set AWS_REGION"):
         Store.open("s3://bkt").check_writable()

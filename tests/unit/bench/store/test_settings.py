@@ -1,17 +1,23 @@
 """bench.store: settings that cannot be right are refused by name, before or after the store library panics at them."""
 
+import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import obstore.store
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from obstore.exceptions import BaseError
 
 from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_USER_ERROR
 from bench.order import Order
 from bench.store import Store, StoreError
 from bench.store.backend import Backend
+from bench.store.settings import ACCOUNT_FILES, ACCOUNT_KEY, check_endpoint
 from factories import make_cell
 
 SOURCES = Path(__file__).parents[4] / "images" / "bench" / "src"
@@ -38,11 +44,30 @@ BAD_ENDPOINTS = (
     "ftp://host",
     "http://host\n",
     "host",
+    "http://host/a`b",
+    "http://a%41",
+    "http://a!b",
+    "http://xn--",
+    "http://xn--a.example:9000",
+    "http://a.0x1",
+    "http://[1]",
+    "http://[::1%25eth0]",
+    "http://a..b",
+    "http://" + "a" * 64,
+    "http://" + "a." * 127,
 )
+BAD_VARIABLES = {
+    "AZURE_STORAGE_ACCOUNT_NAME": "a\nb",
+    "AZURE_STORAGE_TOKEN": "a b",
+    "AZURE_STORAGE_ENDPOINT": "http://xn--",
+    "AZURE_CLIENT_ID": "a b",
+    "GOOGLE_BASE_URL": "http://a b",
+}
+HOSTS = st.text("ab01.-_%x[]:!é`\\", min_size=1, max_size=8) | st.text("a0.-", max_size=9).map("xn--{}".format)
 
 
 @pytest.fixture(autouse=True)
-def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+def right_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     """Settings that are right except for the server, which nobody has started."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -97,6 +122,23 @@ def test_a_key_that_goes_bad_when_it_is_renewed_is_refused_by_name(
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("program", "seconds", "reason"),
+    [("sleep 600", 0.5, "has not answered after 0.5 s"), ("yes", 600.0, "prints without end")],
+)
+def test_a_program_for_credentials_that_has_no_end_is_ended(
+    program: str, seconds: float, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("bench.store.settings.LOGIN_SECONDS", seconds)
+    monkeypatch.setattr("bench.store.settings.MAX_LOGIN_BYTES", 20 * 2**20)
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {program}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(StoreError, match=rf"store s3://bkt: .*\(credential_process of the profile\) {reason}"):
+        Store.open("s3://bkt")
+
+
 @pytest.mark.parametrize("value", BAD_ENDPOINTS)
 def test_an_endpoint_that_is_no_url_of_a_server_is_refused_by_name(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", value)
@@ -119,11 +161,55 @@ def test_a_password_in_an_endpoint_is_never_shown(monkeypatch: pytest.MonkeyPatc
         assert "hunter2" not in str(caught.value)
 
 
+@settings(derandomize=True, max_examples=150, database=None, deadline=None)
+@given(HOSTS)
+def test_whatever_host_is_taken_the_library_does_not_panic_at(host: str) -> None:
+    url = f"http://{host}"
+    try:
+        check_endpoint(url)
+    except ValueError:
+        return
+    nowhere = "http://127.0.0.1:9"  # no name is looked up
+    store = obstore.store.S3Store(
+        "b",
+        endpoint=url,
+        access_key_id="a",
+        secret_access_key="b",
+        client_options={"allow_http": True, "proxy_url": nowhere},
+        retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=1)},
+    )
+    with pytest.raises(BaseError):  # and no panic, which is none
+        store.head("x")
+
+
+@pytest.mark.parametrize("name", BAD_VARIABLES)
+def test_a_variable_of_another_cloud_that_no_request_can_carry_is_refused_by_name(
+    name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, BAD_VARIABLES[name])
+    url = "gs://bkt" if name.startswith("GOOGLE") else "az://bkt"
+    with pytest.raises(StoreError, match=f"store {url}: {name} .*; fix the GOOGLE") as caught:
+        Store.open(url).list_run_ids()
+    assert BAD_VARIABLES[name] not in str(caught.value)
+    assert "panicked" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("region", ["us\neast", "üs", "a b", ""])
-def test_a_region_that_is_none_is_refused_or_not_looked_at(region: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+@pytest.mark.parametrize("name", ["AWS_DEFAULT_REGION", "AWS_REGION"])
+def test_a_region_that_is_none_is_refused_or_not_looked_at(
+    name: str, region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, region)
     with pytest.raises(StoreError):
         Store.open("s3://bkt").check_writable()
+
+
+def test_the_region_is_that_of_aws_region_before_boto3s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
+    assert "eu-north-1" in Store.open("s3://bkt").backend.place
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert "eu-central-1" in Store.open("s3://bkt").backend.place
 
 
 @pytest.mark.parametrize("name", ["AWS_CONDITIONAL_PUT", "AWS_CHECKSUM_ALGORITHM", "AWS_SKIP_SIGNATURE"])
@@ -179,3 +265,26 @@ def test_an_error_of_the_package_does_not_end_with_the_exit_code_that_promises_a
     variables = {**os.environ, **order.to_variables(), "PYTHONPATH": str(SOURCES)}
     done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_INTERNAL_ERROR, "RuntimeError: an internal error")
+
+
+@pytest.mark.parametrize("url", ["http://a b", "http://[::1", "", "x", "http://1.2.3", "http://xn--"])
+@pytest.mark.parametrize("name", [*ACCOUNT_FILES, ACCOUNT_KEY])
+def test_a_service_account_whose_server_can_be_none_is_refused_by_name(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    account = tmp_path / "account.json"
+    account.write_text(json.dumps({"gcs_base_url": url, "disable_oauth": True, "private_key": "hunter2"}))
+    monkeypatch.setenv(name, account.read_text() if name == ACCOUNT_KEY else str(account))
+    with pytest.raises(StoreError, match=f"gcs_base_url in .*{name}") as caught:
+        Store.open("gs://bkt")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ACCOUNT_FILES)
+def test_a_pipe_in_the_place_of_a_service_account_is_refused_and_not_waited_for(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv(name, str(tmp_path / "pipe"))
+    with pytest.raises(StoreError, match=f"{name}: .*/pipe: "):
+        Store.open("gs://bkt")

@@ -1,6 +1,7 @@
 """Tenants from their call to the Result of all: in threads of this process, with stubs for their framework."""
 
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from bench.attempt import Attempt
 from bench.order import Order
+from bench.registry import Device
 from bench.schema import Cell, Failure, Neighbour, read_result
 from bench.store import Store
 from bench.tenants.tenant import Tenant
@@ -33,6 +35,26 @@ def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pyt
     assert result.samples == records[0].samples
     assert result.window_samples_per_s == pytest.approx(64 * (records[0].steps_per_second or 0.0))
     assert len({record.place and record.place.boot_id for record in records}) == 1
+
+
+class BlindFramework(SleepingFramework):
+    """A framework that cannot say where its output lies."""
+
+    def device_kind(self) -> Device:
+        raise RuntimeError(f"tenant {threading.current_thread().name} cannot be asked")
+
+
+def test_each_tenant_says_what_it_could_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frameworks = (BlindFramework(), SleepingFramework(), BlindFramework())
+    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    failures = [result.probe_failures, *(record.probe_failures for record in list_records(result)[1:])]
+    named = [[line for line in lines if line.startswith("device of the output: ")] for lines in failures]
+    assert named == [
+        ["device of the output: RuntimeError: tenant 0 cannot be asked"],
+        [],
+        ["device of the output: RuntimeError: tenant 2 cannot be asked"],
+    ]
+    assert list_records(result)[0].probe_failures == ()  # those of the Result
 
 
 def test_a_neighbour_runs_its_own_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,30 @@ def test_limits_that_cannot_be_read_are_not_called_untouched() -> None:
     assert (validity.verdict, validity.unchecked) == ("valid", expected)
 
 
+SETTING_UNKNOWN = "clock that applications are set to, or its default one, not known"
+
+
+@pytest.mark.parametrize(
+    ("fields", "unchecked"),
+    [
+        ({"application_clock_mhz": 900}, (SETTING_UNKNOWN,)),
+        ({"default_application_clock_mhz": 900}, (SETTING_UNKNOWN,)),
+        ({"application_clock_mhz": 900, "default_application_clock_mhz": 900}, ()),
+        (
+            {"window": make_window(held_seconds={"power": 2.0})},
+            ("for how long heat held the clock of the GPU down in the timed window not known",),
+        ),
+        ({"window": make_window(held_seconds={"power": 2.0, "thermal": 0.0})}, ()),
+        ({"window": make_window(held_seconds={})}, ()),
+    ],
+)
+def test_of_a_pair_of_which_one_half_is_known_nothing_is_called_checked(
+    fields: dict[str, Any], unchecked: tuple[str, ...]
+) -> None:
+    validity = judge(make_gpu_use(sample_reasons=((),) * 3, **fields))
+    assert (validity.verdict, validity.unchecked) == ("valid", unchecked)
+
+
 def test_of_a_slice_no_clock_is_judged_and_the_verdict_says_so() -> None:
     mig_slice = make_gpu_use(
         uuid="MIG-cccc4444",

@@ -1,17 +1,28 @@
 """What a run does not say, and why; and how many sentences there are at most."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from answered_runs import TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
-from bench.schema import Decision, Shift, Suspicion
+from bench.schema import Decision, Result, Shift, Suspicion
 from bench.schema.night import Outcome
 from collector.analysis import analyze_run
 from collector.answers.anchors import name_anchor
 from collector.answers.rules import RULES
 from collector.answers.run_answers import CERTAINTY_RULE, MAX_FASTEST, MORE_RULE, answer_run, share_places
+from collector.answers.texts import list_lines
 from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.sections import SECTIONS, list_tables
-from factories import RUN_ID, START, make_cell, make_environment, make_failed_result, make_gpu, make_validity
+from factories import (
+    RUN_ID,
+    START,
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_result,
+    make_validity,
+)
 from measured_runs import Collect, make_repeats
 
 EXTRA_RULES = {CERTAINTY_RULE, MORE_RULE}
@@ -29,7 +40,8 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
     assert {one.rule: one.text for one in answers} == {
         "no-result": "5 of 9 planned repeats did not end ok: 4 missing, 1 oom. 1 cell has no figure at all. The "
         f"command of the run measures what is missing if it is given again, with --run-id {RUN_ID}.",
-        "not-valid": "4 of 4 repeats that ended ok are not valid: 3 contaminated, 1 noisy. 1 of 2 rows of step times "
+        "not-valid": "Of 4 repeats that ended ok: 1 uneven in their steps, and counted (1 noisy); 3 used for lack of "
+        "sound ones (3 contaminated). 1 of 2 rows of step times "
         "have "
         "no repeat under sound conditions: no sentence here rests on them.",
         "one-repeat": "1 of 2 step times without an interval, as one repeat counts: nothing is known of the spread "
@@ -40,13 +52,14 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much another one of the kind "
         "differs "
         "is not known.",
-        "not-planned": "Not planned: PyTorch compiled, TensorFlow eager, TensorFlow compiled for any work. A matrix "
-        "file that names them measures them: benchmatrix run FILE (docs/matrix.md).",
+        "not-planned": "Not planned in any batch: 3 of 6 combinations of work and program, among them PyTorch "
+        "compiled, TensorFlow eager, TensorFlow compiled for any work. The report marks each of them. A matrix file "
+        "that names them measures them: benchmatrix run FILE (docs/matrix.md).",
         "no-prices": f"What this costs is not known: no price was given. benchmatrix cost {RUN_ID} computes it at "
-        "listed prices, or with --prices FILE at yours.",
-        "one-kind": "Measured in one kind of device (CPU) and one precision (fp32): how others compare is not known "
-        "from "
-        "this run.",
+        "listed prices, or with --prices FILE at yours; with --dataset NAME that of an epoch, whose steps take its "
+        "samples over the samples/s of the cell.",
+        "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU) and one "
+        "precision (fp32, not tf32, fp16 or bf16): how others compare is not known from this run.",
     }
 
 
@@ -84,7 +97,59 @@ def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
 
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
-    assert text == ("No difference is shown in 1 of 1 ratio of frameworks: that does not say that the sides are equal.")
+    assert text == (
+        "No difference is shown in 1 of 1 ratio of frameworks: that does not say that the sides are equal. It would "
+        "take at least about 17 repeats a side to show differences of this size; so few as were measured do not tell "
+        "it more closely (`repeats:` in the matrix)."
+    )
+    (text,) = select_texts(answer(collect, make_framework_pair(1.0001)), "no-difference")
+    assert text.endswith("Ratios so near to 1 would take more than 50 repeats a side.")
+
+
+def make_sides(one: Sequence[float], other: Sequence[float], *hosts: str) -> list[Result]:
+    """Return repeats of PyTorch and of TensorFlow with these step times; `hosts`: where each of them ran."""
+    sides = ((make_cell(), one), (make_cell(framework="tensorflow", mode="graph"), other))
+    machines = [make_environment(hostname=host) for host in hosts or ["bench-1"] * len(one)]
+    return [
+        make_result(cell, repeat=number, step_seconds=(own,) * 3, environment=machine)
+        for cell, seconds in sides
+        for number, (own, machine) in enumerate(zip(seconds, machines, strict=True), start=1)
+    ]
+
+
+def test_more_than_three_repeats_tell_in_how_many_cases_others_would_show_a_ratio(collect: Collect) -> None:
+    results = make_sides((0.099, 0.101, 0.099, 0.101), (0.1, 0.102, 0.1, 0.101))
+    (text,) = select_texts(answer(collect, results, repeats=4), "no-difference")
+    assert " repeats a side would show differences of this size in 4 of 5 cases, as far as so few repeats" in text
+
+
+def test_no_repeats_are_proposed_where_each_has_its_own_machine(collect: Collect) -> None:
+    results = make_sides((0.1, 0.112, 0.09), (0.103, 0.11256, 0.09108), "bench-1", "bench-2", "bench-3")
+    (text,) = select_texts(answer(collect, results), "no-difference")
+    assert text.endswith("that does not say that the sides are equal.")
+
+
+def test_repeats_are_proposed_for_as_many_tests_as_the_table_has(collect: Collect) -> None:
+    # Asked for, ratios of repeats at fault are adjusted with the others, though no sentence rests on them; alone: 17.
+    at_fault = [
+        result.model_copy(update={"validity": make_validity("contaminated")})
+        for result in make_framework_pair(3.0, phase="infer")
+    ]
+    results = [*make_framework_pair(1.01), *at_fault]
+    (text,) = select_texts(answer(collect, results, include_invalid=True), "no-difference")
+    assert text.startswith("No difference is shown in 1 of 1 ratio of frameworks: ")
+    assert "It would take at least about 21 repeats a side to show" in text
+
+
+def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_others(collect: Collect) -> None:
+    found = answer(collect, make_framework_pair(1.01))
+    short, long = ("\n".join(list_lines(found, is_short=is_short)) for is_short in (True, False))
+    num_left_out = sum(not one.is_on_terminal for one in found)
+    assert num_left_out > 0
+    assert short.splitlines()[-1] == f"The report has {num_left_out} more sentences, and all tables."
+    assert "No difference is shown" in short
+    assert [one.text in short for one in found] == [one.is_on_terminal for one in found]
+    assert all(one.text in long for one in found)
 
 
 def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collect) -> None:

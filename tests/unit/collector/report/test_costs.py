@@ -7,7 +7,7 @@ import pytest
 from collector.analysis import analyze_run
 from collector.report.html import render_report
 from collector.report.sections import build_sections
-from factories import make_cell
+from factories import RUN_ID, make_cell
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
 
@@ -28,8 +28,22 @@ def test_a_run_with_a_price_table_has_its_costs(collect: Collect) -> None:
     assert "X north plain: 3.6 EUR per hour, 2026-01-01, our books" in view.content["basis"]
 
 
+def test_cells_without_a_price_have_their_energy_and_what_gives_a_price(collect: Collect) -> None:
+    prices = make_price_table(make_price("other", 0.001, cpu="another CPU"))
+    collection = collect(*make_repeats(make_cell(), 0.064))
+    for table, captions in ((prices, ["Energy of 1,000 samples"]), (prices.model_copy(update={"power": ()}), [])):
+        (view,) = [
+            view for view in build_sections(analyze_run(collection, prices=table)) if view.section.anchor == "costs"
+        ]
+        assert [one.table.caption for one in view.tables] == captions
+        assert not any("EUR" in heading or "CO2" in heading for one in view.tables for heading in one.table.headings)
+        assert view.content["answers"][-1] == (
+            f"`benchmatrix cost {RUN_ID} --machine cpu=MACHINE` prices them as on that machine, with their CO2."
+        )
+
+
 def test_a_large_run_has_the_costs_of_its_first_cells(collect: Collect, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("collector.analysis", "collector.report.sections"):
+    for module in ("collector.analysis", "collector.report.section_contents"):
         monkeypatch.setattr(f"{module}.MAX_PRICED_CELLS", 2)
     cells = [make_cell(batch_size=size) for size in (1, 2, 4)]
     collection = collect(*(result for cell in cells for result in make_repeats(cell, 0.1)))

@@ -28,7 +28,7 @@ def list_data(spec: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_ratio_is_called_different_only_where_its_interval_excludes_1(low: float, high: float, finding: str) -> None:
     ratio = {"ratio": [(low + high) / 2], "ratio_low": [low], "ratio_high": [high]}
     pairs = pd.DataFrame({"panel": ["p"], "row": [0], "name": ["a"], **ratio})
-    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
+    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False, of="new / old"))
     assert {row["finding"] for row in list_data(spec) if "finding" in row} == {finding}
 
 
@@ -65,7 +65,7 @@ def test_a_pair_without_a_ratio_keeps_its_row_and_one_that_is_not_sound_has_a_cr
             "is_sound": [True, False, True, True],
         }
     )
-    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False))
+    spec = to_spec(plot_ratios(pairs, better="faster", worse="slower", above_is_better=False, of="new / old"))
     findings = {row["name"]: row["finding"] for row in list_data(spec) if "finding" in row}
     assert findings["one repeat"] == findings["not compared"] == "one repeat: no interval"
     (cross,) = [layer for layer in spec["layer"] if layer["mark"].get("shape") == "cross"]
@@ -127,7 +127,7 @@ MANY_ROWS = pd.DataFrame(
 @pytest.mark.parametrize(
     "plot",
     [
-        lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True),
+        lambda rows: plot_ratios(rows, better="faster", worse="slower", above_is_better=True, of="old / new"),
         plot_durations,
         lambda rows: plot_step_times(rows, rows),
     ],

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
@@ -12,28 +10,20 @@ from playwright.sync_api import Browser, expect
 from bench.store import Store
 from browser_visits import Visit, visit
 from collector.analysis import Analysis, analyze_run
-from collector.ratio_words import excludes_one, quote_longer
 from collector.report.html import make_page
 from collector.results.load import load_run
-from collector.statistics import Estimate
 from factories import RUN_ID, make_cell, make_environment, make_result, make_validity
 from measured_runs import collect_results, make_repeats
+from page_comparisons import check_pair, list_pairs
 from synthetic_runs import Size, put_run
 
 SIZE = Size(num_cells=48, num_steps=20)
 expect.set_options(timeout=60_000)  # of a busy machine
-COMPARE = """([one, other]) => {
-  const find = ([id, environment]) => CELLS.ids.findIndex(
-    (own, row) => own === id && CELLS.get("environment_id", row) === environment);
-  const found = CELLS.compare(find(one), find(other));
-  return found.reason ? { reason: found.reason } : {
-    center: found.ratio.center, interval: found.interval, pValue: found.pValue, verdict: found.verdict };
-}"""
 
 
 def draw_everything(seen: Visit) -> None:
     """Unfold all sections, scroll each place of plots into view and wait until the first one in it is drawn."""
-    seen.page.evaluate("document.querySelectorAll('section > details').forEach((folded) => { folded.open = true; })")
+    seen.page.evaluate("void unfoldAll()")
     for place in seen.page.locator("[data-figures]").all():
         place.scroll_into_view_if_needed()
         expect(place.locator(".plot svg").first).to_be_visible()
@@ -101,8 +91,33 @@ def test_every_cell_stands_in_the_heat_map_and_says_how_it_ended(opened: Visit, 
     assert places == SIZE.num_cells
 
 
+def test_the_heat_map_has_no_colour_of_a_direction_without_its_verdict(opened: Visit) -> None:
+    words = """() => {
+      const row = CELLS.ids.findIndex((_, one) => describeCell(CELLS, one).shade !== 0);
+      const comparison = HEAT.comparisons[row];
+      const described = [{}, { adjusted: 1 }, { pValue: null }].map((change) => {
+        HEAT.comparisons[row] = { ...comparison, ...change };
+        const { kind, shade } = describeCell(CELLS, row);
+        return [kind, shade === 0];
+      });
+      HEAT.comparisons[row] = comparison;
+      return described;
+    }"""
+    shown, same, single = opened.page.evaluate(words)
+    assert shown in (["faster", False], ["slower", False])
+    assert (same, single) == (["same", True], ["single", True])
+
+
+def test_cells_that_could_not_run_are_counted_apart(browser: Browser, full_report: Path) -> None:
+    seen = visit(browser, full_report)
+    size = seen.page.evaluate("CELLS.size")
+    count = f"{size} cells, all shown: {size - 1} of the run, and 1 of its matrix that could not run here."
+    assert seen.page.locator("#filter-count").inner_text() == count
+
+
 def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(browser: Browser, report: Path) -> None:
     seen = visit(browser, report, address="#overview?f.model=conv6&f.framework=JAX")
+    seen.page.evaluate("void unfoldAll()")
     count = seen.page.evaluate("PASSING.count")
     assert count == seen.page.evaluate("CELLS.names.filter((name) => /^conv6.*jax/.test(name)).length") > 0
     rows = seen.page.locator("#step-times tbody tr:visible")
@@ -118,7 +133,7 @@ def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(br
         assert all("conv6" in title for title in titles)
     seen.page.get_by_role("button", name="Show all").first.click()
     assert seen.page.evaluate("PASSING.count") == SIZE.num_cells
-    seen.page.get_by_label("Search").fill("resnet18 train")
+    seen.page.get_by_role("searchbox", name="Search").fill("resnet18 train")
     expect(seen.page.locator("#filter-notice")).to_be_visible()
     assert "q=resnet18%20train" in seen.page.url
     assert seen.errors == []
@@ -146,53 +161,15 @@ def test_the_heat_map_is_used_by_keys_alone(opened: Visit) -> None:
 def test_a_search_that_nothing_passes_says_what_to_do_and_comes_back(opened: Visit) -> None:
     page = opened.page
     caption = page.locator("#heat-caption").inner_text()
-    page.get_by_label("Search").fill("no such cell")
+    page.get_by_role("searchbox", name="Search").fill("no such cell")
     expect(page.locator("#heat-caption")).to_contain_text("No cell passes")
     expect(page.locator("#heat")).to_be_hidden()
     expect(page.locator("#answers .emptied")).to_have_text("No row here is of a cell that passes the filter.")
     expect(page.locator("[data-unfiltered]")).to_have_text("The sentences are of all 48 cells, whatever the filter.")
-    page.get_by_label("Search").fill("")
+    page.get_by_role("searchbox", name="Search").fill("")
     expect(page.locator("#heat-caption")).to_have_text(caption)
     expect(page.locator("#heat td.heat-cell").first).to_be_visible()
     expect(page.locator("#answers .emptied, [data-unfiltered]:visible")).to_have_count(0)
-
-
-def list_pairs(analysis: Analysis) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name in ("frameworks", "devices", "modes", "precisions"):
-        for pair in analysis.comparisons[name].to_dict("records"):
-            yield ("time" if name == "frameworks" else "speed"), {str(key): value for key, value in pair.items()}
-
-
-def check_pair(page: Any, measure: str, pair: dict[str, Any]) -> str:
-    """Hold the page's comparison of a pair against the collector's; return what kind of pair it is."""
-    sides = [[pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]] for side in ("subject", "reference")]
-    sides = [[cell, None if pd.isna(environment) else environment] for cell, environment in sides]
-    found = page.evaluate(COMPARE, sides)
-    if pd.isna(pair["ratio"]):
-        # The page names both free fields of a side, the table only the compared one.
-        assert found["reason"].split(" of ")[0] == pair["verdict"].split(" of ")[0]
-        return "no ratio"
-    center, interval = found["center"], found["interval"]
-    if measure == "speed":
-        center, interval = 1 / center, [1 / end for end in reversed(interval)] if interval else None
-    assert center == pytest.approx(pair["ratio"], rel=1e-6)
-    if interval is None:
-        assert pd.isna(pair["ratio_low"])
-        return "no interval"
-    assert interval == pytest.approx([pair["ratio_low"], pair["ratio_high"]], rel=1e-5)
-    assert found["pValue"] == pytest.approx(pair["p_value"], rel=1e-3, abs=1e-12)
-    assert found["verdict"].partition(" takes ")[2] == describe_alone(pair)
-    return "ratio"
-
-
-def describe_alone(pair: dict[str, Any]) -> str:
-    """Return what the interval of a ratio alone says of the side that takes longer; nothing where it holds 1."""
-    ratio = Estimate(
-        center=max(pair["ratio"], 1 / pair["ratio"]),
-        log_standard_error=pair["log_standard_error"],
-        degrees_of_freedom=pair["degrees_of_freedom"],
-    )
-    return quote_longer(ratio, 1) if excludes_one(ratio, 1) else ""
 
 
 def test_the_page_compares_as_the_collector_does(opened: Visit, analysis: Analysis) -> None:
@@ -229,6 +206,7 @@ def test_the_page_compares_machines_versions_and_faults_as_the_collector_does(br
     ]
     results += make_repeats(make_cell(framework="tensorflow", mode="graph"), 0.2, 0.21, environment=other)
     results += make_repeats(cells["jax"], 0.09, environment=jax)
+    results += make_repeats(make_cell(precision="bf16"), 0.07, 0.071, environment=hosts[0])
     results += make_repeats(
         make_cell(framework="tensorflow", mode="eager"), 0.3, 0.31, environment=jax, validity=make_validity("throttled")
     )
@@ -237,4 +215,61 @@ def test_the_page_compares_machines_versions_and_faults_as_the_collector_does(br
     path.write_text(make_page(analysis))
     page = visit(browser, path).page
     kinds = {check_pair(page, measure, pair) for measure, pair in list_pairs(analysis)}
-    assert kinds == {"ratio", "no ratio", "no interval"}
+    assert kinds == {"ratio", "no ratio", "no interval", "no verdict"}
+
+
+@pytest.mark.parametrize(
+    ("search", "same"),
+    [
+        ("inference TF", "infer tensorflow"),
+        ("serving torch", "infer pytorch"),
+        ("Training Keras", "train"),
+        ("bfloat16 train", "bf16 train"),
+        ("float32 train", "fp32 train"),
+        ("out of memory", "oom"),
+        ("crashed", "failed"),
+        ("batch size 8", "batch 8"),
+        ("bs8", "batch 8"),
+    ],
+)
+def test_the_search_knows_what_people_call_things(opened: Visit, search: str, same: str) -> None:
+    count = "(search) => { STATE.q = search; applyFilters(CELLS); return [...PASSING.ids].sort(); }"
+    found, expected = (opened.page.evaluate(count, text) for text in (search, same))
+    everything = opened.page.evaluate(count, "")
+    if "Keras" in search:
+        expected = [one for one in expected if "pytorch" not in one]
+    assert found == expected
+    assert len(found) < len(everything)
+
+
+def test_a_pair_that_no_table_has_gets_no_verdict_and_the_reason(opened: Visit) -> None:
+    words = """() => {
+      const pairs = CELLS.ids.flatMap((_, one) => CELLS.ids.map((_, other) => [one, other]));
+      const compared = pairs.filter(([one, other]) => one < other && CELLS.compare(one, other).interval);
+      const say = (pair) => describeComparison(CELLS, ...pair)[0].textContent;
+      const [tabled, others] = [true, false].map((is) => compared.filter((pair) => CELLS.isTabled(...pair) === is));
+      return [tabled.map(say), others.map(say)];
+    }"""
+    tabled, others = opened.page.evaluate(words)
+    assert tabled
+    assert others
+    assert not any("no verdict" in text for text in tabled)
+    assert all(text.startswith("A against B: no verdict, as no table of Comparisons has this pair") for text in others)
+
+
+def test_times_of_two_sides_recompute_to_their_ratio(opened: Visit) -> None:
+    assert opened.page.evaluate("[[0.10351, 0.09972], [0.2, 0.1]].map((pair) => chooseTimeDigits(...pair))") == [4, 3]
+
+
+def test_a_link_to_what_is_folded_opens_it_and_one_to_a_cell_shows_it(browser: Browser, report: Path) -> None:
+    seen = visit(browser, report, address="#table-inference-latency-of-one-batch")
+    expect(seen.page.locator("#step-times table").first).to_be_visible()
+    expect(seen.page.locator("#comparisons table").first).to_be_hidden()
+    seen.page.locator("nav a", has_text="Comparisons").click()
+    expect(seen.page.locator("#comparisons table").first).to_be_visible()
+    mark = seen.page.locator("#planned a[href^='#cell?']").first
+    cell_id = (mark.get_attribute("href") or "").partition("cell=")[2]
+    mark.click()
+    expect(seen.page.locator("#cell table caption")).to_have_text("Repeats")
+    assert seen.page.evaluate("STATE.cell") == cell_id
+    assert seen.errors == []

@@ -17,9 +17,10 @@ def test_all_is_printed_without_scrolling_in_light_colours_and_nothing_is_cut(
     browser: Browser, full_report: Path
 ) -> None:
     page = visit(browser, full_report, width=A4_LANDSCAPE_PIXELS, scheme="dark").page
-    page.evaluate("drawForPrint()")
+    page.evaluate("drawForPrint()")  # of what is folded, too: the browser's own menu prints what is drawn
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details.fold:not([open])").count() == 0
 
     assert page.locator(".plot:not([data-drawn]):visible").count() == 0
     assert page.locator(".plot svg").count() > 10
@@ -29,6 +30,7 @@ def test_all_is_printed_without_scrolling_in_light_colours_and_nothing_is_cut(
     expect(page.locator(".facts-box dl")).to_be_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(page.locator(".facts-box dl")).to_be_hidden()
+    assert page.locator("details.fold[open]").count() == 0
 
 
 def test_a_link_keeps_to_its_target_while_the_plots_above_it_are_drawn(browser: Browser, full_report: Path) -> None:
@@ -41,7 +43,7 @@ def test_a_link_keeps_to_its_target_while_the_plots_above_it_are_drawn(browser: 
 
 
 def test_a_table_is_sorted_by_a_heading_and_back(browser: Browser, full_report: Path) -> None:
-    page = visit(browser, full_report).page
+    page = visit(browser, full_report, address="#step-times").page
     heading = page.locator("#step-times th", has_text="step time, ms").first
     times = page.locator("#step-times table").first.locator("tbody tr > :nth-child(2)")
     before = times.all_inner_texts()

@@ -15,8 +15,23 @@ from collector.report.figure import LINES, POINTS, ROWS, Figure, FigureGroup
 from collector.report.paper_figures import number_paths, save_figure, set_width
 from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
-from collector.report.question_figures import show_costs, show_latencies, show_memory, show_roofline, show_speedups
-from factories import make_cell, make_failed_result, make_memory, make_roofline, make_validity
+from collector.report.question_figures import (
+    show_costs,
+    show_latencies,
+    show_memory,
+    show_roofline,
+    show_scaling,
+    show_speedups,
+)
+from factories import (
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_memory,
+    make_roofline,
+    make_validity,
+)
 from measured_runs import Collect
 from price_tables import make_price, make_price_table
 from runner.commands.plot import PlotName
@@ -96,6 +111,43 @@ def test_a_series_has_one_shape_and_colour_in_all_panels_and_each_legend_has_its
     jax, pytorch = "JAX compiled, fp32", "PyTorch eager, fp32"
     scales = [{jax: "#009E73", pytorch: "#D55E00"}, {jax: "circle", pytorch: "square"}]
     assert found == [([pytorch], scales), ([jax, pytorch], scales)]
+
+
+def test_scaling_has_one_legend_of_names_that_fit_below_the_name_of_their_work(collect: Collect) -> None:
+    two = make_environment(gpus=(make_gpu(), make_gpu(uuid="GPU-5c1e2f6a-0000-0000-0000-000000000002")))
+    results = [
+        result
+        for mode in ("eager", "compiled")
+        for number, environment in ((1, GPU_PYTORCH), (2, two))
+        for result in make_spread(
+            make_cell(device="gpu", mode=mode, batch_size=64 * number, num_gpus=number), 0.1, environment
+        )
+    ]
+    (panel,) = list_panels(show_scaling(analyze_run(collect(*results))).figures[0])
+    assert panel.title == "conv6 train, GPU, 32 px: same batch per GPU"
+    points = next(layer["encoding"] for layer in panel.spec["layer"] if "shape" in layer["encoding"])
+    # Vega draws one legend for two scales only if both have the same domain.
+    names = ["batch 64 per GPU, PyTorch compiled", "batch 64 per GPU, PyTorch eager"]
+    assert [points[name]["scale"]["domain"] for name in ("color", "shape")] == [names, names]
+
+
+@pytest.mark.parametrize("name", ["frameworks", "modes", "precisions"])
+def test_the_axis_of_a_file_says_what_its_ratio_is_of(name: str, collect: Collect) -> None:
+    other = {
+        "frameworks": make_cell(framework="tensorflow", mode="graph"),
+        "modes": make_cell(mode="compiled"),
+        "precisions": make_cell(precision="bf16"),
+    }[name]
+    environments = [make_environment(versions={"tensorflow": "2.21.0"})] if name == "frameworks" else []
+    analysis = analyze_run(collect(*make_spread(make_cell(), 0.1), *make_spread(other, 0.2, *environments)))
+    (group,) = draw_plot(name, analysis)
+    titles = {layer["encoding"]["x"].get("title") for layer in group.figures[0].spec["layer"]} - {None}
+    of = {
+        "frameworks": "time of the first / time of the second",
+        "modes": "time of the second / time of the first",
+        "precisions": "time in fp32 / time in the first",
+    }[name]
+    assert titles == {f"{of}, log scale"}
 
 
 def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) -> None:

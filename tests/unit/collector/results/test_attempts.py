@@ -1,26 +1,14 @@
 """attempts: which of several attempts at a repeat counts."""
 
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.schema import EARLIEST, LATEST, Result, Run, Verdict
+from bench.schema import EARLIEST, LATEST, Verdict
 from bench.store import Store
-from collector.results.collection import Collection
-from collector.results.load import load_run
-from factories import START, make_failed_result, make_result, make_run, make_validity, put_documents
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
-
-
-def load(store: Store, run: Run, results: list[Result]) -> Collection:
-    put_documents(store, run, results)
-    return load_run(store, run.run_id)
+from factories import START, make_failed_result, make_result, make_run, make_validity
+from measured_runs import put_and_load
 
 
 def test_the_earliest_ok_attempt_counts(store: Store) -> None:
@@ -30,7 +18,7 @@ def test_the_earliest_ok_attempt_counts(store: Store) -> None:
         make_result(attempt="a2", started_at=later, finished_at=later),
         make_result(attempt="a3", started_at=middle, finished_at=middle),
     ]
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]
     assert tuple(row[["attempt", "status", "num_attempts"]]) == ("a3", "ok", 3)
 
 
@@ -53,7 +41,7 @@ def test_the_earliest_attempt_that_nobody_disturbed_counts_however_good_it_is(
     failed = START + timedelta(hours=3)
     attempts.append(make_failed_result(attempt="a4", started_at=failed, finished_at=failed))
 
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]
 
     assert tuple(row[["attempt", "verdict", "num_attempts"]]) == (*expected, 4)
 
@@ -65,7 +53,7 @@ def test_a_disturbed_attempt_does_not_count_for_a_graver_verdict(graver: Verdict
         make_result(attempt="a1", validity=make_validity(graver, "contaminated")),
         make_result(attempt="a2", started_at=later, finished_at=later),
     ]
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]
     assert tuple(row[["attempt", "verdict"]]) == ("a2", "valid")
 
 
@@ -77,7 +65,7 @@ def test_an_attempt_by_a_clock_that_was_not_set_is_neither_the_earliest_nor_the_
     sound = [make_result(attempt="a1", **unset), make_result(attempt="a2")]
     failed = [make_failed_result(repeat=2, attempt="a1", **unset), make_failed_result(repeat=2, attempt="a2")]
     alone = [make_result(repeat=3, attempt="a1", **unset)]
-    rows = load(store, make_run(repeats=3), [*sound, *failed, *alone]).results
+    rows = put_and_load(store, make_run(repeats=3), [*sound, *failed, *alone]).results
     assert rows["attempt"].to_list() == ["a2", "a2", "a1"]
 
 
@@ -87,5 +75,5 @@ def test_without_an_ok_attempt_the_latest_one_counts(store: Store) -> None:
         make_failed_result(attempt="a1", status="timeout", started_at=later, finished_at=later),
         make_failed_result(attempt="a2", status="oom"),
     ]
-    row = load(store, make_run(repeats=1), attempts).results.iloc[0]
+    row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]
     assert tuple(row[["attempt", "status", "num_attempts"]]) == ("a1", "timeout", 2)

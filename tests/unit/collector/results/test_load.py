@@ -2,14 +2,13 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Result, Run
+from bench.schema import Result
 from bench.store import Store, result_key, run_key
 from collector.results.collection import Collection
 from collector.results.identity import identify_environment
@@ -24,16 +23,7 @@ from factories import (
     make_run,
     put_documents,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
-
-
-def load(store: Store, run: Run, results: list[Result]) -> Collection:
-    put_documents(store, run, results)
-    return load_run(store, run.run_id)
+from measured_runs import put_and_load
 
 
 def key_of(result: Result) -> str:
@@ -51,7 +41,7 @@ def put_text(store: Store, text: str, *, key: str | None = None) -> Collection:
 def test_each_planned_repeat_is_one_row_in_the_plans_order(store: Store) -> None:
     cells = [make_cell(batch_size=64), make_cell(batch_size=8)]
     results = [make_result(cells[1], repeat=2), make_result(cells[0], repeat=1)]
-    rows = load(store, make_run(cells, repeats=2), results).results
+    rows = put_and_load(store, make_run(cells, repeats=2), results).results
     assert list(rows[["batch_size", "repeat", "status"]].itertuples(index=False, name=None)) == [
         (64, 1, "ok"),
         (64, 2, "missing"),
@@ -62,7 +52,7 @@ def test_each_planned_repeat_is_one_row_in_the_plans_order(store: Store) -> None
 
 def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store: Store) -> None:
     result = make_result(step_seconds=(0.1, 0.4, 0.2), warmup_step_seconds=(0.5, 0.3))
-    row = load(store, make_run(repeats=1), [result]).results.iloc[0]
+    row = put_and_load(store, make_run(repeats=1), [result]).results.iloc[0]
     assert row["median_step_seconds"] == 0.2
     assert row["window_samples_per_s"] == pytest.approx(3 * 64 / 0.7)
     assert row["warmup_seconds"] == pytest.approx(0.8)
@@ -75,7 +65,7 @@ def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store: Store) -> Non
 
 def test_a_failure_is_a_row_with_its_reason(store: Store) -> None:
     result = make_failed_result(status="oom", message="asked for 3 GiB", stderr_tail="Killed")
-    collection = load(store, make_run(repeats=1), [result])
+    collection = put_and_load(store, make_run(repeats=1), [result])
     row = collection.results.iloc[0]
     assert tuple(row[["status", "error_kind", "error_message", "stderr_tail"]]) == (
         "oom",
@@ -92,7 +82,7 @@ def test_every_raw_step_is_in_the_samples(store: Store) -> None:
     result = make_result(
         cell, step_seconds=(0.2, 0.3), warmup_step_seconds=(0.9,), device_step_seconds=(0.1, 0.2), repeat=2
     )
-    samples = load(store, make_run([cell], repeats=2), [result]).samples
+    samples = put_and_load(store, make_run([cell], repeats=2), [result]).samples
     assert list(samples[["kind", "index", "seconds"]].itertuples(index=False, name=None)) == [
         ("warmup", 0, 0.9),
         ("timed", 0, 0.2),
@@ -162,7 +152,7 @@ def test_a_key_that_is_none_of_a_result_is_skipped(store: Store) -> None:
 def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store: Store) -> None:
     strange = make_result(make_cell(batch_size=3))
     extra = make_result(repeat=4)
-    collection = load(store, make_run(repeats=3), [strange, extra])
+    collection = put_and_load(store, make_run(repeats=3), [strange, extra])
     assert {skipped.key: skipped.reason for skipped in collection.skipped} == {
         key_of(strange): f"cell '{strange.cell_id}' is not in the run's plan",
         key_of(extra): "repeat 4 of a cell that was planned with 3",
@@ -171,7 +161,7 @@ def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store: Store) -> None:
 
 
 def test_a_run_without_any_result_loads(store: Store) -> None:
-    collection = load(store, make_run(repeats=2), [])
+    collection = put_and_load(store, make_run(repeats=2), [])
     assert collection.results["status"].to_list() == ["missing", "missing"]
     assert len(collection.samples) == 0
     assert collection.environments == {}
@@ -236,7 +226,7 @@ def test_environments_are_kept_by_id(store: Store) -> None:
         make_result(repeat=2, environment=make_environment(num_threads=1)),
         make_result(repeat=3, environment=make_environment(hostname="bench-2")),
     ]
-    collection = load(store, make_run(), results)
+    collection = put_and_load(store, make_run(), results)
     assert {e.num_threads: e.hostname for e in collection.environments.values()} == {2: "bench-1", 1: "bench-1"}
     assert collection.results["environment_id"].to_list() == [
         identify_environment(result.environment) for result in results if result.environment

@@ -8,7 +8,7 @@ import pytest
 
 from bench.schema import PipelinedWindow, Samples, SustainedRun, Validity, Verdict
 from collector.results.identity import identify_environment
-from collector.results.summary import list_failures, list_invalid, summarize_cells
+from collector.results.summary import list_failures, summarize_cells
 from factories import (
     make_cell,
     make_environment,
@@ -147,7 +147,7 @@ def test_a_noisy_repeat_is_preferred_to_one_under_faulty_conditions(collect: Col
     ]
     (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
     assert (row["center_step_seconds"], row["num_valid"], row["num_counted"]) == (1.0, 0, 1)
-    assert row["note"].startswith("no valid repeat: figures from 1 of 2 ok, those with sound conditions")
+    assert row["note"].startswith("figures from 1 of 2 ok, those with sound conditions")
 
 
 def test_the_mean_stands_for_a_repeat_whose_steps_have_two_levels(collect: Collect) -> None:
@@ -195,15 +195,7 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["center_step_seconds"] == pytest.approx(3.0)
     assert (row["num_valid"], row["faults"]) == (0, "1 throttled, 2 too-short")
-    assert row["note"].startswith("no valid repeat: figures from all 3 ok")
-
-
-def test_repeats_that_are_not_valid_are_listed_with_their_reasons(collect: Collect) -> None:
-    results = [make_result(repeat=1), make_result(repeat=2, validity=make_validity("throttled", "noisy"))]
-    rows = list_invalid(collect(*results))
-    assert list(rows[["repeat", "verdict", "verdict_reasons"]].itertuples(index=False, name=None)) == [
-        (2, "throttled", "made up to be throttled; made up to be noisy")
-    ]
+    assert row["note"].startswith("no repeat under sound conditions: figures from all 3 ok")
 
 
 def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect: Collect) -> None:

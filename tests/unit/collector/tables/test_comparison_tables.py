@@ -29,7 +29,7 @@ def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path: Path) 
     remarks = [table.remark for table in tables if table is not None]
     assert remarks[0].endswith(" Hardware: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads.")
     assert remarks[1].endswith(" GPU: Tesla T4. CPU: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads.")
-    assert [frameworks[name] for name in ("time ratio", "second, ms", "first, ms")] == ["1.25", "400", "500"]
+    assert [frameworks[name] for name in ("time ratio", "second, ms", "first, ms")] == ["1.25", "400.0", "500.0"]
     assert devices["speedup"] == "40.0"
     assert "Measured on: one machine." in remarks[0]
     assert "Measured on: one card and its host." in remarks[1]

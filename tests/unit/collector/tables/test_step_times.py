@@ -16,8 +16,8 @@ def test_training_has_step_times_and_inference_has_latencies(collect: Collect) -
     assert training is not None
     assert inference is not None
     assert [name for name in training.headings if "time" in name and "steps" not in name] == ["step time, ms"]
-    assert [name for name in inference.headings if "p5" in name or "p9" in name] == [
-        "latency p50, ms",
+    assert [name for name in inference.headings if name.startswith(("step time", "p9"))] == [
+        "step time, ms",
         "p95, ms",
         "p99, ms",
     ]
@@ -32,11 +32,17 @@ def test_a_run_that_does_not_infer_has_no_table_of_latencies(collect: Collect) -
 
 
 @pytest.mark.parametrize(
-    ("num_ok", "num_valid", "verdicts", "text"),
-    [(3, 3, "", "valid"), (3, 1, "2 noisy", "1 of 3 valid; 2 noisy"), (0, 0, "", "–")],
+    ("num_ok", "num_sound", "verdicts", "text"),
+    [
+        (3, 3, "", "valid"),
+        (3, 3, "2 not-steady", "3 of 3 count; 2 not-steady"),
+        (3, 2, "1 throttled, 1 noisy", "2 of 3 count; 1 throttled, 1 noisy"),
+        (2, 0, "2 throttled", "none of 2 sound; 2 throttled"),
+        (0, 0, "", "–"),
+    ],
 )
-def test_the_verdict_of_a_row_counts_its_valid_repeats(num_ok: int, num_valid: int, verdicts: str, text: str) -> None:
-    assert describe_validity(num_ok, num_valid, verdicts) == text
+def test_the_verdict_of_a_row_says_how_many_count(num_ok: int, num_sound: int, verdicts: str, text: str) -> None:
+    assert describe_validity(num_ok, num_sound, verdicts) == text
 
 
 def test_pipelined_steps_are_shown_where_they_differ_by_more_than_two_percent(collect: Collect) -> None:
@@ -49,7 +55,7 @@ def test_pipelined_steps_are_shown_where_they_differ_by_more_than_two_percent(co
     assert table is not None
     assert other is not None
     shown = dict(zip(table.headings, table.format_rows()[0], strict=True))
-    assert (shown["step time, ms"], shown["pipelined step, ms"]) == ("100", "80.0")
+    assert (shown["step time, ms"], shown["pipelined step, ms"]) == ("100.0", "80.0")
     assert (shown["samples/s"], shown["pipelined, samples/s"]) == ("640", "800")
     assert "one synchronisation at the end" in table.remark
     assert not any("pipelined" in heading for heading in other.headings)

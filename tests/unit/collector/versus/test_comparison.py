@@ -81,8 +81,20 @@ def test_only_the_newest_runs_of_the_same_cells_are_read(tmp_path: Path) -> None
     put_run(tmp_path, "a", {TRAIN: EVEN})
     store = Store.open(f"file://{tmp_path}")
     store.put("runs/broken/run.json", b"{")
-    found = load_related_runs(store, [load_run(store, "a")])
+    found = load_related_runs(store, [load_run(store, "a")]).collections
     assert [one.run.run_id for one in found] == [f"n-{day:02}" for day in range(MAX_RUNS + 1, 1, -1)]
+
+
+def test_runs_that_cannot_be_read_are_named_and_counted_for_the_noise_may_be_theirs(tmp_path: Path) -> None:
+    for run_id in ("a", "b"):
+        put_run(tmp_path, run_id, {TRAIN: EVEN})
+    assert compare_runs(tmp_path).warnings == ()
+    for number in range(7):
+        Store.open(f"file://{tmp_path}").put(f"runs/broken-{number}/run.json", b"{")
+    (warning,) = compare_runs(tmp_path).warnings
+    assert warning.startswith("of 7 other runs it is not known whether they show the noise, as they cannot be read: ")
+    assert "broken-0 (no JSON: " in warning
+    assert warning.endswith("; and 2 more")
 
 
 def test_a_cell_that_fails_in_b_is_worse_and_one_that_failed_in_a_is_not_comparable(tmp_path: Path) -> None:
@@ -156,8 +168,8 @@ def test_repeats_of_several_environments_are_not_averaged(tmp_path: Path) -> Non
 
 
 def test_undecided_cells_are_counted_and_fail_on_request(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: (0.09, 0.1, 0.11)})
-    put_run(tmp_path, "b", {TRAIN: (0.09, 0.1, 0.12)})
+    put_run(tmp_path, "a", {TRAIN: (0.096, 0.1, 0.104)})
+    put_run(tmp_path, "b", {TRAIN: (0.094, 0.1, 0.106)})
     document = compare_runs(tmp_path)
     assert (document.exit_code, document.counts) == (0, {"undecided": 1})
     assert document.conclusion.endswith("of 1 cell 1 undecided. Undecided is not the same.")

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from collector.statistics import Estimate
-from collector.versus.noise import Component
+from collector.repeats_needed import RepeatVariances
+from collector.statistics import Estimate, estimate_center, estimate_ratio
+from collector.versus.noise import NONE, Component
 from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
 
 SILENT = Component(log_variance=1e-12, degrees_of_freedom=None)
@@ -14,10 +16,20 @@ FLOOR = 0.03
 
 
 def make_test(
-    ratio: float, error: float, *, freedom: float = 4, noise: Component = SILENT, floor: float = FLOOR, share: float = 1
+    ratio: float,
+    error: float,
+    *,
+    freedom: float = 4,
+    noise: Component = SILENT,
+    floor: float = FLOOR,
+    share: float = 1,
+    shares: tuple[float, float] = (0.5, 0.5),
 ) -> RatioTest:
+    """Return the test of a ratio of three repeats a side, of whose variance the sides have these shares."""
     estimate = Estimate(center=ratio, log_standard_error=error, degrees_of_freedom=freedom)
-    return RatioTest(ratio=estimate, noise=noise, runs_share=share, least_floor=floor)
+    one, other = (3 * error**2 * part for part in shares)
+    variances = RepeatVariances(one=one, other=other)
+    return RatioTest(ratio=estimate, noise=noise, runs_share=share, least_floor=floor, variances=variances)
 
 
 @pytest.mark.parametrize(
@@ -88,27 +100,62 @@ def test_many_ratios_are_adjusted_for_their_number() -> None:
     assert verdicts[0].p_adjusted == pytest.approx(10 * verdicts[0].p_value)
 
 
-def test_so_many_repeats_would_decide_as_the_advice_says() -> None:
-    # 1 % between repeats: t(4) * 0.01 * sqrt(2 / 3) is 0.0227 with three a side, and t(2) * 0.01 is 0.043 with two;
-    # the logarithm of the floor is 0.0296.
-    test = make_test(1.0, 0.01, freedom=2)
-    assert count_repeats(test, 1) == 3
-    assert advise(test, 1) == "about 3 repeats a side would, if the ratio stays"
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (1.0, 0.0)])
+@pytest.mark.parametrize(("ratio", "floor"), [(1.08, 0.0), (1.2, 0.0), (1.0, 0.05)])
+def test_so_many_repeats_decide_in_four_of_five_cases(ratio: float, floor: float, shares: tuple[float, float]) -> None:
+    test = make_test(ratio, 0.04 if floor == 0 else 0.02, floor=floor, shares=shares)
+    number = count_repeats(test, 4)
+    assert number is not None
+    assert advise(test, 4) == f"about {number} repeats a side would decide it"
+    # The same repeats drawn anew, judged by the code of the command: as one of four, the others without a difference.
+    decided = {count: _count_decided(test, count, ratio) for count in (number - 1, number)}
+    assert decided[number - 1] < 0.87
+    assert 0.73 < decided[number]
+
+
+def _count_decided(test: RatioTest, count: int, ratio: float, num_cases: int = 600) -> float:
+    random = Random(f"{count} {ratio}")
+    assert test.variances is not None
+    deviations = [math.sqrt(variance) for variance in (test.variances.one, test.variances.other)]
+
+    def draw(center: float, deviation: float) -> Estimate:
+        return estimate_center([center * math.exp(random.gauss(0, deviation)) for _ in range(count)])
+
+    drawn = [
+        replace(test, ratio=estimate_ratio(draw(ratio, deviations[0]), draw(1.0, deviations[1])))
+        for _ in range(num_cases)
+    ]
+    # Three ratios of exactly 1 leave the one that is looked at with the smallest of Holm's bounds.
+    others = [replace(test, ratio=Estimate(center=1.0, log_standard_error=0.01, degrees_of_freedom=4))] * 3
+    return sum(judge([one, *others])[0].decision != "undecided" for one in drawn) / num_cases
+
+
+def test_a_ratio_further_from_one_takes_fewer_repeats_though_its_interval_is_wider() -> None:
+    wide, narrow = make_test(0.82, 0.08, floor=0.0), make_test(0.95, 0.04, floor=0.0)
+    numbers = [count_repeats(test, 1) for test in (wide, narrow)]
+    assert None not in numbers
+    assert numbers == sorted(numbers, key=lambda number: number or 0)
 
 
 def test_no_number_of_repeats_overcomes_the_noise_of_runs() -> None:
     nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
     test = make_test(1.065, 0.01, noise=nights)
     assert count_repeats(test, 10) is None
-    assert advise(test, 10).startswith("more repeats would not")
+    assert advise(test, 10).startswith("even 50 repeats a side would not decide it, as identical runs vary too much")
 
 
-def test_a_ratio_at_the_floor_is_left_open() -> None:
-    assert "so near is the ratio to the floor" in advise(make_test(1.0299, 0.02), 1)
+@pytest.mark.parametrize(("ratio", "floor", "bound"), [(1.0299, FLOOR, "the floor"), (1.002, 0.0, "1")])
+def test_a_ratio_that_is_near_what_it_is_held_against_is_left_open(ratio: float, floor: float, bound: str) -> None:
+    assert advise(make_test(ratio, 0.02, floor=floor, noise=NONE), 1).endswith(f"so near is the ratio to {bound}")
+
+
+def test_where_machines_are_the_observations_more_repeats_are_not_advised() -> None:
+    test = replace(make_test(1.05, 0.05), variances=None)
+    assert advise(test, 1) == "more machines of each side would decide it"
 
 
 def test_runs_decide_where_sides_have_several() -> None:
-    assert advise(make_test(1.0, 0.05, share=0.0), 1) == "more runs of each side would"
+    assert advise(make_test(1.0, 0.05, share=0.0), 1) == "more runs of each side would decide it"
     nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
     assert judge([make_test(1.08, 0.01, noise=nights, floor=0.0, share=0.0)])[0].p_value < 0.01
     assert math.isclose(make_test(1.08, 0.01, noise=nights, share=0.0).excess, 0.0)

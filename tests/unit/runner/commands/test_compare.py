@@ -53,6 +53,13 @@ def test_phases_of_the_newest_run_are_compared_as_sides(call_main: CallMain, sto
     assert call_main("compare", "--a", "run=a", "--b", "run=b", "--where", "phase=infer")[0] == 0
 
 
+def test_a_run_that_is_named_with_conditions_is_the_one_to_select_from(call_main: CallMain, store: Path) -> None:
+    sides = ("--a", "phase=train", "--b", "phase=infer", "--json")
+    as_option, as_argument = (call_main("compare", *words, *sides) for words in (("--run", "b"), ("b",)))
+    assert as_argument == as_option
+    assert json.loads(as_argument[1])["a"]["run_ids"] == ["b"]
+
+
 def test_runs_of_two_stores_are_compared(call_main: CallMain, workspace: Workspace) -> None:
     put_run(workspace.folder / "here", "a", {TRAIN: EVEN, INFER: EVEN})
     put_run(workspace.folder / "there", "d", {TRAIN: scale(EVEN, 2)})
@@ -73,7 +80,23 @@ def test_runs_of_two_stores_are_compared(call_main: CallMain, workspace: Workspa
         (("a", "b", "--floor", "-1"), "error: --floor -1: expected percents above 0"),
         (("a", "b", "--json", "--markdown"), "error: --json and --markdown: give one of them"),
         (("--a", "phase=train"), "error: side B is missing: "),
-        (("a", "--a", "phase=train", "--b", "phase=infer"), "error: --a and --b select from --run and --store; "),
+        (
+            ("a", "--a", "phase=train", "--b", "phase=infer", "--run", "b"),
+            "error: --run: a is named already; name the runs to select from once",
+        ),
+        (
+            ("--store-b", "file://x", "--a", "phase=train", "--b", "phase=infer"),
+            "error: --a and --b select from --run and --store; leave --store-b out",
+        ),
+        (
+            ("a", "--a", "mode=graph", "--b", "mode=eager"),
+            "error: --a mode=graph: no repeat has it; mode is eager in these runs; their cells differ in phase (infer, "
+            "train): try --a phase=infer --b phase=train",
+        ),
+        (
+            ("a", "--a", "phase=train", "--where", "phase=infer", "--b", "phase=infer"),
+            "error: --a phase=train: no repeat has it; phase is infer in these runs; their cells differ in nothing ",
+        ),
         (("--a", "phase=train", "--b", "phase=infer", "--run", "x*"), "error: store file://results: no run fits "),
         (("--a", "color=red", "--b", "phase=infer"), "error: --a color=red: 'color' is no key; did you mean "),
     ],

@@ -35,7 +35,7 @@ def store(workspace: Workspace) -> Path:
 def test_the_newest_run_is_costed_by_the_shipped_prices(call_main: CallMain, store: Path) -> None:
     code, out, err = call_main("cost")
     assert (code, err) == (0, "")
-    assert out.startswith("Cost, energy and CO2 of 1,000 samples\ncell ")
+    assert out.startswith("Energy of 1,000 samples\ncell ")
     assert "1 cell: no price for Intel(R) Xeon(R) CPU @ 2.20GHz: name a machine that stands for it (--machine" in out
     code, out, _ = call_main("cost", "gpu")
     assert (code, "EKS us-east-1 g4dn.xlarge (T4)" in out, ", spot" in out) == (0, True, False)
@@ -51,7 +51,7 @@ def test_a_run_of_which_nothing_counts_is_no_table_and_says_so(call_main: CallMa
 
     assert (code, err) == (0, "")
     assert out.startswith("No cell has a repeat that counts, so nothing is costed; --include-invalid takes")
-    assert "Cost, energy and CO2" in call_main("cost", "--include-invalid")[1]
+    assert "Energy of 1,000 samples" in call_main("cost", "--include-invalid")[1]
 
 
 def test_two_runs_answer_whether_a_cpu_is_cheaper(call_main: CallMain, store: Path) -> None:

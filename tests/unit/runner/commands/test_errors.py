@@ -75,15 +75,31 @@ def test_an_error_of_the_tool_keeps_its_traceback(workspace: Workspace) -> None:
     assert "ZeroDivisionError" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"]])
+@pytest.mark.parametrize("scheme", ["s3://", "s3:/", ""])
+@pytest.mark.parametrize(
+    "words", [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"], ["plot", "{}"]]
+)
 def test_a_url_in_a_wrong_place_shows_no_password(
-    words: list[str], call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    words: list[str], scheme: str, call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (workspace.folder / "results").mkdir(exist_ok=True)
     monkeypatch.setenv("COLUMNS", "30")  # the box of a usage error breaks the URL in two
-    code, out, err = call_main(*(word.format("s3://AKIA1234:SECRETsecret@bucket/runs") for word in words))
+    code, out, err = call_main(*(word.format(f"{scheme}AKIA1234:SECRETsecret@bucket/runs") for word in words))
     assert (code, out) == (2, "")
     assert "secret" not in err
+
+
+@pytest.mark.parametrize("words", [["access", "a", "{}"], ["{}"], ["plot", "{}"], ["forecast", "--year", "{}"]])
+def test_a_usage_error_steers_no_terminal(words: list[str], call_main: CallMain) -> None:
+    code, out, err = call_main(*(word.format("b\u2028\u2029\u202e\x1b[2J") for word in words))
+    assert (code, out) == (2, "")
+    assert not set(err) & set("\u2028\u2029\u202e\x1b")
+
+
+def test_an_option_without_its_value_is_an_error_of_its_command(call_main: CallMain) -> None:
+    code, out, err = call_main("batches", "--probe")
+    assert (code, out) == (2, "")
+    assert "batches [OPTIONS]" in err
 
 
 def test_a_folder_that_may_not_be_looked_into_is_named(

@@ -13,7 +13,7 @@ from runner.cli import app
 from runner.command_loading import CatalogGroup
 from runner.commands.catalog import COMMANDS
 from signing import make_key, put_signed, write_keys
-from workspace import Workspace
+from workspace import PROGRAM, Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
 
@@ -38,6 +38,14 @@ def test_a_public_key_that_is_there_leaves_no_secret_one_behind(call_main: CallM
     assert code == 2
     assert "a.pem.pub: is there already" in err
     assert not (workspace.folder / "a.pem").exists()
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_a_key(workspace: Workspace) -> None:
+    full = 'ulimit -f 0; exec "$@"'  # no file may get a byte
+    done = workspace.call("sh", "-c", full, "sh", *PROGRAM, "keys", "new")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--output signing-key.pem: cannot be written" in done.stderr
+    assert list(workspace.folder.glob("signing-key*")) == []
 
 
 def test_keys_are_shown_by_their_names_and_public_ones_as_they_are(call_main: CallMain, workspace: Workspace) -> None:

@@ -1,10 +1,14 @@
 """The commands that read finished runs: status, collect, report, claims; and forecast."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 from collector.claims.study import load_study
+from factories import START, make_cell
 from fake_interpreters import read_log
 from runner.commands.json_documents import ClaimsDocument
+from two_runs import EVEN, put_run
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -37,13 +41,16 @@ def test_a_site_has_a_page_for_every_run_and_leaves_what_has_not_changed(
     assert call_main(*command) == (0, "site/runs/mine/index.html\nsite/index.html\n", "")
     (workspace.folder / "results" / "runs" / "broken").mkdir()
     (workspace.folder / "results" / "runs" / "broken" / "run.json").write_text("{")
-    assert call_main(*command) == (0, "mine: unchanged\nsite/index.html\n", "")
+    code, out, err = call_main(*command)
+    unchanged, passed_over, listed = out.splitlines()
+    assert (code, unchanged, listed, err) == (0, "mine: unchanged", "site/index.html", "")
+    assert passed_over.startswith("run broken has no page: no JSON: ")
     index = (workspace.folder / "site" / "index.html").read_text()
     assert 'href="runs/mine/index.html"' in index
     assert "broken" in index
     assert "cannot be read: " in index
     (workspace.folder / "site" / "runs" / "mine" / "made-from.txt").write_bytes(b"\xff")
-    assert call_main(*command) == (0, "site/runs/mine/index.html\nsite/index.html\n", "")
+    assert call_main(*command)[1].startswith("site/runs/mine/index.html\n")
     assert call_main("report", "mine", "--site", "site")[0] == 2
 
 
@@ -88,3 +95,23 @@ def test_a_report_that_cannot_be_written_is_one_message(call_main: CallMain, wor
     assert code == 2
     assert err.startswith("error: taken/below: cannot be written (")
     assert "Traceback" not in err
+
+
+def test_an_earlier_run_that_was_resumed_last_is_named_beside_the_newest(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    folder = workspace.folder / "results"
+    folder.mkdir()
+    for run_id, day, resumed in (("old", 0, 0), ("resumed", 1, 9), ("newest", 2, 0)):
+        began = START + timedelta(days=day + resumed)
+        times: dict[str, Any] = {"started_at": began, "finished_at": began + timedelta(minutes=1)}
+        put_run(folder, run_id, {make_cell(): EVEN}, day=day, **times)
+    code, out, _ = call_main("status")
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "newest: 3 repeats: 3 ok",
+            "resumed was begun before it and worked on after it (3 of 3 repeats): benchmatrix status resumed",
+        ],
+    )
+    assert call_main("status", "old")[1].splitlines() == ["old: 3 repeats: 3 ok"]

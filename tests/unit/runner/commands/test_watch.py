@@ -9,9 +9,10 @@ import pytest
 
 from bench.schema import Alarm
 from bench.store import Store
-from fake_interpreters import STEP_VARIABLE
 from nights import SLOWED, SimulatedNights
 from runner.commands.json_documents import WatchDocument
+from signing import write_keys
+from stand_in_records import STEP_VARIABLE
 from webhook_receiver import receive
 from workspace import Workspace
 
@@ -50,6 +51,13 @@ def test_a_night_whose_clock_was_set_back_is_said_not_to_be_the_newest(
 
     assert code == 0
     assert f"run mine is not the newest night of quick: ahead began later, at {ahead:%Y-%m-%d %H:%M} UTC" in out
+
+
+def test_what_watch_would_not_believe_it_does_not_write(call_main: CallMain, workspace: Workspace) -> None:
+    (key,) = write_keys(workspace.folder, "own")
+    code, _, err = call_main("watch", "--verify", f"{key}.pub")
+    assert (code, err.splitlines()[-1][:60]) == (2, "error: --verify: what is suspected and decided is kept in th")
+    assert not list((workspace.folder / "results").rglob("*.json"))
 
 
 def test_a_webhook_without_watch_is_refused_before_anything_is_measured(

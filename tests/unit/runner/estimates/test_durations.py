@@ -10,7 +10,7 @@ import pytest
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store
 from factories import START, make_cell, make_failed_result, make_result, make_run, put_documents
-from runner.estimates.durations import MAX_RUNS, is_at_place, read_durations
+from runner.estimates.durations import MAX_RUNS, is_at_place, read_alike_runs, read_durations, read_near_durations
 
 KNOWN, OTHER = make_cell(), make_cell(batch_size=8)
 
@@ -31,18 +31,33 @@ def put(store: Store, run_id: str, *seconds: float, cell: Cell = KNOWN, day: int
     return run
 
 
+def read_all(store: Store) -> list[Run]:
+    return read_alike_runs(store, lambda _: True)
+
+
 def test_the_median_of_what_ended_well_counts(store: Store) -> None:
     put(store, "first", 20.0, 40.0)
     put(store, "second", 90.0, day=1)
     failed = make_failed_result(KNOWN, run_id="bad", started_at=START, finished_at=START + timedelta(hours=1))
     put_documents(store, make_run([KNOWN], run_id="bad"), [failed])
-    assert read_durations(store, make_run([KNOWN, OTHER]), lambda _: True) == {KNOWN.cell_id: 40.0}
+    assert read_durations(store, read_all(store), make_run([KNOWN, OTHER])) == {KNOWN.cell_id: 40.0}
 
 
 def test_only_the_newest_runs_are_read(store: Store) -> None:
     for day in range(MAX_RUNS + 1):
         put(store, f"run-{day}", 1000.0 if day == 0 else 10.0 + day, day=day)
-    assert read_durations(store, make_run([KNOWN]), lambda _: True) == {KNOWN.cell_id: 13.0}
+    assert read_durations(store, read_all(store), make_run([KNOWN])) == {KNOWN.cell_id: 13.0}
+
+
+def test_the_nearest_cells_say_how_long_an_unknown_one_takes(store: Store) -> None:
+    put(store, "batch", 10.0, cell=make_cell(batch_size=8))
+    put(store, "phase", 90.0, cell=make_cell(batch_size=8, phase="infer", precision="bf16"), day=1)
+    put(store, "model", 500.0, cell=make_cell(model="vgg16"), day=2)
+    put(store, "framework", 500.0, cell=make_cell(framework="jax", mode="compiled"), day=2)
+    wanted, other = make_cell(batch_size=16), make_cell(device="gpu")
+    found = read_near_durations(store, read_all(store), make_run([wanted, other]), {})
+    assert found == {wanted.cell_id: 10.0}
+    assert read_near_durations(store, read_all(store), make_run([wanted]), {wanted.cell_id}) == {}
 
 
 def test_runs_at_other_places_say_nothing(store: Store) -> None:
@@ -52,7 +67,7 @@ def test_runs_at_other_places_say_nothing(store: Store) -> None:
     here = put(store, "here", 10.0)
     put(store, "elsewhere", 99.0, hostname="bench-2")
     put(store, "cluster", 50.0, executor="kubernetes", cluster=make_cluster("lab"))
-    assert read_durations(store, here, partial(is_at_place, here)) == {KNOWN.cell_id: 10.0}
+    assert read_durations(store, read_alike_runs(store, partial(is_at_place, here)), here) == {KNOWN.cell_id: 10.0}
     there = make_run([KNOWN], executor="kubernetes", cluster=make_cluster("lab"), hostname="laptop")
-    assert read_durations(store, there, partial(is_at_place, there)) == {KNOWN.cell_id: 50.0}
+    assert read_durations(store, read_alike_runs(store, partial(is_at_place, there)), there) == {KNOWN.cell_id: 50.0}
     assert not is_at_place(there, make_run(executor="kubernetes", cluster=make_cluster("other")))

@@ -73,3 +73,12 @@ def test_a_failure_is_told_with_the_end_of_its_errors(docker: Path) -> None:
     docker.chmod(0o755)
     with pytest.raises(UserError, match=r"^docker build failed \(exit code 3\):\n(.*\n)*line 9 of 9$"):
         run_docker("build", ".")
+
+
+def test_an_engine_that_hangs_is_one_message(docker: Path) -> None:
+    docker.write_text("#!/bin/sh\n/bin/sleep 600\n")
+    docker.chmod(0o755)
+    with pytest.raises(
+        UserError, match=r"^docker image: has not ended after 0\.5 s; see what the Docker engine waits for$"
+    ):
+        run_docker("image", "ls", limit_seconds=0.5)

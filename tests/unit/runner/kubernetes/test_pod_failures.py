@@ -1,5 +1,7 @@
 """Why pods do not start, and how long that is waited for."""
 
+import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -7,8 +9,14 @@ import pytest
 from bench.schema import PlannedCell
 from cluster_objects import load_object, load_pod
 from factories import make_cell
-from runner.kubernetes.object_status import PodStatus
-from runner.kubernetes.pod_failures import CONFIGURATION_SECONDS, IMAGE_SECONDS, PodFailure, find_pod_failure
+from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status
+from runner.kubernetes.pod_failures import (
+    CONFIGURATION_SECONDS,
+    IMAGE_SECONDS,
+    UNEXPLAINED_SECONDS,
+    PodFailure,
+    find_pod_failure,
+)
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
@@ -16,13 +24,17 @@ from runner.matrix.plan import Repeat
 UNSCHEDULABLE_SECONDS = 900.0
 
 
-def find(*pods: PodStatus, missing_pod_reason: str = "") -> PodFailure | None:
+def find(
+    *pods: PodStatus, missing_pod_reason: str = "", seconds_without: float | None = None, job: JobStatus | None = None
+) -> PodFailure | None:
     planned = PlannedCell(cell=make_cell(), repeats=1, timeout_seconds=600.0)
     tracked = TrackedJob(
         repeat=Repeat(planned=planned, number=1),
         key=JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=1, retry_round=0),
         pods={pod.name: pod for pod in pods},
         missing_pod_reason=missing_pod_reason,
+        no_pod_since=None if seconds_without is None else time.monotonic() - seconds_without,
+        job=job,
     )
     return find_pod_failure(tracked, unschedulable_seconds=UNSCHEDULABLE_SECONDS)
 
@@ -100,6 +112,20 @@ def test_a_service_account_that_is_not_there_is_a_fault_of_the_configuration() -
     found = find(missing_pod_reason=load_object("messages")["no-account"])
     assert found is not None
     assert (found.kind, found.patience_seconds) == ("bad-configuration", CONFIGURATION_SECONDS)
+
+
+def test_a_job_without_a_pod_of_which_nobody_says_why_is_told_and_not_given_up() -> None:
+    found = find(seconds_without=UNEXPLAINED_SECONDS + 1)
+    assert found is not None
+    assert found.patience_seconds == math.inf
+    assert "its Job has no pod, and no event says why; look at the Job's `parallelism`" in found.to_failure().message
+
+
+@pytest.mark.parametrize("counts", [{"num_failed_pods": 1}, {"num_terminating": 1}])
+def test_a_job_between_two_pods_is_not_told(counts: dict[str, int]) -> None:
+    job = replace(read_job_status(load_object("job-running")), **counts)  # type: ignore[arg-type]  # all are ints
+    assert find(seconds_without=UNEXPLAINED_SECONDS + 1, job=job) is None
+    assert find(seconds_without=1.0) is None
 
 
 def test_a_task_of_which_nothing_is_known_is_not_hindered() -> None:

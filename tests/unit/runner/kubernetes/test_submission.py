@@ -10,23 +10,18 @@ from bench.store import Store
 from factories import make_run
 from fake_nodes import KUBELET_LABELS
 from job_manifests import load, make_renderer
-from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled, leave_mark
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.cancellation import RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_states import State
 from runner.kubernetes.pool_capacity import PoolCapacity
-from runner.kubernetes.rendering.node_wish import ANY_NODE
+from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
 from runner.kubernetes.spending import Spending
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from submissions import AcceptingServer, make_submission
 from tracked_cells import finish, track
-
-
-class AcceptingServer:
-    """Takes every request."""
-
-    def request(self, *_: object, **__: object) -> bytes:
-        return b"{}"
 
 
 @pytest.fixture
@@ -34,35 +29,6 @@ def dispatcher() -> Iterator[Dispatcher]:
     dispatcher = Dispatcher(warn_user=lambda message: None, patience_seconds=60.0)
     yield dispatcher
     dispatcher.stop()
-
-
-def make_submission(
-    dispatcher: Dispatcher, folder: Path, jobs: TrackedJobs, max_in_flight: int = 100, **max_parallel: int
-) -> Submission:
-    base = load("gke")
-    pools: Any = {
-        name: pool.model_copy(update={"max_parallel": max_parallel[name]}) for name, pool in base.pools.items()
-    }
-    profile = load("gke", pools=pools)
-    connection = cast(Connection, AcceptingServer())
-    capacity = PoolCapacity(dispatcher=dispatcher, connection=connection, renderer=make_renderer(profile))
-    capacity.begin(jobs)
-    submission = Submission(
-        dispatcher=dispatcher,
-        cancellation_watcher=CancellationWatcher(
-            dispatcher=dispatcher, store=Store.open(f"file://{folder}"), run_ids=("mine-1",), known=frozenset()
-        ),
-        connection=connection,
-        namespace="space",
-        renderer=make_renderer(profile),
-        max_in_flight=max_in_flight,
-        capacity=capacity,
-        spending=Spending.of(profile, max_nodes=None, max_cost=None),
-        jobs=jobs,
-        find_wish=lambda _: ANY_NODE,
-    )
-    submission.add(jobs)
-    return submission
 
 
 def find_submitted(jobs: TrackedJobs) -> list[TrackedJob]:
@@ -106,6 +72,36 @@ def test_no_job_is_created_while_finished_ones_are_to_be_deleted(dispatcher: Dis
 
     submission.submit_more()
     assert len(find_submitted(jobs)) == 2
+
+
+class HoldingServer(AcceptingServer):
+    """Has the Job already: somebody deleted it, and a finalizer keeps it."""
+
+    def __init__(self, labels: dict[str, str]) -> None:
+        self.held = {"labels": labels, "deletionTimestamp": "2026-11-23T02:00:00Z", "finalizers": ["example.com/hold"]}
+
+    def request(self, *_: object, **__: object) -> bytes:
+        raise ApiError(409, "AlreadyExists", "object is being deleted")
+
+    def list_items(self, path: str, **_: object) -> list[dict[str, Any]]:
+        return [{"metadata": self.held}]
+
+
+def test_a_deleted_job_that_a_finalizer_keeps_is_told_with_the_finalizer(tmp_path: Path) -> None:
+    tracked, warnings = track("cpu", 1), list[str]()
+    dispatcher = Dispatcher(warn_user=warnings.append, patience_seconds=60.0)
+    submission = make_submission(dispatcher, tmp_path, TrackedJobs([tracked]), gpu=1, cpu=1)
+    labels = {RUN_LABEL: tracked.key.run_id, FINGERPRINT_LABEL: tracked.key.fingerprint}
+    submission.connection = cast(Connection, HoldingServer(labels))
+
+    submission.submit_more()
+    await_state(dispatcher, tracked, "in-flight")
+    dispatcher.stop()
+
+    (warning,) = warnings
+    assert warning.startswith(
+        f"Job {tracked.name} was deleted and is still there, kept by its finalizers (example.com/"
+    )
 
 
 class OneNode(AcceptingServer):

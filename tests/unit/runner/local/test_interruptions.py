@@ -46,10 +46,12 @@ def test_a_run_that_is_ended_again_and_again_measures_every_repeat_once(number: 
     assert {result.status for result in results} == {"ok"}  # the interpreter fails where another one runs
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number: int, workspace: Workspace) -> None:
     workspace.make_hanging_python()
+    inherited = signal.signal(number, signal.SIG_DFL)  # under `nohup`, the tests ignore SIGHUP, and so would the runner
     runner = workspace.start()
+    signal.signal(number, inherited)
     hanging = [int(word) for word in workspace.await_file("hanging").split()]
     finished = name_repeats(workspace.read_results())
     assert len(finished) == 2
@@ -57,7 +59,7 @@ def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number:
     os.killpg(runner.pid, number)  # as a terminal does; the measuring process has a group of its own
     output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
 
-    assert runner.returncode == 130, output
+    assert runner.returncode == 128 + number, output
     assert not any(is_running(pid) for pid in hanging)
     assert name_repeats(workspace.read_results()) == finished
     resume_command = re.search(r"interrupted; what is finished is kept\. To resume:\n  (.+)\n$", output)

@@ -17,12 +17,13 @@ from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, results_prefix, run_key
 from collector.results.load import load_run
-from fake_interpreters import VERDICT_VARIABLE, make_interpreter, make_measuring_interpreter, read_log
+from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun
 from runner.matrix.plan import order_repeats
 from runner.records import NO_RETRIES, Retries
 from runner.runs import list_missing_repeats
+from stand_in_records import VERDICT_VARIABLE
 
 MATRIX = """
 name: quick

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
-from runner.local.run import end_like_interrupt, parse_interpreters
+from runner.local.run import EndRequested, end_like_interrupt, parse_interpreters
 
 FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow")
 
@@ -52,9 +53,12 @@ def test_what_is_no_interpreter_is_refused(value: str, message: str) -> None:
 def test_a_request_to_end_is_an_interrupt_within_the_block_alone(number: int) -> None:
     previous = signal.signal(number, signal.SIG_DFL)  # under nohup, tests are started with SIGHUP ignored
     try:
-        with pytest.raises(KeyboardInterrupt), end_like_interrupt():
+        tidying_up = ExitStack()
+        tidying_up.callback(os.kill, os.getpid(), signal.SIGTERM)  # does not end it
+        with pytest.raises(EndRequested) as caught, end_like_interrupt(), tidying_up:
             os.kill(os.getpid(), number)
 
+        assert caught.value.signal_number == number
         assert signal.getsignal(number) == signal.SIG_DFL
     finally:
         signal.signal(number, previous)

@@ -96,6 +96,13 @@ def test_a_failed_installation_is_one_message_with_the_end_of_pips(
     assert not (root / ".environments" / "pytorch-cpu" / "installed").exists()
 
 
+def test_an_installation_that_hangs_is_ended_and_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.local.virtual_environments.INSTALL_SECONDS", 0.5)
+    monkeypatch.setattr(sys, "executable", str(make_interpreter(root / "python", "sleep 600")))
+    with pytest.raises(UserError, match="the installation failed; it was killed: it took more than"):
+        prepare()
+
+
 def test_a_killed_installation_is_waited_out_and_done_again(root: Path, quick_python: Path) -> None:
     """What the killed one had started goes on: no new environment may be made before it has ended."""
     python = root / ".environments" / "pytorch-cpu" / "bin" / "python"

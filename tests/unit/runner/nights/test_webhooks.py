@@ -9,11 +9,12 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Alarm
 from bench.store import Store
+from endless_server import Answer, answer_for_long, continue_for_long, drip_headers
 from nights import SLOWED, SimulatedNights
 from runner.nights import webhooks
 from runner.nights.display import format_metrics
 from runner.nights.watch import NightReport, Watch
-from runner.nights.webhooks import parse_webhooks, send_alarms
+from runner.nights.webhooks import WebhookError, parse_webhooks, post, send_alarms
 from webhook_receiver import Receiver, receive
 
 
@@ -94,6 +95,16 @@ def test_a_server_that_fails_is_tried_again_and_one_that_refuses_is_not(
     assert bool(Watch(store=nights.store).look().regressions[0].channels) == is_taken
 
 
+@pytest.mark.parametrize("answer", [continue_for_long, drip_headers])
+def test_a_server_whose_answer_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
+    monkeypatch.setattr(webhooks, "PAUSES_SECONDS", ())
+    monkeypatch.setattr(webhooks, "ANSWER_SECONDS", 0.5)
+    with answer_for_long(answer) as url:
+        (found,) = parse_webhooks(["json:HOOK"], {"HOOK": url})
+        with pytest.raises(WebhookError, match="the server's answer is not done after 0.5 s"):
+            post(found, b"{}")
+
+
 def test_a_url_is_in_no_message_and_no_document(nights: SimulatedNights, receiver: Receiver) -> None:
     report = confirm_regression(nights)
     away = parse_webhooks(["slack:AWAY"], {"AWAY": "http://127.0.0.1:9/secret-path"})
@@ -112,6 +123,30 @@ def test_a_url_is_in_no_message_and_no_document(nights: SimulatedNights, receive
 def test_a_webhook_that_is_wrong_is_one_message_without_what_was_given(value: str) -> None:
     with pytest.raises(UserError) as error:
         parse_webhooks([value], {"HOOK": "no url, but secret"})
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://[secret", "its host or its port is none"),
+        ("http://secret\u2100.example/", "not ASCII"),
+        ("https://secret.example:99999/", "its host or its port is none"),
+        ("https://secret.example:x/", "its host or its port is none"),
+        (f"https://{'secret' * 11}.example/", "its host or its port is none"),
+        ("https://secret..example/", "its host or its port is none"),
+        ("https://user:secret@hooks.example/", "a user or a password"),
+        ("https://hooks.example/a secret", "a space"),
+        ("https://hooks.example/\nsecret", "a line break"),
+        ("https://:80/secret", "no host"),
+        ("file:///secret", "http://"),
+        ("", "http://"),
+    ],
+)
+def test_a_url_that_nothing_can_be_sent_to_is_refused_at_once(url: str, words: str) -> None:
+    with pytest.raises(UserError, match="--webhook json:HOOK: the variable HOOK") as error:
+        parse_webhooks(["json:HOOK"], {"HOOK": url})
+    assert words in str(error.value)
     assert "secret" not in str(error.value)
 
 

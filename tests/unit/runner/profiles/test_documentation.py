@@ -37,8 +37,8 @@ def list_part_keys(annotation: Any, path: str) -> dict[str, Any]:
 
 def test_the_documentation_has_every_key_and_its_default() -> None:
     table = (ROOT / "docs/profiles.md").read_text().partition("## Keys")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `([^`]+)` \| (?:`([^`]*)`|(needed)) \| \S", table, re.MULTILINE)
-    documented = {key: ... if needed else json.loads(default) for key, default, needed in rows}
+    rows = re.findall(r"^\| `([^`]+)` \| (?:`([^`]*)`|(needed|the file's name)) \| \S", table, re.MULTILINE)
+    documented = {key: ... if words else json.loads(default) for key, default, words in rows}
     keys = list_keys(Profile)
     defaults = {key: value if value is ... else json.loads(json.dumps(value)) for key, value in keys.items()}
     assert documented == {"extends": None} | defaults

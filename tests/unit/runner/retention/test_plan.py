@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from factories import put_documents
 from held_results import CollectedResults
 from runner.retention.plan import CHANGED, FOREIGN, NOT_HELD, plan_removal
 from runner.retention.policy import parse_policy
+from signing import open_signing
 from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
 
 LATER = datetime.now(UTC) + timedelta(days=200)
@@ -112,6 +114,20 @@ def test_runs_of_a_change_that_is_not_decided_stay(store: Store, old: Run) -> No
     store.put(f"{folder}/decision.json", b"{}")
     plan = plan_removal(store, CollectedResults.collect(store), POLICY, LATER)
     assert {run.run_id for run in plan.runs} == {old.run_id, other.run_id}
+
+
+def test_planted_marks_and_decisions_let_nothing_of_a_signed_store_go(tmp_path: Path) -> None:
+    plain, signing = Store.open(f"file://{tmp_path}"), open_signing(tmp_path)
+    put_run(signing, "0000", day=2)
+    questioned, half = put_run(signing, "ab12"), put_run(signing, "cd34", results=1)
+    held, folder = CollectedResults.collect(plain), "nights/smoke/changes/0a1b2c3d"
+    signing.put(f"{folder}/suspicion.json", json.dumps({"night_run_id": questioned.run_id}, indent=1).encode())
+    for store, num_planned in ((plain, 0), (signing, 2)):
+        store.put(f"{folder}/decision.json", b'{\n "a": 1\n}')
+        store.put(cancelled_key(half.run_id, "c1"), b'{\n "a": 1\n}')
+        plan = plan_removal(signing, held, POLICY, LATER)
+        assert len(plan.runs) == num_planned
+    assert set(plan_removal(plain, held, POLICY, LATER).signed_run_ids) == {questioned.run_id, half.run_id}
 
 
 def test_a_change_that_needs_no_confirmation_keeps_no_run(store: Store, old: Run) -> None:

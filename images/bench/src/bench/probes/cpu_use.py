@@ -5,7 +5,7 @@ The counters of /proc tick in hundredths of a second (SC_CLK_TCK): over a window
 
 import os
 import resource
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -26,6 +26,7 @@ from bench.probes.cpu_topology import read_affinity
 from bench.schema import CpuUse
 
 POWERCAP = Path("/sys/class/powercap")
+MAX_READINGS = 5  # of the processes; where they never stand still, the last reading counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,10 +153,18 @@ def _subtract(later: float | None, earlier: float | None) -> float | None:
 
 
 def read_own_seconds(proc: Path = PROC) -> float:
-    """Return the CPU seconds of this process and its descendants: living ones and those that were waited for."""
-    waited_and_own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    seconds = sum(usage.ru_utime + usage.ru_stime for usage in waited_and_own)
-    return seconds + sum(_read_descendant_ticks(proc)) / TICKS_PER_SECOND
+    """Return the CPU seconds of this process and its descendants: living ones and those that were waited for.
+
+    The kernel lists one process after the other: one that is waited for meanwhile would be missed (its parent was read
+    before it took over the seconds), so the list is read until the same descendants stand in it twice.
+    """
+    known: frozenset[int] | None = None
+    for _ in range(MAX_READINGS):
+        seconds, ticks = _read_waited_and_own_seconds(), _read_descendant_ticks(proc)
+        if frozenset(ticks) == known:
+            break
+        known = frozenset(ticks)
+    return seconds + sum(ticks.values()) / TICKS_PER_SECOND
 
 
 def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]:
@@ -213,10 +222,15 @@ def _sum_energy(before: tuple[PackageEnergy, ...] | None, after: tuple[PackageEn
     return sum(growth) / 1e6
 
 
-def _read_descendant_ticks(proc: Path) -> Iterator[int]:
-    """Yield the ticks of each living descendant of this process and of the children that it has waited for."""
+def _read_waited_and_own_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _read_descendant_ticks(proc: Path) -> dict[int, int]:
+    """Return the ticks of each living descendant of this process, with those of the children that it has waited for."""
     processes = _read_processes(proc)
-    yield from (processes[pid][1] for pid in _find_descendants(processes))
+    return {pid: processes[pid][1] for pid in _find_descendants(processes)}
 
 
 def _read_processes(proc: Path) -> dict[int, tuple[int, int]]:

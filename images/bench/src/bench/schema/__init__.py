@@ -23,6 +23,7 @@ from bench.schema.document import (
     SMALLEST_POSITIVE,
     Document,
     Name,
+    SignableDocument,
     check_time,
     hash_text,
 )
@@ -71,7 +72,7 @@ from bench.schema.tenancy import (
     TenantReady,
     TenantRecord,
 )
-from bench.schema.time_of_day import bound_time, describe_clock, read_time_of_day
+from bench.schema.time_of_day import MAX_ATTEMPT, bound_time, describe_clock, measure_attempt, read_time_of_day
 
 __all__ = [
     "EARLIEST",
@@ -79,6 +80,7 @@ __all__ = [
     "Alarm",
     "AlarmedChange",
     "MAX_AMOUNT",
+    "MAX_ATTEMPT",
     "MAX_TENANTS",
     "WHOLE_DEVICE",
     "SCHEMA_VERSION",
@@ -133,6 +135,7 @@ __all__ = [
     "Samples",
     "Sharing",
     "Shift",
+    "SignableDocument",
     "Status",
     "Suspicion",
     "SustainedRun",
@@ -147,6 +150,7 @@ __all__ = [
     "bound_time",
     "check_time",
     "describe_clock",
+    "measure_attempt",
     "export_json_schema",
     "hash_text",
     "read_decision",

@@ -13,6 +13,7 @@ from bench.schema.document import (
     Name,
     Number,
     PositiveAmount,
+    SignableDocument,
     Time,
     Version,
 )
@@ -45,7 +46,7 @@ class Shift(Document):
     num_nights_after: Count
 
 
-class Suspicion(Document):
+class Suspicion(SignableDocument):
     """A change that the nightly runs suggest. It stands until its Decision, which a confirmation run decides."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -84,7 +85,7 @@ class Suspicion(Document):
         return self
 
 
-class Decision(Document):
+class Decision(SignableDocument):
     """What became of a Suspicion. It is written once and stays."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -102,7 +103,7 @@ class Decision(Document):
     decided_at: Time
 
 
-class Notice(Document):
+class Notice(SignableDocument):
     """A mark that an alarm was sent to one place, so that it is not sent there again."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -5,7 +5,18 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from bench.schema.document import SCHEMA_VERSION, Bytes, CellId, Count, Document, Name, Seconds, Time, Version
+from bench.schema.document import (
+    SCHEMA_VERSION,
+    Bytes,
+    CellId,
+    Count,
+    Document,
+    Name,
+    Seconds,
+    SignableDocument,
+    Time,
+    Version,
+)
 from bench.schema.failure import Status
 from bench.schema.measurement import Verdict
 
@@ -28,7 +39,7 @@ class RemovedResult(Document):
     """Tells it from another object of the same key; see `bench.store.StoredObject`."""
 
 
-class RawRemoval(Document):
+class RawRemoval(SignableDocument):
     """Which raw results of a run were removed on purpose. Their repeats are measured; their rows are in the data set.
 
     It is written before the first of them is deleted: what it names and what is still there was not deleted yet.

@@ -66,9 +66,11 @@ class Ending(Document):
 
     published_at: Time
     num_repeats: dict[str, Number]
-    """Planned repeats by the status of their newest record; `missing`: without one."""
+    """Planned repeats by the status of their newest record; `missing`: without one, `unreadable`: with one that the
+    store does not give."""
     missing: tuple[MissingRepeat, ...]
-    """Those without a record: the run's deadline passed before they were measured. Empty: the run is complete."""
+    """Those without a record that can be read, as where the run's deadline passed before they were measured. Empty: the
+    run is complete."""
 
 
 class Run(SignableDocument):

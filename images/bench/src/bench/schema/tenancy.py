@@ -119,6 +119,8 @@ class TenantRecord(Document):
     """CPU seconds of the tenant and its descendants over the seconds of the window."""
     reasons: tuple[Reason, ...] = ()
     """Why the tenant's measurement is not simply valid, as far as it can tell by itself."""
+    probe_failures: tuple[str, ...] = ()
+    """What this tenant could not read of the machine around the timing, one line each; tenant 0's are the Result's."""
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:

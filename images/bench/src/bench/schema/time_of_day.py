@@ -1,8 +1,20 @@
 """The time of day as documents hold it: machines without a battery for their clock begin in 1970."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from bench.schema.document import EARLIEST, LATEST
+
+MAX_ATTEMPT = timedelta(days=366)
+"""An attempt may take a year at the most (`bench.order.MAX_SECONDS`): a clock that says more was set meanwhile."""
+
+
+def measure_attempt(started_at: datetime, finished_at: datetime) -> float | None:
+    """Return how many seconds an attempt took by its two times.
+
+    None where they are of a clock that was not set yet at the first of them, and was at the second: nobody knows then.
+    """
+    took = finished_at - started_at
+    return took.total_seconds() if took <= MAX_ATTEMPT else None
 
 
 def bound_time(value: datetime) -> datetime:

@@ -11,7 +11,16 @@ from typing import Self
 
 from bench.signatures.keys import PublicKey, SigningKey
 from bench.signatures.text import append_signature, encode_message, split_signature
-from bench.store import TABLES_PREFIX, KeyMissing, Store, StoredObject, UnreadableObject, find_signed_run, run_key
+from bench.store import (
+    TABLES_PREFIX,
+    KeyMissing,
+    Store,
+    StoredObject,
+    UnreadableObject,
+    find_signed_run,
+    is_signed_key,
+    run_key,
+)
 
 
 class SignatureProblem(StrEnum):
@@ -34,10 +43,10 @@ class UnverifiedObject(UnreadableObject):
 
 @dataclass(frozen=True, kw_only=True)
 class SignedStore(Store):
-    """The plans and records of a store with their signatures. What is derived from them (`tables/`) is not read.
+    """The documents of a store with their signatures. What is derived from them (`tables/`) is not read.
 
     `get` and its like return a document without its signature, and raise or yield UnverifiedObject for one that is not
-    signed, or not rightly, by a trusted key. Other objects (reports, marks of cancellation) are as in any store.
+    signed, or not rightly, by a trusted key. Other objects (reports, `latest/`) are as in any store.
     """
 
     trusted: Sequence[PublicKey] = field(repr=False, compare=False)
@@ -78,23 +87,21 @@ class SignedStore(Store):
 
     def seal(self, key: str, data: bytes) -> bytes:
         """Return a document with its signature. One that has a right one already keeps it; UnverifiedObject."""
-        run_id = find_signed_run(key)
-        if run_id is None or self.signer is None:
+        if not is_signed_key(key) or self.signer is None:
             return data
         document, signature = split_signature(data)
         if signature is not None:
             self.unseal(key, data)
             return data
-        message = encode_message(key, self._find_digest_for(key, run_id), document)
-        self._note_plan(key, run_id, document)
+        message = encode_message(key, self._find_digest_for(key), document)
+        self._note_plan(key, document)
         return append_signature(document, self.signer.sign(message))
 
     def unseal(self, key: str, data: bytes) -> bytes:
         """Return a document without its signature; raise UnverifiedObject where it is not by a trusted key."""
         if key.split("/")[0] == TABLES_PREFIX:
             raise UnreadableObject(f"store {self.url}: {key}: tables are not signed")
-        run_id = find_signed_run(key)
-        if run_id is None:
+        if not is_signed_key(key):
             return data
         document, signature = split_signature(data)
         if signature is None:
@@ -103,10 +110,10 @@ class SignedStore(Store):
         candidates = [public for public in self.trusted if public.key_id == signature.key_id]
         if not candidates:
             raise self._refuse(key, SignatureProblem.UNKNOWN_KEY, signature.key_id)
-        message = encode_message(key, self._find_digest_for(key, run_id), document)
+        message = encode_message(key, self._find_digest_for(key), document)
         if not any(public.verifies(signature, message) for public in candidates):
             raise self._refuse(key, SignatureProblem.WRONG)
-        self._note_plan(key, run_id, document)
+        self._note_plan(key, document)
         return document
 
     def find_run_digest(self, run_id: str, make_plan: Callable[[], bytes] | None = None) -> str:
@@ -123,17 +130,19 @@ class SignedStore(Store):
                 return _compute_digest(make_plan())
         return self.run_digests[run_id]
 
-    def _find_digest_for(self, key: str, run_id: str) -> str | None:
-        """Return the digest that the signature of an object covers; None for the plan itself."""
-        if key == run_key(run_id):
+    def _find_digest_for(self, key: str) -> str | None:
+        """Return the digest that the signature of an object covers; None for a plan, and for what is of no run."""
+        run_id = find_signed_run(key)
+        if run_id is None or key == run_key(run_id):
             return None
         try:
             return self.find_run_digest(run_id)
         except KeyMissing:
             raise self._refuse(key, SignatureProblem.WRONG) from None
 
-    def _note_plan(self, key: str, run_id: str, document: bytes) -> None:
-        if key == run_key(run_id):
+    def _note_plan(self, key: str, document: bytes) -> None:
+        run_id = find_signed_run(key)
+        if run_id is not None and key == run_key(run_id):
             self.run_digests[run_id] = _compute_digest(document)
 
     def _refuse(self, key: str, problem: SignatureProblem, key_id: str = "") -> UnverifiedObject:

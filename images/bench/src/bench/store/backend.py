@@ -8,14 +8,24 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import obstore.store
 from obstore.exceptions import BaseError
 
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
-from bench.store.settings import ENDPOINT, CheckedCredentials, check_endpoint, check_key_text, hide_password, hide_user
+from bench.store.settings import (
+    ENDPOINT,
+    CheckedCredentials,
+    check_endpoint,
+    check_google_account,
+    check_key_text,
+    check_variables,
+    hide_password,
+    hide_user,
+    limit_login,
+)
 from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
 if TYPE_CHECKING:
@@ -62,8 +72,11 @@ class Backend:
     tags: EntityTags = field(default_factory=EntityTags)
 
 
-def open_backend(url: str) -> Backend:
-    """Open the store at `url` without a request to it; raise StoreError where the URL or the settings are wrong."""
+def open_backend(url: str, *, makes_directory: bool = True) -> Backend:
+    """Open the store at `url` without a request to it; raise StoreError where the URL or the settings are wrong.
+
+    `makes_directory`: whether a directory that is absent is made.
+    """
     scheme, separator, rest = url.partition("://")
     if not separator:
         shown = hide_user(url)
@@ -71,7 +84,7 @@ def open_backend(url: str) -> Backend:
     if scheme not in SCHEMES:
         raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
     if scheme == "file":
-        return _open_directory(url)
+        return _open_directory(url, makes_directory=makes_directory)
     if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest):
         raise StoreError(
             f"store: {scheme}:// needs a bucket and may have a prefix, {scheme}://BUCKET/PREFIX, and nothing else"
@@ -105,8 +118,11 @@ def find_directory(url: str) -> Path:
     return directory
 
 
-def _open_directory(url: str) -> Backend:
+def _open_directory(url: str, *, makes_directory: bool) -> Backend:
     directory = find_directory(url)
+    if not makes_directory and not os.path.lexists(directory):
+        nothing = obstore.store.MemoryStore()  # what is written goes with the process
+        return Backend(place=str(directory), long_retries=nothing, short_retries=nothing, directory=directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -154,7 +170,7 @@ def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
 
     try:
         session = boto3.Session()
-        credentials = session.get_credentials()
+        credentials = limit_login(session.get_credentials)
         if credentials is not None and type(credentials) is Credentials:  # others ask a server when they are read
             for name, value in (
                 ("access_key_id", credentials.access_key),
@@ -184,13 +200,30 @@ def _make_client(session: "boto3.Session") -> "BaseClient":
         s3={"addressing_style": "path"},  # as the store library is told
     )
     try:
-        client: BaseClient = session.client("s3", region_name=session.region_name or DEFAULT_REGION, config=config)
+        client: BaseClient = session.client("s3", region_name=_find_region(session), config=config)
     except ValueError as error:
         raise ValueError(f"{ENDPOINT}: {error}") from None
+    client.meta.events.register_last("before-call.s3", _stay)
     return client
 
 
+def _find_region(session: "boto3.Session") -> str:
+    """Return the region of the bucket: AWS_REGION, which boto3 alone of AWS's libraries does not read, comes first."""
+    return os.environ.get("AWS_REGION") or session.region_name or DEFAULT_REGION
+
+
+def _stay(context: dict[str, Any], **_: object) -> None:
+    """Have botocore follow no redirect: it asks the same server for the bucket's region, again and again."""
+    context.setdefault("s3_redirect", {})["redirected"] = True
+
+
 def _open_other(url: str) -> Backend:
+    try:
+        check_variables("GOOGLE" if url.startswith("gs:") else "AZURE", os.environ)
+        if url.startswith("gs:"):
+            check_google_account(os.environ)
+    except ValueError as error:
+        raise StoreError(f"store {url}: {error}; fix {OTHER_SETTINGS}") from None
     with _translate_setting_errors(url, OTHER_SETTINGS):
         return Backend(
             place=url,

@@ -4,23 +4,23 @@ A call into obstore itself cannot be interrupted. Its asynchronous calls are not
 a result while the interpreter ends, and then abort the process.
 """
 
-import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, TypeVar
 
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 
+from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
 from bench.store.store_errors import StoreError, is_cut
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
+
+    from bench.store.backend import Backend
 
 CHECK_BYTES = 65_536  # about a result
 # Of one request: the store library repeats a request that got no answer, but not one whose answer was cut
@@ -31,7 +31,6 @@ NUM_READ_AHEAD = 4  # objects for each thread that were read and not yet taken: 
 # Of memory while a listing is read: a page of 1,000 keys has 0.3 MB, the names of 100,000 runs 30 MB. The store library
 # keeps what a server sends as one page, without a limit: 12 GB came in 30 s from one that never stopped.
 MAX_LISTING_BYTES = 200 * 2**20
-CHECK_SECONDS = 0.05
 
 T = TypeVar("T")
 
@@ -55,24 +54,12 @@ def await_listing(work: Callable[[], T], limit_seconds: float) -> T:
 
     The request itself cannot be ended: whoever gets these errors ends the command.
     """
-    future, before, deadline = submit(work), _read_resident_bytes(), time.monotonic() + limit_seconds
-    while True:
-        try:
-            return future.result(CHECK_SECONDS)
-        except TimeoutError:
-            if future.done():
-                return future.result()
-        if _read_resident_bytes() - before > MAX_LISTING_BYTES:
-            raise StoreError("what the server sends as a listing does not end; is it an S3 server?")
-        if time.monotonic() > deadline:
-            raise TimeoutError
-
-
-def _read_resident_bytes() -> int:
-    """Return how much memory this process takes; 0 where that is not known, without Linux's /proc."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+    try:
+        return run_bounded(work, limit_seconds=limit_seconds, max_bytes=MAX_LISTING_BYTES)
+    except WorkTooLargeError:
+        raise StoreError("what the server sends as a listing does not end; is it an S3 server?") from None
+    except WorkTooSlowError:
+        raise TimeoutError from None
 
 
 def repeat_cut(call: Callable[[], T]) -> T:
@@ -146,6 +133,27 @@ class _Reading:
 def write_object(store: "ObjectStore", key: str, data: bytes) -> None:
     """Write an object in one request: object_store retries it as a whole, and an aborted one leaves no parts behind."""
     store.put(key, data, use_multipart=False)
+
+
+def write_new_object(backend: "Backend", key: str, data: bytes) -> bool:
+    """Write an object unless there is one of this key, and return whether there was none.
+
+    A server that knows no such condition replaces it, or says that it has not implemented it: a 501, which the library
+    repeats as it does every failure of a server. So it is asked with few retries first.
+    """
+    for store in (backend.short_retries, backend.long_retries):
+        try:
+            store.put(key, data, mode="create", use_multipart=False)
+            return True
+        except AlreadyExistsError:
+            return False
+        except GenericError as error:
+            if "NotImplemented" in str(error):
+                break
+            if store is backend.long_retries:
+                raise
+    write_object(backend.long_retries, key, data)
+    return True
 
 
 def write_and_delete_object(store: "ObjectStore", key: str) -> None:

@@ -32,6 +32,16 @@ ALWAYS_THERE = {"Name", "KeyCount", "MaxKeys", "IsTruncated"}
 and any other XML, has none of it."""
 
 
+ELSEWHERE = (
+    "{place} sends requests elsewhere; name the server itself as the endpoint, and the bucket's region in "
+    "AWS_DEFAULT_REGION"
+)
+
+
+def _read_status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
 class S3Listing:
     """The listings of one bucket below one prefix; keys are relative to it. Errors are StoreError, without the URL."""
 
@@ -83,7 +93,7 @@ class S3Listing:
         try:
             return self._ask(asked)
         except ClientError as error:
-            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            status = _read_status(error)
             text = f"non-2xx status code: {status}: <Code>{error.response.get('Error', {}).get('Code', '')}</Code>"
             reason = explain_error(text, self._place, "make it") or f"{self._place} answers a listing with {status}"
             raise (StoreUnreachable if is_transient(text) else StoreError)(reason) from None
@@ -95,6 +105,10 @@ class S3Listing:
             page: dict[str, Any] = self._client.list_objects_v2(Bucket=self._bucket, **asked)  # type: ignore[attr-defined]
         except (ResponseParserError, ValueError, TypeError, AttributeError, LookupError):  # no XML, or no listing's
             raise StoreError(FOREIGN_LISTING.format(place=self._place)) from None
+        except ClientError as error:
+            if 300 <= _read_status(error) < 400:
+                raise StoreError(ELSEWHERE.format(place=self._place)) from None
+            raise
         if not page.keys() & ALWAYS_THERE:
             raise StoreError(FOREIGN_LISTING.format(place=self._place))
         return page

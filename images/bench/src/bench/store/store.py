@@ -25,6 +25,7 @@ from bench.store.obstore_calls import (
     submit,
     write_and_date_object,
     write_and_delete_object,
+    write_new_object,
     write_object,
 )
 from bench.store.store_errors import (
@@ -61,12 +62,13 @@ class Store:
     backend: Backend = field(repr=False, compare=False)
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, *, makes_directory: bool = True) -> Self:
         """Open `file://DIRECTORY` (made if absent; all after file:// is the path), `s3://`, `gs://` or `az://`.
 
+        `makes_directory`: False for what only reads: a directory that is absent holds nothing then, and stays absent.
         No request is made. Credentials: boto3's chain for s3, obstore's defaults for gs and az.
         """
-        return cls(url=url, backend=open_backend(url))
+        return cls(url=url, backend=open_backend(url, makes_directory=makes_directory))
 
     @property
     def checks_signatures(self) -> bool:
@@ -82,19 +84,25 @@ class Store:
         return data
 
     def put(self, key: str, data: bytes) -> None:
-        """Write an object. Readers see all of it or nothing. It replaces one of the same key: the last writer wins.
-
-        Errors of the server and of the network are retried for `PUT_RETRY_SECONDS`.
-        """
-        check_key(key)
-        data = self.seal(key, data)
+        """Write an object, whole or not at all, in place of one of the same key; retry for `PUT_RETRY_SECONDS`."""
+        data = self.seal(check_key(key), data)
         with self._translate_errors():
             submit(lambda: write_object(self.backend.long_retries, key, data)).result()
 
+    def put_new(self, key: str, data: bytes) -> bool:
+        """Write an object if there is none of this key; return False where another is there.
+
+        A server that does not know `If-None-Match: *`, as AWS, Google and Azure do, takes it for `put`.
+        """
+        data = self.seal(check_key(key), data)
+        with self._translate_errors(key):
+            is_new = submit(functools.partial(write_new_object, self.backend, key, data)).result()
+            # A request whose answer was lost is repeated, and meets its own object.
+            return is_new or submit(functools.partial(self._read, key)).result() == data
+
     def put_with_short_retries(self, key: str, data: bytes) -> None:
         """Write an object as `put` does, but retry for `RETRY_SECONDS` only: for callers that have a deadline."""
-        check_key(key)
-        data = self.seal(key, data)
+        data = self.seal(check_key(key), data)
         with self._translate_errors():
             submit(lambda: write_object(self.backend.short_retries, key, data)).result()
 
@@ -136,7 +144,7 @@ class Store:
 
         16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
         """
-        for key, data in read_objects(self._read, map(_checked, keys), num_parallel):
+        for key, data in read_objects(self._read, map(check_key, keys), num_parallel):
             try:
                 if not isinstance(data, bytes):
                     with self._translate_errors(key):
@@ -290,8 +298,3 @@ class Store:
             if not is_panic(error):
                 raise
             raise StoreError(f"store {self.url}: {explain_panic(error, self.backend.settings)}") from None
-
-
-def _checked(key: str) -> str:
-    check_key(key)
-    return key

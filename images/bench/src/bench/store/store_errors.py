@@ -41,7 +41,7 @@ EXPLANATIONS = (
     ),
     (
         r"(<Code>AuthorizationHeaderMalformed<|redirect without LOCATION)",
-        "the bucket is not in the region that was asked at {place}; set AWS_DEFAULT_REGION to the bucket's region",
+        "the bucket is not in the region that was asked at {place}; set AWS_REGION to the bucket's region",
     ),
     (
         r"non-2xx status code: (401|403)",

@@ -94,6 +94,7 @@ class Tenant:
             memory=result.memory,
             own_cores=result.cpu_use.own_cores if result.cpu_use else None,
             reasons=result.validity.reasons if result.validity else (),
+            probe_failures=() if self.is_first else result.probe_failures,
         )
 
     def conclude(self, result: Result, own_reasons: Sequence[Reason], memory: DeviceMemory) -> Result:

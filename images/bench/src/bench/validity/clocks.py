@@ -81,6 +81,11 @@ def list_unchecked_clocks(inputs: ValidityInputs) -> Iterator[str]:
         yield "what holds the clock of the GPU down not observed"
     if gpus and not all(gpu.power_limit_watts and gpu.default_power_limit_watts for gpu in gpus):
         yield "power limit of the GPU, or its default one, not known"
+    if any((gpu.application_clock_mhz is None) != (gpu.default_application_clock_mhz is None) for gpu in gpus):
+        yield "clock that applications are set to, or its default one, not known"
+    windows = [gpu.window for gpu in gpus if gpu.window is not None]
+    if any(window.held_seconds and THERMAL_POLICY not in window.held_seconds for window in windows):
+        yield "for how long heat held the clock of the GPU down in the timed window not known"
 
 
 def measure_clock_share(gpu: GpuUse) -> float | None:
@@ -136,7 +141,7 @@ def _find_lowered_limits(gpu: GpuUse) -> Iterator[str]:
 
 
 def _compare_window(gpu: GpuUse) -> Iterator[str]:
-    """Yield how the clocks of the sampling pass differ from those of the window that it stands for, where both are."""
+    """Yield a note if the GPU ran at another clock when sampled than in the timed window; none if one is unknown."""
     if gpu.window is not None and gpu.window.sm_clock_mhz and gpu.sm_clock_mhz:
         timed, sampled = median(gpu.window.sm_clock_mhz), median(gpu.sm_clock_mhz)
         if abs(timed - sampled) > MAX_UNNOTED_LOSS * sampled:

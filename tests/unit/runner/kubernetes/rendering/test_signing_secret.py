@@ -25,7 +25,7 @@ VOLUME = {
 
 
 def test_the_container_of_a_cell_has_one_key_of_the_secret_to_read_and_is_told_where() -> None:
-    pod = render(make_full_profile(), run_digest=DIGEST)["spec"]["template"]["spec"]
+    pod = render(make_full_profile(), run_digest=DIGEST, trusted_keys=("a", "b"))["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert [volume for volume in pod["volumes"] if volume["name"] == "signing"] == [VOLUME]
     mounts = [mount for mount in container["volumeMounts"] if mount["name"] == "signing"]
@@ -33,6 +33,7 @@ def test_the_container_of_a_cell_has_one_key_of_the_secret_to_read_and_is_told_w
     variables = {item["name"]: item.get("value") for item in container["env"]}
     assert variables["BENCH_SIGNING_KEY_FILE"] == f"{SIGNING_FOLDER}/{SIGNING_KEY}"
     assert variables["BENCH_RUN_DIGEST"] == DIGEST
+    assert variables["BENCH_TRUSTED_KEYS"] == "a,b"
     assert "signing-keys" not in json.dumps(container)
 
 

@@ -1,0 +1,127 @@
+"""List the kinds of work and the programs that a run could have combined, and which combinations it planned.
+
+The kinds of work are the run's models in its phases on its devices, the programs are its frameworks in every mode in
+ordinary use, in its precisions. A combination counts as planned if it is in the plan in any batch, at any size, also if
+it could not run.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from bench.registry import FRAMEWORKS, MODELS
+from collector.analysis import Analysis
+from collector.answers.comparison_rules import TURNED_MODES
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
+
+COLUMNS = ("model", "phase", "device", "framework", "mode", "precision")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A model in a phase on a device."""
+
+    model: str
+    phase: str
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A framework in a mode and a precision."""
+
+    framework: str
+    mode: str
+    precision: str
+
+
+Combination = tuple[Work, Program]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedGrid:
+    """The combinations of work and program that a run could have had, and the cells that it planned of each."""
+
+    works: tuple[Work, ...]
+    programs: tuple[Program, ...]
+    cell_ids: Mapping[Combination, tuple[str, ...]]
+    """Of each planned combination the cells, those that could not run included, in the order of the plan."""
+
+    @cached_property
+    def possible(self) -> set[Combination]:
+        """The combinations that the frameworks can run."""
+        return {
+            (work, program)
+            for work in self.works
+            for program in self.programs
+            if work.device in FRAMEWORKS[program.framework].devices  # type: ignore[index]
+        }
+
+    @property
+    def missing(self) -> set[Combination]:
+        """The combinations that could run and are not planned."""
+        return self.possible - set(self.cell_ids)
+
+    def name_work(self, work: Work) -> str:
+        """Return `training of conv6`, with the device where the run has several."""
+        has_devices = len({one.device for one in self.works}) > 1
+        on_device = f" on the {DEVICE_NAMES[work.device]}" if has_devices else ""
+        return f"{PHASE_NAMES[work.phase]} of {work.model}{on_device}"
+
+    def name_program(self, program: Program) -> str:
+        """Return `PyTorch eager`, with the precision where the run has several."""
+        has_precisions = len({one.precision for one in self.programs}) > 1
+        name = f"{FRAMEWORK_NAMES[program.framework]} {program.mode}"
+        return f"{name}, {program.precision}" if has_precisions else name
+
+
+def list_combinations(analysis: Analysis) -> PlannedGrid:
+    """Return the grid of a run; cells with tenants are of the combination of what they run."""
+    cell_ids: dict[Combination, dict[str, None]] = {}
+    for cell_id, work, program in _list_planned(analysis):
+        cell_ids.setdefault((work, program), {})[cell_id] = None
+    planned = {combination: tuple(ids) for combination, ids in cell_ids.items()}
+    return PlannedGrid(works=_list_works(planned), programs=_list_programs(planned), cell_ids=planned)
+
+
+def _list_planned(analysis: Analysis) -> Iterator[tuple[str, Work, Program]]:
+    """Yield each cell that the matrix asked for, what could not run included."""
+    columns = [analysis.summary[name].tolist() for name in ("cell_id", *COLUMNS)]
+    left_out = [one.cell for one in analysis.collection.run.left_out]
+    others = [(cell.cell_id, *(getattr(cell, name) for name in COLUMNS)) for cell in left_out]
+    for cell_id, model, phase, device, framework, mode, precision in (*zip(*columns, strict=True), *others):
+        work = Work(model=model, phase=phase, device=device)
+        yield str(cell_id), work, Program(framework=framework, mode=mode, precision=precision)
+
+
+def _list_values(things: Iterable[object], name: str) -> list[str]:
+    """Return the values of a field, each once, in the order of the plan."""
+    return list(dict.fromkeys(getattr(thing, name) for thing in things))
+
+
+def _list_works(planned: Iterable[Combination]) -> tuple[Work, ...]:
+    """Return every model of the run in every phase and on every device of it, as far as the model has the phase."""
+    works = [work for work, _ in planned]
+    models, phases, devices = (_list_values(works, name) for name in ("model", "phase", "device"))
+    return tuple(
+        Work(model=model, phase=phase, device=device)
+        for model in models
+        for phase in phases
+        for device in devices
+        if model in MODELS and phase in MODELS[model].phases
+    )
+
+
+def _list_programs(planned: Iterable[Combination]) -> tuple[Program, ...]:
+    """Return every mode in ordinary use of the run's frameworks, and the others that it planned, in its precisions."""
+    used = [program for _, program in planned]
+    modes = {(program.framework, program.mode) for program in used}
+    frameworks, precisions = (_list_values(used, name) for name in ("framework", "precision"))
+    return tuple(
+        Program(framework=name, mode=mode, precision=precision)
+        for name, spec in FRAMEWORKS.items()
+        if name in frameworks
+        for mode in spec.modes
+        if mode not in TURNED_MODES or (name, mode) in modes
+        for precision in precisions
+    )

@@ -1,0 +1,43 @@
+"""Reads the bytes of an API server's answers: whole ones, and those of watches line by line, up to a size."""
+
+from collections.abc import Iterator
+
+import urllib3
+
+from runner.kubernetes.answers import MAX_ANSWER_BYTES, AnswerError
+from runner.kubernetes.api_errors import make_unreachable
+
+MAX_LINE_BYTES = 16 * 2**20
+"""Of a watch: one object, of which etcd takes 1.5 MB (--max-request-bytes)."""
+
+
+def read_body(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Return the body of an answer; BusyError where it breaks off, AnswerError where it is too large."""
+    try:
+        data: bytes = response.read(MAX_ANSWER_BYTES + 1)
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        response.close()
+        raise make_unreachable(error) from error
+    if len(data) > MAX_ANSWER_BYTES:
+        response.close()
+        raise AnswerError(f"it is larger than {MAX_ANSWER_BYTES:,} bytes")
+    response.release_conn()
+    return data
+
+
+def iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the lines of an answer as they come; AnswerError for one that is too long."""
+    parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
+    num_bytes = 0
+    for chunk in response.stream(65_536, decode_content=True):
+        *ended, rest = chunk.split(b"\n")
+        if ended:
+            yield b"".join([*parts, ended[0]])
+            yield from ended[1:]
+            parts, num_bytes = [], 0
+        parts.append(rest)
+        num_bytes += len(rest)
+        if num_bytes > MAX_LINE_BYTES:
+            raise AnswerError(f"a line of a watch is longer than {MAX_LINE_BYTES:,} bytes")
+    if num_bytes:
+        yield b"".join(parts)

@@ -1,0 +1,65 @@
+"""A runner whose user lacks a right is refused with the name of that right, before it creates anything."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+from runs import Setup, make_cells
+from users import Right, connect_as_runner, list_rights
+
+from bench.errors import UserError
+from bench.store import Store
+from control_plane import ControlPlane
+from fake_kubelet import FakeKubelet
+from runner.kubernetes.cancellation import list_marks
+from runner.kubernetes.cleanup import JobCleaner
+from runner.kubernetes.connection import Connection
+
+DISPENSABLE = ("batch", "jobs", "deletecollection")
+
+
+@pytest.mark.parametrize("right", [right for right in list_rights() if right != DISPENSABLE], ids="-".join)
+def test_a_run_without_one_of_its_rights_creates_nothing(
+    connection: Connection, control_plane: ControlPlane, namespace: str, store: Store, right: Right
+) -> None:
+    limited = connect_as_runner(connection, control_plane, namespace, without=right)
+    setup = Setup.make(connection, namespace, store, make_cells(2))
+    console = Console(file=io.StringIO())
+
+    with pytest.raises(UserError) as error:
+        setup.make_cluster_run().measure(setup.run, limited, setup.observed, console)
+
+    group, resource, verb = right
+    name = f"{resource}.{group}" if group else resource
+    assert f"lacks rights in namespace {namespace} that a run needs: {verb} {name} (to " in str(error.value)
+    assert f"`benchmatrix setup --on {limited.context} --namespace {namespace} --user " in str(error.value)
+    assert setup.list_jobs() == []
+
+
+def test_a_run_that_may_not_delete_many_jobs_at_once_goes_on(
+    connection: Connection,
+    control_plane: ControlPlane,
+    namespace: str,
+    store: Store,
+    start_kubelet: Callable[..., FakeKubelet],
+) -> None:
+    start_kubelet(num_nodes=2)
+    limited = connect_as_runner(connection, control_plane, namespace, without=DISPENSABLE)
+    setup = Setup.make(connection, namespace, store, make_cells(2))
+
+    setup.make_cluster_run().measure(setup.run, limited, setup.observed, Console(file=io.StringIO()))
+
+    assert [result.status for result in setup.observed.results] == ["ok"] * 2
+
+
+def test_a_cancellation_by_somebody_who_may_not_delete_jobs_leaves_no_mark(
+    connection: Connection, control_plane: ControlPlane, namespace: str, store: Store
+) -> None:
+    limited = connect_as_runner(connection, control_plane, namespace)  # a run needs no `patch`
+    Setup.make(connection, namespace, store, make_cells(1))
+
+    with pytest.raises(UserError, match=r"that `cancel` needs: patch jobs\.batch"):
+        JobCleaner(connection=limited, namespace=namespace, run_id=namespace, store=store).cancel()
+
+    assert list_marks(store, namespace) == frozenset()

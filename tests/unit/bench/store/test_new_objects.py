@@ -1,0 +1,96 @@
+"""Of several writers of a new object one learns that it was the first, where the server can tell."""
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from bench.errors import TransientError
+from bench.store import Store, run_key
+from factories import make_run
+from runner.runs import store_plan
+
+KEY = run_key("r")
+
+
+def make_handler(*, knows_condition: bool) -> type[BaseHTTPRequestHandler]:
+    """Return an S3 server of whole objects; a conditional request without `knows_condition` is not implemented."""
+    objects: dict[str, bytes] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:  # noqa: N802  (http.server looks for it)
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+            is_conditional = self.headers.get("If-None-Match") == "*"
+            if is_conditional and not knows_condition:
+                self.reply(501, b"<Error><Code>NotImplemented</Code></Error>")
+            elif is_conditional and self.path in objects:
+                self.reply(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+            else:
+                objects[self.path] = data
+                self.reply(200, b"")
+
+        def do_GET(self) -> None:  # noqa: N802
+            self.reply(200, objects[self.path])
+
+        def reply(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("ETag", '"1"')
+            self.send_header("Last-Modified", "Sun, 22 Nov 2026 10:00:00 GMT")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def open_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], Store]]:
+    """Open a bucket of a server that knows conditions, or does not."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(knows_condition: bool) -> Store:
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), make_handler(knows_condition=knows_condition)))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{servers[-1].server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        return Store.open("s3://b")
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["file", "s3"])
+def test_one_of_two_writers_is_the_first(kind: str, tmp_path: Path, open_bucket: Callable[[bool], Store]) -> None:
+    store = Store.open(f"file://{tmp_path}/store") if kind == "file" else open_bucket(True)
+
+    assert store.put_new(KEY, b"mine")
+    assert not store.put_new(KEY, b"theirs")
+    assert store.put_new(KEY, b"mine")  # repeated, as where the answer was lost
+    assert store.get(KEY) == b"mine"
+
+
+@pytest.mark.usefixtures("few_retries")
+def test_a_server_without_conditions_takes_the_object_all_the_same(open_bucket: Callable[[bool], Store]) -> None:
+    store = open_bucket(False)
+
+    assert store.put_new(KEY, b"mine")
+    assert store.get(KEY) == b"mine"
+
+
+def test_the_runner_that_comes_second_leaves_the_plan_of_the_first(tmp_path: Path) -> None:
+    store = Store.open(f"file://{tmp_path}/store")
+    first, second = make_run(run_id="r", order_seed=1), make_run(run_id="r", order_seed=2)
+
+    store_plan(store, first)
+    with pytest.raises(TransientError, match="run r: another runner has begun a run of this name at the same moment"):
+        store_plan(store, second)
+
+    assert store.get(KEY) == first.to_json()

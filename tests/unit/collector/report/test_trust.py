@@ -1,0 +1,182 @@
+"""What speaks for and against trusting a run: each line follows the data, and silence of the data is no proof."""
+
+from typing import Any
+
+import pytest
+
+from bench.schema import ForeignProcess, Verdict
+from collector.analysis import analyze_run
+from collector.report.trust import TrustLine, list_trust_lines
+from factories import (
+    make_cell,
+    make_cpu_use,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_gpu_use,
+    make_result,
+    make_validity,
+)
+from measured_runs import Collect
+
+GPU_CELL = make_cell(device="gpu")
+GPU = make_environment(gpus=(make_gpu(),))
+
+
+def read_lines(collect: Collect, *results: Any, repeats: int = 2) -> dict[str, TrustLine]:
+    lines = list_trust_lines(analyze_run(collect(*results, repeats=repeats)))
+    return {line.title: line for line in lines}
+
+
+def make_two(cell: Any = None, *, seconds: tuple[float, float] = (0.1, 0.1), **overrides: Any) -> list[Any]:
+    cell = cell or make_cell()
+    return [
+        make_result(cell, repeat=repeat, step_seconds=(own,) * 3, **overrides)
+        for repeat, own in enumerate(seconds, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("results", "state", "text"),
+    [
+        (make_two(), "good", "2 of 2 planned ended ok: 2 valid; 2 count in each cell."),
+        (make_two()[:1], "beware", "1 of 2 planned ended ok: 1 valid; 1 counts in each cell."),
+        (
+            [*make_two()[:1], make_failed_result(repeat=2)],
+            "beware",
+            "1 of 2 planned ended ok: 1 valid; 1 counts in each cell.",
+        ),
+        (
+            make_two(validity=make_validity("noisy")),
+            "beware",
+            "2 of 2 planned ended ok: 0 valid, 2 noisy; 2 count in each cell.",
+        ),
+    ],
+)
+def test_repeats_are_good_if_all_ended_ok_are_valid_and_two_count(
+    collect: Collect, results: list[Any], state: str, text: str
+) -> None:
+    line = read_lines(collect, *results)["Repeats"]
+    assert (line.state, line.text) == (state, text)
+
+
+@pytest.mark.parametrize(
+    ("results", "state"),
+    [
+        (make_two(), "good"),
+        (make_two(seconds=(0.1, 0.13)), "beware"),
+        (make_two()[:1], "unknown"),
+    ],
+)
+def test_agreement_is_of_repeats_beside_the_spread_of_their_steps(
+    collect: Collect, results: list[Any], state: str
+) -> None:
+    assert read_lines(collect, *results)["Agreement"].state == state
+
+
+OTHER = make_cell(framework="tensorflow", mode="graph")
+
+
+def make_on_hosts(cell: Any, *hosts: str) -> list[Any]:
+    return [
+        make_result(cell, repeat=repeat, step_seconds=(0.1,) * 3, environment=make_environment(hostname=host))
+        for repeat, host in enumerate(hosts, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("others", "seconds", "state", "words"),
+    [
+        (make_on_hosts(OTHER, "bench-1", "bench-2"), (0.1, 0.1), "unknown", "in 1 of 2 cells; of 1 it is not known."),
+        (make_two(OTHER)[:1], (0.1, 0.1), "unknown", "in 1 of 2 cells; of 1 it is not known."),
+        (make_on_hosts(OTHER, "bench-1", "bench-2"), (0.1, 0.13), "beware", "; of 1 it is not known."),
+        (make_two(OTHER), (0.1, 0.1), "good", "in all 2 cells."),
+    ],
+)
+def test_agreement_is_judged_only_of_cells_with_two_repeats_on_one_machine(
+    collect: Collect, others: list[Any], seconds: tuple[float, float], state: str, words: str
+) -> None:
+    line = read_lines(collect, *make_two(seconds=seconds), *others)["Agreement"]
+    assert (line.state, line.text.endswith(words)) == (state, True), line.text
+
+
+def test_agreement_across_machines_alone_is_not_known(collect: Collect) -> None:
+    line = read_lines(collect, *make_on_hosts(make_cell(), "bench-1", "bench-2"))["Agreement"]
+    assert line.state == "unknown"
+    assert line.text == "whether repeats of a cell agree is not known: no cell has two on one machine."
+
+
+HIDDEN = {"processes_visible": None, "foreign_processes_after": None}
+FOREIGN = (ForeignProcess(pid=7, memory_bytes=None),)
+
+
+@pytest.mark.parametrize(
+    ("use", "verdicts", "state", "words"),
+    [
+        ({}, (), "good", "no other process seen on the GPU in 2 repeats"),
+        (HIDDEN, (), "unknown", "whether others used the GPU was not visible in 2 of 2 repeats"),
+        ({"foreign_processes": None}, (), "unknown", "not visible in 2 of 2"),
+        ({"foreign_processes": FOREIGN}, (), "beware", "other processes on the GPU in 2 repeats"),
+        (HIDDEN, ("contaminated",), "beware", "2 repeats contaminated by others"),
+        ({}, ("over-peak", "contaminated"), "beware", "2 repeats contaminated by others"),
+    ],
+)
+def test_a_gpu_was_idle_only_if_others_would_have_been_seen(
+    collect: Collect, use: dict[str, Any], verdicts: tuple[Verdict, ...], state: str, words: str
+) -> None:
+    given: dict[str, Any] = {
+        "gpu_use": (make_gpu_use(**use),),
+        "cpu_use": make_cpu_use(),
+        "validity": make_validity(*verdicts),
+    }
+    line = read_lines(collect, *make_two(GPU_CELL, environment=GPU, **given))["Was it idle"]
+    assert (line.state, words in line.text) == (state, True), line.text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "state", "words"),
+    [
+        ((), "good", "the GPU's clock was at"),
+        (("throttled",), "beware", "2 repeats throttled"),
+        (("over-peak",), "good", "the GPU's clock was at"),
+        (
+            ("over-peak", "throttled"),
+            "unknown",
+            "whether 2 repeats that a graver verdict names were throttled too is not known here",
+        ),
+        (("contaminated", "throttled"), "unknown", "were throttled too is not known here"),
+    ],
+)
+def test_clocks_are_not_called_good_where_a_graver_verdict_may_hide_throttling(
+    collect: Collect, verdicts: tuple[Verdict, ...], state: str, words: str
+) -> None:
+    given: dict[str, Any] = {"gpu_use": (make_gpu_use(),), "validity": make_validity(*verdicts)}
+    line = read_lines(collect, *make_two(GPU_CELL, environment=GPU, **given))["Clocks"]
+    assert (line.state, words in line.text) == (state, True), line.text
+
+
+def test_signatures_that_were_not_checked_are_not_known(collect: Collect) -> None:
+    lines = read_lines(collect, *make_two())
+    assert lines["Signatures"].state == "unknown"
+    assert lines["Signatures"].text.startswith("not checked")
+
+
+def test_several_versions_of_a_framework_and_several_drivers_are_named(collect: Collect) -> None:
+    first, second = (
+        make_environment(versions={"torch": version}, gpus=(make_gpu(driver_version=driver),))
+        for version, driver in (("2.10.0", "570.1"), ("2.11.0", "580.1"))
+    )
+    results = [
+        make_result(GPU_CELL, repeat=repeat, environment=environment)
+        for repeat, environment in ((1, first), (2, second))
+    ]
+    lines = read_lines(collect, *results)
+    assert (lines["Versions"].state, lines["Machine"].state) == ("beware", "beware")
+    assert "PyTorch 2.10.0, 2.11.0" in lines["Versions"].text
+    assert "driver 570.1, 580.1" in lines["Machine"].text
+
+
+def test_a_run_of_which_nothing_ended_ok_says_no_more_than_that(collect: Collect) -> None:
+    lines = read_lines(collect, make_failed_result(repeat=1), make_failed_result(repeat=2))
+    assert set(lines) == {"Repeats", "Signatures", "Tool"}
+    assert lines["Repeats"].text == "0 of 2 planned ended ok: 0 valid."

@@ -1,0 +1,38 @@
+"""Which repeats count: those that figures come from."""
+
+from bench.schema import Verdict
+from collector.results.summary import NO, judge_counting, list_invalid, summarize_cells
+from factories import make_cell, make_result, make_validity
+from measured_runs import Collect
+
+
+def test_repeats_that_are_not_valid_are_listed_with_their_reasons_and_whether_they_count(collect: Collect) -> None:
+    other = make_cell(batch_size=1)
+    results = [
+        make_result(repeat=1),
+        make_result(repeat=2, validity=make_validity("throttled", "noisy")),
+        make_result(repeat=3, validity=make_validity("not-steady")),
+        make_result(other, repeat=1, validity=make_validity("too-short")),
+    ]
+    rows = list_invalid(collect(*results))
+    names = ["repeat", "verdict", "verdict_reasons", "counts"]
+    assert list(rows[names].itertuples(index=False, name=None)) == [
+        (2, "throttled", "made up to be throttled; made up to be noisy", "no"),
+        (3, "not-steady", "made up to be not-steady", "yes"),
+        (1, "too-short", "made up to be too-short", "for lack of sound ones"),
+    ]
+
+
+def test_repeats_count_where_figures_come_from_them(collect: Collect) -> None:
+    verdicts: tuple[tuple[Verdict, ...], ...] = (
+        ("noisy", "not-steady", "throttled"), ("not-steady", "contaminated"), ("too-short", "throttled"), ("noisy",),
+    )  # fmt: skip
+    results = [
+        make_result(make_cell(batch_size=size), repeat=number, validity=make_validity(verdict))
+        for size, own in enumerate(verdicts, start=1)
+        for number, verdict in enumerate(own, start=1)
+    ]
+    collection = collect(*results)
+    counting = judge_counting(collection.results)
+    counted = collection.results[counting != NO].groupby("cell_id", sort=False).size()
+    assert counted.tolist() == summarize_cells(collection)["num_counted"].tolist() == [2, 1, 2, 1]

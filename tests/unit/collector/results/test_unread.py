@@ -1,0 +1,84 @@
+"""Records that the store lists and does not give: what they say is not known, which is not that there is none."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.store import Store, result_key, results_prefix
+from collector.facts import state_outcome, state_resumption
+from collector.results.collection import Collection, SkippedDocument
+from collector.results.load import load_run
+from collector.results.summary import summarize_cells
+from collector.results.unread import UnreadRecords
+from factories import RUN_ID, make_result, make_run, put_documents
+from faulty_s3_server import FaultyS3Server
+from s3_server import S3Server
+
+RUN = make_run(repeats=3)
+RESULTS = [make_result(repeat=number) for number in (1, 2)]
+KEY = result_key(RUN_ID, RESULTS[0].cell_id, 1, RESULTS[0].attempt)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def read_endings(collection: Collection) -> list[tuple[str, str]]:
+    columns = (collection.results[name] for name in ("status", "error_message"))
+    return [(status, "" if status == "ok" else reason) for status, reason in zip(*columns, strict=True)]
+
+
+def test_a_record_that_cannot_be_read_is_not_missing(tmp_path: Path) -> None:
+    put_documents(Store.open(f"file://{tmp_path}/store"), RUN, RESULTS)
+    (tmp_path / "store" / KEY).unlink()
+    os.mkfifo(tmp_path / "store" / KEY)
+    reason = "is a pipe, a socket or a device, not a file"
+
+    collection = load_run(Store.open(f"file://{tmp_path}/store"), RUN_ID)
+
+    assert read_endings(collection) == [("unreadable", reason), ("ok", ""), ("missing", "no result was found")]
+    assert "The others: 1 unreadable, 1 missing." in state_outcome(collection)
+    assert "a result of 1 repeat and does not give it: how it ended is not known." in state_resumption(collection)
+    assert summarize_cells(collection)["num_ok"].to_list() == [1]
+
+
+def test_a_record_that_says_nothing_is_missing_for_that_is_known(tmp_path: Path) -> None:
+    put_documents(Store.open(f"file://{tmp_path}/store"), RUN, RESULTS)
+    (tmp_path / "store" / KEY).write_bytes(b"{")
+    collection = load_run(Store.open(f"file://{tmp_path}/store"), RUN_ID)
+    assert [status for status, _ in read_endings(collection)] == ["missing", "ok", "missing"]
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3Server]:
+    server = FaultyS3Server(port=s3_server.port)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.start())
+    yield server
+    server.stop()
+
+
+def test_a_record_that_a_bucket_refuses_is_unreadable_until_it_gives_it(
+    s3_server: S3Server, proxy: FaultyS3Server
+) -> None:
+    store = Store.open(f"s3://{s3_server.bucket}")
+    put_documents(store, RUN, RESULTS)
+    proxy.choose_fault = lambda method, path: "denied" if KEY in path and method == "GET" else None
+
+    (status, reason), *others = read_endings(load_run(store, RUN_ID))
+
+    assert (status, [other for other, _ in others]) == ("unreadable", ["ok", "missing"])
+    assert "does not permit this (status 403)" in reason
+    proxy.choose_fault = lambda method, path: None
+    assert [status for status, _ in read_endings(load_run(store, RUN_ID))] == ["ok", "ok", "missing"]
+
+
+@pytest.mark.parametrize(("folder", "num_cells"), [("", 2), ("a-00000000", 1)])
+def test_below_a_folder_that_cannot_be_opened_any_record_may_lie(folder: str, num_cells: int) -> None:
+    key = f"{results_prefix(RUN_ID)}{folder}".rstrip("/")
+    skipped = SkippedDocument(key=key, reason="cannot be opened (Permission denied)", is_unread=True)
+    unread = UnreadRecords.among([skipped, SkippedDocument(key=KEY, reason="no JSON")])
+    reasons = [unread.explain(RUN_ID, cell_id, 7) for cell_id in ("a-00000000", "b-00000000")]
+    assert reasons == [skipped.reason] * num_cells + [None] * (2 - num_cells)

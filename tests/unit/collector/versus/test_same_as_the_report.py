@@ -1,0 +1,213 @@
+"""A pair of one run has one ratio, interval and verdict: in the tables of its report and by `compare`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.schema import Cell, Result
+from bench.store import Store
+from collector.analysis import analyze_run
+from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE
+from collector.results.load import load_run
+from collector.versus.document import CellComparison, CompareDocument, ReportTable
+from collector.versus.texts import list_method_lines, make_difference_table, name_verdict
+from factories import make_cell, make_environment, make_result
+from measured_runs import make_repeats
+from two_runs import EVEN, compare_runs, put_run, scale, select_sides
+
+CELLS = tuple(
+    make_cell(framework=framework, mode=mode, precision=precision, phase=phase)
+    for framework, mode in (("pytorch", "eager"), ("tensorflow", "graph"))
+    for precision in ("fp32", "bf16")
+    for phase in ("train", "infer")
+)
+SIDES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "frameworks": (["framework=pytorch", "mode=eager"], ["framework=tensorflow", "mode=graph"]),
+    "precisions": (["precision=fp32"], ["precision=bf16"]),
+}
+# Around what two or three repeats can show: some ratios differ by themselves and not after the adjustment.
+REPEATS = st.lists(st.floats(-0.1, 0.1), min_size=2, max_size=3).map(lambda logs: [0.1 * math.exp(log) for log in logs])
+RUNS = st.tuples(
+    *(st.tuples(REPEATS, st.sampled_from([1.0, 1.1, 1.2, 1.4])).map(lambda pair: scale(*pair)) for _ in CELLS)
+)
+
+
+def put_cells(directory: Path, medians: Sequence[Sequence[float]], cells: Sequence[Cell] = CELLS) -> None:
+    put_run(directory, "a", dict(zip(cells, medians, strict=True)))
+
+
+def load_table(directory: Path, name: str) -> dict[tuple[str, str], dict[Any, Any]]:
+    """Return the rows of a comparison of the report by the ids of subject and reference."""
+    rows: pd.DataFrame = analyze_run(load_run(Store.open(f"file://{directory}"), "a")).comparisons[name]
+    return {(row["cell_id_subject"], row["cell_id_reference"]): row for row in rows.to_dict("records")}
+
+
+def read_page(table: Mapping[tuple[str, str], dict[Any, Any]], cell: CellComparison, name: str) -> list[float]:
+    """Return the report's ratio of a cell with its interval, as B over A."""
+    row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
+    figures = [row["ratio"], row["ratio_low"], row["ratio_high"]]
+    is_b_over_a = (row["cell_id_subject"] == cell.cell_id_b) == (name == "frameworks")
+    return figures if is_b_over_a else [1 / figures[0], 1 / figures[2], 1 / figures[1]]
+
+
+def check_one_verdict(document: CompareDocument, cell: CellComparison, row: Mapping[Any, Any]) -> None:
+    assert cell.p_adjusted == pytest.approx(row["p_adjusted"], rel=1e-9)
+    shown = cell.longer or name_verdict(cell.verdict, document)
+    assert shown == row["verdict"]
+    assert (cell.verdict == "undecided") == (row["adjusted_verdict"] == NO_DIFFERENCE)
+
+
+@settings(max_examples=4, deadline=None)
+@given(medians=RUNS, is_turned=st.booleans())
+def test_a_pair_of_one_run_has_one_ratio_interval_and_verdict(
+    medians: Sequence[Sequence[float]], is_turned: bool
+) -> None:
+    with TemporaryDirectory() as folder:
+        directory = Path(folder)
+        put_cells(directory, medians)
+        for name, sides in SIDES.items():
+            document, table = (
+                select_sides(directory, ["a"], *sides[:: -1 if is_turned else 1]),
+                load_table(directory, name),
+            )
+            check_table(document, table, name)
+
+
+def check_table(document: CompareDocument, table: Mapping[tuple[str, str], dict[Any, Any]], name: str) -> None:
+    assert document.report_tables == (ReportTable(name=name, num_ratios=len(table), num_common=len(table)),)
+    assert len(document.cells) == len(table) == len(CELLS) // 2
+    for cell in document.cells:
+        row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
+        assert [cell.ratio, cell.ratio_low, cell.ratio_high] == pytest.approx(read_page(table, cell, name), rel=1e-9)
+        check_one_verdict(document, cell, row)
+
+
+def test_a_part_of_a_table_says_that_it_is_adjusted_for_fewer(tmp_path: Path) -> None:
+    # By itself the p-value is 3 %, and of two ratios 6 %.
+    medians = [(0.097, 0.1, 0.103), (0.1, 0.1, 0.1001), scale((0.097, 0.1, 0.103), 1.083), (0.1, 0.1, 0.1001)]
+    cells = [cell for cell in CELLS if cell.precision == "fp32"]
+    put_cells(tmp_path, medians, cells)
+    table = load_table(tmp_path, "frameworks")
+    for where, verdict in (([], "undecided"), (["phase=train"], "worse")):
+        a, b = SIDES["frameworks"]
+        document = select_sides(tmp_path, ["a"], [*a, *where], [*b, *where])
+        cell = document.cells[0]
+        row = table[cell.cell_id_b, cell.cell_id_a]
+        assert (cell.verdict, row["verdict"]) == (verdict, NO_DIFFERENCE)
+        assert cell.p_value == pytest.approx(row["p_value"], rel=1e-9)
+        lines = " ".join(list_method_lines(document))
+        assert ("has the same ratios" in lines) == (not where)
+        assert ("adjusts 2 ratios together, 1 of these among them: its verdict may be another one" in lines) == bool(
+            where
+        )
+
+
+def test_what_identical_runs_differ_by_is_said_of_one_run_and_does_not_decide(tmp_path: Path) -> None:
+    train = make_cell()
+    graph = make_cell(framework="tensorflow", mode="graph")
+    put_run(tmp_path, "a", {train: EVEN, graph: scale(EVEN, 1.06)})
+    sides = SIDES["frameworks"]
+    alone = select_sides(tmp_path, ["a"], *sides)
+    put_run(tmp_path, "earlier", {train: EVEN, graph: scale(EVEN, 1.2)}, day=-1)
+    known = select_sides(tmp_path, ["a"], *sides)
+    for document in (alone, known):
+        [cell] = document.cells
+        assert (cell.verdict, cell.floor, cell.longer) == ("worse", None, "TensorFlow graph takes 6 % longer")
+    assert [alone.noise, [noise.source for noise in known.noise]] == [(), ["measured"]]
+    assert "By how much another run's ratios differ is not known" in " ".join(list_method_lines(alone))
+    assert "in the ratio of two CPU cells of one run" in " ".join(list_method_lines(known))
+
+
+def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) -> None:
+    put_cells(tmp_path, [EVEN] * len(CELLS))
+    document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
+    assert [(family.num_cells, family.num_groups) for family in document.families] == [(4, 0), (0, 1)]
+    put_cells(tmp_path, [EVEN] * len(CELLS))
+    put_run(tmp_path, "b", dict.fromkeys(CELLS, EVEN), day=1)
+    document = compare_runs(tmp_path)
+    assert [(family.num_cells, family.num_groups) for family in document.families] == [(8, 1)]
+    assert document.report_tables == ()
+
+
+def test_settings_of_one_framework_alone_are_counted_in_one_line(tmp_path: Path) -> None:
+    graph = make_cell(framework="tensorflow", mode="graph")
+    own = make_environment(versions={"torch": "2.0"}, settings={"memory_format": "NCHW", "cudnn_tf32": False})
+    other = make_environment(versions={"tensorflow": "2.0"}, settings={"memory_format": "NHWC"})
+    repeats = [
+        *make_repeats(make_cell(), *EVEN, run_id="a", environment=own),
+        *make_repeats(graph, *EVEN, run_id="a", environment=other),
+    ]
+    put_run(tmp_path, "a", {}, *repeats)
+    document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
+    table = make_difference_table(document)
+    assert table.format_rows() == [("setting memory_format", "NCHW", "NHWC")]
+    assert table.remark == "Settings and packages that only one of the frameworks has: 3; --json has all."
+    assert {one.fact for one in document.differences if one.is_of_one_framework} == {
+        "setting cudnn_tf32",
+        "tensorflow",
+        "torch",
+    }
+
+
+SIDES_OF_FRAMEWORKS = ["framework=pytorch", "mode=eager"], ["framework=tensorflow", "mode=graph"]
+
+
+def put_repeats(directory: Path, run_id: str, *results: Result, day: int = 0) -> None:
+    put_run(directory, run_id, {}, *results, day=day)
+
+
+def repeat(cell: Cell, run_id: str, steps: Sequence[Sequence[float]], **options: Any) -> list[Result]:
+    return [
+        make_result(cell, repeat=number, step_seconds=tuple(times), run_id=run_id, **options)
+        for number, times in enumerate(steps, start=1)
+    ]
+
+
+def test_another_run_in_the_store_changes_no_pair_of_one_run(tmp_path: Path) -> None:
+    """An earlier run of a cell had steps of two levels, which are summarised by their mean, also beside others."""
+    eager, graph = CELLS[0], make_cell(framework="tensorflow", mode="graph")
+    some_slower = [(base,) * 32 + (1.5 * base,) * 8 for base in (0.1, 0.1005, 0.0995)]
+    even = [(base,) * 40 for base in (0.106, 0.1065, 0.1055)]
+    put_repeats(tmp_path, "a", *repeat(eager, "a", some_slower), *repeat(graph, "a", even))
+    (alone,) = select_sides(tmp_path, ["a"], *SIDES_OF_FRAMEWORKS).cells
+    levels = [(base,) * 20 + (1.5 * base,) * 20 for base in (0.1, 0.1005, 0.0995)]
+    by_mean = {"summarized_by": "mean"}
+    earlier = [
+        one.model_copy(update={"samples": one.samples and one.samples.model_copy(update=by_mean)})
+        for one in repeat(eager, "earlier", levels)
+    ]
+    put_repeats(tmp_path, "earlier", *earlier, day=-1)
+    (beside,) = select_sides(tmp_path, ["a"], *SIDES_OF_FRAMEWORKS).cells
+    assert beside == alone
+    (row,) = load_table(tmp_path, "frameworks").values()
+    assert beside.ratio == pytest.approx(row["ratio"])
+    assert beside.longer == row["verdict"]
+
+
+def test_two_machines_of_one_run_give_a_ratio_and_no_verdict(tmp_path: Path) -> None:
+    hosts = [make_environment(hostname=f"bench-{number}") for number in (1, 2)]
+    eager, graph = CELLS[0], make_cell(framework="tensorflow", mode="graph")
+    sides = ((eager, 0.1, hosts[0]), (graph, 0.103, hosts[1]))
+    results = [
+        one
+        for cell, base, host in sides
+        for one in repeat(cell, "a", [(base * (1 + shift),) * 20 for shift in (0, 0.003, -0.003)], environment=host)
+    ]
+    put_repeats(tmp_path, "a", *results)
+    document = select_sides(tmp_path, ["a"], *SIDES_OF_FRAMEWORKS)
+    (cell,) = document.cells
+    (row,) = load_table(tmp_path, "frameworks").values()
+    assert [cell.ratio, cell.ratio_low, cell.ratio_high] == pytest.approx(
+        [row["ratio"], row["ratio_low"], row["ratio_high"]]
+    )
+    assert (cell.verdict, cell.longer, cell.p_value, document.exit_code) == ("undecided", "", None, 0)
+    assert "machines differ" in cell.reason
+    assert row["verdict"] == MACHINES_DIFFER
+    assert pd.isna(row["p_value"])
