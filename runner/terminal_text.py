@@ -14,6 +14,8 @@ BIDIRECTIONAL_MARKS = {
 """Characters that have a terminal show what follows in another order, and how they are shown."""
 CREDENTIALS = re.compile(r"://(?:[^\s@:]*:\S*|[^\s/@]+)@")
 """User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`."""
+QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\"]*")
+"""The query of a URL: tokens and signatures stand there."""
 TYPED_CREDENTIALS = re.compile(r"[^\s:@/'\"(=]+:(?!//)\S*@")
 """User and password where a URL of a store was typed without its `s3://`."""
 LONG_WORD = re.compile(r"\S{201,}")
@@ -51,8 +53,8 @@ def _escape(letter: str) -> str:
 
 
 def hide_credentials(text: str) -> str:
-    """Return a text without what stands before the host of a URL: whoever pastes one in a wrong place shows it then."""
-    return CREDENTIALS.sub("://...@", text)
+    """Return a text without user, password and query of a URL: whoever pastes one in a wrong place shows them then."""
+    return QUERY.sub(r"\1?...", CREDENTIALS.sub("://...@", text))
 
 
 def hide_typed_credentials(text: str) -> str:

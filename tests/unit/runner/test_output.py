@@ -186,6 +186,7 @@ def test_a_usage_error_shows_no_password_of_what_was_typed(text: str, shown: str
     [
         ("has no run 's3://AKIA:se/cr@et@bucket/p'", "has no run 's3://...@bucket/p'"),
         ("https://token@host/x and s3://a:b@c", "https://...@host/x and s3://...@c"),
+        ("image 's3://bucket/x?token=secret#y': unknown", "image 's3://bucket/x?...': unknown"),
         ("https://host:443/a see github.com/a/b@main", "https://host:443/a see github.com/a/b@main"),
         ("https://host/a@b", "https://host/a@b"),
     ],
