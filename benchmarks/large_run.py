@@ -99,7 +99,6 @@ class LargeRun:
     plane: ControlPlane
     folder: Path
     _peaks: dict[str, float] = field(default_factory=dict)
-    _begun: float = field(default_factory=time.monotonic)
 
     def measure(self) -> None:
         """Measure all cells, with a runner that is killed once if that is wanted."""

@@ -7,9 +7,19 @@ import simpy
 
 from collector.access.fair_share import Queue
 from collector.access.gpus import GpuPool
-from collector.access.job_streams import Submission
 from collector.access.jobs import Job
 from collector.access.policies import FairShareDispatcher
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """A job that is submitted at a fixed time, whatever became of earlier ones."""
+
+    at: float
+    """Hours of the calendar."""
+    user: int
+    hours: float
+    """Alone on the GPU that the lengths are of."""
 
 
 @dataclass(kw_only=True)
