@@ -1,4 +1,4 @@
-"""Policies: which of the jobs that wait is admitted next, and whether one that runs has to make room."""
+"""Decide by policy which of the waiting jobs is admitted next, and whether one that runs has to make room."""
 
 import heapq
 from collections.abc import Sequence

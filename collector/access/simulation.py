@@ -1,4 +1,4 @@
-"""One simulated week of an alternative under a policy, after a warm-up: what each user got, and what it cost."""
+"""Simulate a week of an alternative under a policy, after a warm-up: what each user got, and what it cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

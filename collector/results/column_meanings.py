@@ -1,4 +1,4 @@
-"""What each column of the tables means, and its unit: for the page docs/tables.md, in the words of the contract."""
+"""Say what each column of the tables means, and its unit, in the words of the contract: for docs/tables.md."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The step times of a run's counted attempts: read from the data set when they are asked for, in bounded memory."""
+"""Read the step times of a run's counted attempts from the data set, on demand and in bounded memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

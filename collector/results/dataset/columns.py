@@ -1,4 +1,4 @@
-"""The columns of the data set's tables, and the version that the names of their files carry."""
+"""Define the columns of the data set's tables, and the version that the names of their files carry."""
 
 import json
 from collections.abc import Mapping, Sequence
