@@ -1,4 +1,4 @@
-"""The yardstick of cluster_scale.py: a bare loop of the official client that sends ready bodies and waits."""
+"""Time what cluster_scale.py compares the runner with: a bare loop of the official client that sends ready bodies."""
 
 import os
 import threading

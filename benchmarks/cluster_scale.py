@@ -1,4 +1,4 @@
-"""Figures of the runner on a real control plane: rendering, submission, whole runs, resuming.
+"""Measures the runner on a real control plane: rendering, submission, whole runs, resuming.
 
 Every figure of speed is a ratio, or stands beside that of a bare loop of the official client on the same Jobs in the
 same run. Nodes are objects with capacity; a process of its own plays their kubelets (tests/fake_kubelet.py).

@@ -1,4 +1,4 @@
-"""What cluster_scale.py measures with: a control plane, kubelets in a process of their own, and a metered session."""
+"""Sets up what cluster_scale.py measures: a control plane, kubelets in a process of their own, a metered session."""
 
 import json
 import multiprocessing

@@ -1,4 +1,4 @@
-"""One Job per repeat against one Indexed Job per shape, on a real control plane: time, requests, etcd, memory.
+"""Compares one Job per repeat with one Indexed Job per shape, on a real control plane: time, requests, etcd, memory.
 
 Nodes are objects with capacity; a process of its own plays their kubelets, whose pods end at once. All Jobs, or all
 indexes, are there from the beginning. Each layout has a control plane of its own. Figures of speed are those of the

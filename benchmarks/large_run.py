@@ -1,4 +1,4 @@
-"""A run of very many cells on a real control plane: memory of the runner, etcd, requests, and a runner that is killed.
+"""Measures a run of very many cells on a real control plane: memory of the runner, etcd, requests, kills.
 
 Nodes are objects; a process of its own plays their kubelets, whose pods end at once (cluster_setup.py). The runner is a
 process of its own, so that its memory and CPU time are its own. It does what `benchmatrix run --no-report` does, except
@@ -99,7 +99,6 @@ class LargeRun:
     plane: ControlPlane
     folder: Path
     _peaks: dict[str, float] = field(default_factory=dict)
-    _begun: float = field(default_factory=time.monotonic)
 
     def measure(self) -> None:
         """Measure all cells, with a runner that is killed once if that is wanted."""

@@ -1,4 +1,4 @@
-"""What a process has taken of memory and CPU, from /proc: of the benchmarks that measure other processes."""
+"""Reads the memory and the CPU time of another process from /proc, for the benchmarks."""
 
 import os
 import re

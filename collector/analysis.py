@@ -1,4 +1,4 @@
-"""Everything that is known of one run: what was loaded, and what was computed from it."""
+"""Compute everything that the tables and the report of one run are made of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

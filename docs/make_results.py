@@ -28,6 +28,7 @@ from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.report.html import list_stale_tables, render_report
 from collector.results.load import load_run
 from results_figures import FUNCTIONS, StoredRun, tabulate_runs
+from runner.reporting.report_files import FORECAST_YEARS_AHEAD
 from typed_numbers import list_typed_numbers, list_unused_phrases
 
 RESULTS = Path(__file__).parent / "results"
@@ -35,8 +36,6 @@ TEMPLATE, SETTINGS, README, CLAIMS = "README.md.j2", "page.yaml", "README.md", "
 WIDTH = 100
 # Blocks of Markdown whose lines stay as they are: tables, headings, code.
 VERBATIM = ("|", "#", "    ", "```", "<!--")
-# The report's forecast goes so many years beyond the year of the run, as that of `benchmatrix report` on its day.
-FORECAST_YEARS_AHEAD = 4
 
 
 class RunSettings(BaseModel):
@@ -149,6 +148,7 @@ class Page:
         series = make_gpu_series(load_gpu_table())
         for name, run in self.settings.runs.items():
             collection = self.runs[name].collection
+            # As the forecast of `benchmatrix report` on the day of the run.
             forecast = fit_forecast(series, year=collection.run.created_at.year + FORECAST_YEARS_AHEAD)
             render_report(collection, forecast=forecast, path=self.folder / run.report)
 

@@ -1,4 +1,4 @@
-"""What is printed: where stdout or stderr can no longer be written, and a console that prints foreign texts harmlessly.
+"""Report a stdout or stderr that can no longer be written, and make consoles that foreign texts cannot steer.
 
 No other module makes a console, and none prints by other means than a console and `terminal_text.echo`.
 """

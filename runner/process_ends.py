@@ -1,4 +1,4 @@
-"""What the end of a process says, whether it ran on this machine or in a pod."""
+"""Name the signal that ended a process, and recognise C++'s failed allocation in its output."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Words of how a repeat ended, for the lines of progress of runs on this machine and on clusters."""
+"""Say in a few words how a repeat ended, for progress lines of runs on this machine and on clusters."""
 
 import re
 

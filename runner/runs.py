@@ -169,27 +169,17 @@ def check_same_plan(run: Run, plan_id: str, num_repeats: int, source: str) -> No
         )
 
 
-def list_missing_repeats(store: Store, run: Run, retries: Retries = NO_RETRIES) -> list[Repeat]:
+def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:
     """Return the planned repeats without a terminal record in the run's order: every cell's first, then every second.
 
     A damaged record counts as none. `retries`: those that are measured again are among them.
     """
-    return select_missing(run, Records.of(store, run).read_snapshot(), retries)
-
-
-def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:
-    """Return what `list_missing_repeats` does, from a snapshot."""
     present = snapshot.find_present(retries)
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 
-def count_failed_repeats(store: Store, run: Run) -> int:
-    """Return how many planned repeats have a terminal record, but none that says ok."""
-    return count_failed(run, Records.of(store, run).read_snapshot())
-
-
 def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
-    """Return what `count_failed_repeats` does, from a snapshot."""
+    """Return how many planned repeats have a terminal record, but none that says ok."""
     return len({repeat.key for repeat in order_repeats(run.cells, run.order_seed)} & (snapshot.ended - snapshot.ok))
 
 

@@ -1,4 +1,4 @@
-"""What the terminal is like: whether its lines can be drawn again, and variables about it that cannot be used."""
+"""Find out whether the terminal's lines can be drawn again, and which variables about it cannot be used."""
 
 import os
 from collections.abc import MutableMapping

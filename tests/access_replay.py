@@ -7,9 +7,19 @@ import simpy
 
 from collector.access.fair_share import Queue
 from collector.access.gpus import GpuPool
-from collector.access.job_streams import Submission
 from collector.access.jobs import Job
-from collector.access.policies import FairShareDispatcher
+from collector.access.policies import FairShareAdmission
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """A job that is submitted at a fixed time, whatever became of earlier ones."""
+
+    at: float
+    """Hours of the calendar."""
+    user: int
+    hours: float
+    """Alone on the GPU that the lengths are of."""
 
 
 @dataclass(kw_only=True)
@@ -29,7 +39,7 @@ class Replay:
         """Play all jobs to their end."""
         env = simpy.Environment()
         pool = GpuPool(env, size=self.num_gpus, num_users=len(self.queues), rates=(1.0,))
-        dispatcher = FairShareDispatcher(pool, self.queues)
+        admission = FairShareAdmission(pool, self.queues)
 
         def note() -> None:
             running = frozenset(job.number for queue in self.queues for job in queue.running)
@@ -39,19 +49,19 @@ class Replay:
 
         def end(job: Job) -> None:
             self.ends[job.number] = env.now
-            dispatcher.end(job)
+            admission.end(job)
             note()
 
         def submit() -> simpy.events.ProcessGenerator:
             for number, found in enumerate(self.submissions):
                 yield env.timeout(found.at - env.now)
-                dispatcher.submit(Job(number=number, user=found.user, submitted_at=found.at, work=found.hours))
+                admission.submit(Job(number=number, user=found.user, submitted_at=found.at, work=found.hours))
                 note()
 
         pool.on_end = end
         env.process(submit())
         env.run()
-        self.num_preempted = dispatcher.num_preempted
+        self.num_preempted = admission.num_preempted
         return self
 
 

@@ -4,8 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bench.schema import Cell, Result, Run
+from bench.store import Store
 from factories import make_cell, make_failed_result, make_result, make_run, make_validity
 from runner.matrix.plan import Repeat
+from runner.records import NO_RETRIES, Records, Retries
+from runner.runs import count_failed, select_missing
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
@@ -36,3 +39,13 @@ def make_failed(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> R
 def name_repeats(repeats: list[Repeat]) -> list[tuple[str, int]]:
     """Return framework and number of every repeat."""
     return [(repeat.planned.cell.framework, repeat.number) for repeat in repeats]
+
+
+def list_missing_repeats(store: Store, run: Run, retries: Retries = NO_RETRIES) -> list[Repeat]:
+    """Return the repeats that the run lacks by what the store holds now."""
+    return select_missing(run, Records.of(store, run).read_snapshot(), retries)
+
+
+def count_failed_repeats(store: Store, run: Run) -> int:
+    """Return how many repeats of the run failed by what the store holds now."""
+    return count_failed(run, Records.of(store, run).read_snapshot())

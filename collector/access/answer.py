@@ -1,4 +1,4 @@
-"""The answer to a scenario's question, in sentences: what does most for the money, what is fastest, what it costs."""
+"""Answer a scenario's question in sentences: what does most for the money, what is fastest, what it costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

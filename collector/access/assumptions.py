@@ -1,4 +1,4 @@
-"""Everything that an answer rests on, in sentences: what the scenario states, what was measured, what is assumed."""
+"""List what an answer rests on, in sentences: what the scenario states, what was measured, what is assumed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is compared: every alternative under every policy, with rates, rent and the origin of each figure."""
+"""List what is compared: every alternative under every policy, with rates, rent and the origin of each figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Fair share as Kueue gives it: queues of one cohort that borrow from each other, and take back by preemption.
+"""Decide as Kueue's fair share does: queues of one cohort borrow from each other, and take back by preemption.
 
 The rules are those of Kueue 0.19.2 with fair sharing enabled, its default preemption strategies and feature gates, and
 ClusterQueues with `reclaimWithinCohort: Any` and `withinClusterQueue: Never`, for jobs of one GPU and equal priority:

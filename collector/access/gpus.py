@@ -1,4 +1,4 @@
-"""GPUs in simulated time: jobs that share one and slow each other, GPUs that are rented, started and interrupted.
+"""Simulate GPUs: jobs that share one and slow each other, GPUs that are rented, started and interrupted.
 
 Kubernetes' part of the simulation: what a policy admitted is placed here, as a scheduler with an autoscaler would.
 """

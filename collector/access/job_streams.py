@@ -1,24 +1,11 @@
-"""The jobs that users submit: random lengths and gaps, the same for every alternative and policy of a week."""
+"""Draw the jobs that users submit: random lengths and gaps, the same for every alternative and policy of a week."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from collector.access.scenario import Group
 from collector.access.working_time import WorkingTime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Submission:
-    """A job that is submitted at a fixed time, whatever became of earlier ones."""
-
-    at: float
-    """Hours of the calendar."""
-    user: int
-    hours: float
-    """Alone on the GPU that the lengths are of."""
 
 
 class JobStream:
@@ -50,13 +37,6 @@ class JobStream:
         group = self._group
         mean = group.think_hours or self._working_time.hours_per_day / (group.jobs_per_day or math.inf)
         return self._working_time.add(now, mean * float(self._gaps.standard_exponential()))
-
-    def list_submissions(self, user: int, until: float) -> Iterator[Submission]:
-        """Yield the jobs of a user with `jobs_per_day` until a calendar time."""
-        at = self.draw_submission(0.0)
-        while at < until:
-            yield Submission(at=at, user=user, hours=self.draw_hours())
-            at = self.draw_submission(at)
 
 
 def compute_offered_hours(group: Group) -> float | None:

@@ -1,4 +1,4 @@
-"""A job on its way through the simulation: what is left of it, and how long it waited."""
+"""Keep account of a job on its way through the simulation: what is left of it, and how long it waited."""
 
 import math
 from dataclasses import dataclass, field

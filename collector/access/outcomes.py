@@ -1,4 +1,4 @@
-"""What a choice gives its users, and what it costs: figures with intervals over simulated weeks."""
+"""Compute what a choice gives its users and what it costs: figures with intervals over simulated weeks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -1,4 +1,4 @@
-"""Policies: which of the jobs that wait is admitted next, and whether one that runs has to make room."""
+"""Decide by policy which of the waiting jobs is admitted next, and whether one that runs has to make room."""
 
 import heapq
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collector.access.gpus import GpuPool
 from collector.access.jobs import Job
 
 
-class Dispatcher(Protocol):
+class Admission(Protocol):
     """Admits jobs to a pool."""
 
     def submit(self, job: Job) -> None:
@@ -19,7 +19,7 @@ class Dispatcher(Protocol):
         """Learn that a job has ended."""
 
 
-class FirstComeDispatcher:
+class FirstComeAdmission:
     """Admits jobs in the order of their submission while the pool has places; with one place a GPU, exclusive use."""
 
     def __init__(self, pool: GpuPool) -> None:
@@ -40,7 +40,7 @@ class FirstComeDispatcher:
             self._pool.admit(heapq.heappop(self._waiting)[2])
 
 
-class FairShareDispatcher:
+class FairShareAdmission:
     """Admits and preempts as Kueue does, with a queue per user."""
 
     def __init__(self, pool: GpuPool, queues: Sequence[Queue]) -> None:

@@ -1,4 +1,4 @@
-"""The scenario of a lab: its users and their jobs, kinds of GPUs, alternatives to compare, and policies.
+"""Define the scenario of a lab: its users and their jobs, kinds of GPUs, alternatives to compare, and policies.
 
 Users write it as YAML (docs/access.md). Times are in hours, money in the scenario's currency.
 """

@@ -1,4 +1,4 @@
-"""The scenarios that come with the tool: examples to begin with, one YAML file each."""
+"""Find the scenarios that come with the tool: examples to begin with, one YAML file each."""
 
 from pathlib import Path
 

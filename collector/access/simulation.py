@@ -1,4 +1,4 @@
-"""One simulated week of an alternative under a policy, after a warm-up: what each user got, and what it cost."""
+"""Simulate a week of an alternative under a policy, after a warm-up: what each user got, and what it cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from collector.access.fair_share import Queue
 from collector.access.gpus import GpuPool, Renting
 from collector.access.job_streams import JobStream
 from collector.access.jobs import Job
-from collector.access.policies import Dispatcher, FairShareDispatcher, FirstComeDispatcher
+from collector.access.policies import Admission, FairShareAdmission, FirstComeAdmission
 from collector.access.scenario import Group, Policy
 from collector.access.working_time import HOURS_PER_WEEK, WorkingTime
 
@@ -76,7 +76,7 @@ class _Laboratory:
     setting: Setting
     streams: list[JobStream]
     pool: GpuPool
-    dispatcher: Dispatcher
+    admission: Admission
     num_submitted: int = 0
     paid_before: float = 0.0
     """Hours that were paid before the present week."""
@@ -122,17 +122,17 @@ def _open_laboratory(setting: Setting, number: int) -> _Laboratory:
         renting=setting.renting,
         generator=np.random.default_rng((setting.seed, number, INTERRUPTION_STREAM)),
     )
-    dispatcher: Dispatcher
+    admission: Admission
     if setting.policy == "fair-share":
         queues = [Queue(nominal=group.quota, weight=group.weight) for _, _, group in users]
-        dispatcher = FairShareDispatcher(pool, queues)
+        admission = FairShareAdmission(pool, queues)
     else:
-        dispatcher = FirstComeDispatcher(pool)
+        admission = FirstComeAdmission(pool)
     streams = [
         JobStream(group, WorkingTime(group.working_hours, group.working_days), (setting.seed, number, place, index))
         for place, index, group in users
     ]
-    laboratory = _Laboratory(env=env, setting=setting, streams=streams, pool=pool, dispatcher=dispatcher)
+    laboratory = _Laboratory(env=env, setting=setting, streams=streams, pool=pool, admission=admission)
     pool.on_end = lambda job: _end(laboratory, job)
     if setting.budget_per_week is not None and setting.price_per_hour:
         hours = setting.budget_per_week / setting.price_per_hour
@@ -180,11 +180,11 @@ def _add_job(laboratory: _Laboratory, user: int, group: Group) -> None:
     if laboratory.is_measuring:
         laboratory.measured.append(job)
         laboratory.num_open += 1
-    laboratory.dispatcher.submit(job)
+    laboratory.admission.submit(job)
 
 
 def _end(laboratory: _Laboratory, job: Job) -> None:
-    laboratory.dispatcher.end(job)
+    laboratory.admission.end(job)
     ended = laboratory.ends.pop(job.number, None)
     if ended is not None:
         ended.succeed()

@@ -1,4 +1,4 @@
-"""Working time of a week: from hours of the calendar to hours in which people submit jobs, and back."""
+"""Convert hours of the calendar to working hours, in which people submit jobs, and back."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

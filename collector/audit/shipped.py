@@ -1,4 +1,4 @@
-"""The tables that come with the tool: YAML files, and the study's table, which is made from its claims."""
+"""Find the tables that come with the tool: YAML files, and the study's table, which is made from its claims."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A table that is audited: the devices that it states, and its rows as people write them."""
+"""Define a table that is audited: the devices that it states, and its rows as people write them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self, get_args

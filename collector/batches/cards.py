@@ -1,4 +1,4 @@
-"""How much memory of a card a batch can have: what the driver reports less what never goes to tensors."""
+"""Compute how much memory of a card a batch can have: what the driver reports less what is not for tensors."""
 
 from dataclasses import dataclass
 

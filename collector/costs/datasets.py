@@ -1,4 +1,4 @@
-"""Data sets by name, with the number of samples that an epoch of training takes."""
+"""List data sets by name, with the number of samples that an epoch of training takes."""
 
 import difflib
 from dataclasses import dataclass

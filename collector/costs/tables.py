@@ -1,4 +1,4 @@
-"""The tables of what cells cost: per 1,000 samples, and for the job that was asked about."""
+"""Make the tables of what cells cost: per 1,000 samples, and for the job that was asked about."""
 
 from collections.abc import Callable, Sequence
 

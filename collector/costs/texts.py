@@ -1,4 +1,4 @@
-"""What a document of costs says in sentences, for the terminal, the report and Markdown alike."""
+"""Put a document of costs into sentences, for the terminal, the report and Markdown alike."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The backtest: forecasts from earlier years for years that are known, and how far off they were."""
+"""Forecast, from earlier years, years that are already known, and measure how far off that is."""
 
 import math
 from collections.abc import Iterator

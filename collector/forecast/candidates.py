@@ -1,4 +1,4 @@
-"""The candidates of a forecast: each predicts later values of a series from what was known at some time."""
+"""Define the candidates of a forecast: each predicts later values of a series from what was known by then."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

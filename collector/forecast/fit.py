@@ -62,10 +62,6 @@ class Forecast:
         rows = self.predictions[self.predictions["year"] == self.year]
         return rows.merge(self.ranking.scores, on="candidate", validate="one_to_one")
 
-    def find_calibration(self, candidate: str) -> Calibration | None:
-        """Return what the candidate's interval for the year asked for is calibrated on; None where it is not."""
-        return calibrate_until(self.backtest, candidate, self.horizon)[-1]
-
 
 def fit_forecast(
     series: Series, *, year: int, level: float = DEFAULT_LEVEL, max_factor: float = DEFAULT_MAX_FACTOR

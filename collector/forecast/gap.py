@@ -1,4 +1,4 @@
-"""The gap between supply and demand: how many devices one model needs, year by year, with an interval."""
+"""Compute the gap between supply and demand: how many devices one model needs, by year, with an interval."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is known of the tables that others publish: their columns, units and whom to name for them."""
+"""Describe the tables that others publish: their columns, units and whom to name for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Series of dated values in a unit: all releases, the largest of each year, or the record highs."""
+"""Make series of dated values in a unit: all releases, the largest of each year, or the record highs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The noise of nights: what all cells of some hardware share, and how much each cell varies by itself.
+"""Estimate the noise of nights: what all cells of some hardware share, and how much each varies by itself.
 
 The methods are compared in benchmarks/watch_nights.py; docs/nights.md has the figures.
 """

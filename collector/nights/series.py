@@ -1,4 +1,4 @@
-"""The series of a matrix's cells over nights, as arrays: one row per cell and hardware, one column per night."""
+"""Arrange the cells of a matrix over nights as arrays: a row per cell and hardware, a column per night."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A table of prices, carbon intensities and power draws: its documents, as people write them in YAML.
+"""Define a table of prices, carbon intensities and power draws, as people write it in YAML.
 
 docs/cost.md lists the keys. A row says where its number is from and of which day it is.
 """

@@ -36,7 +36,10 @@ IntArray = npt.NDArray[np.int64]
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
 # Inversely proportional to a step time, so they are summarised as it is: beside a cell's step time stands what that
 # time achieves, and of two cells of the same work the slower one has the lower share.
-RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline", "window_samples_per_s")
+CENTER_RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
+"""Computed from the step time that stands for a repeat."""
+RATES = (*CENTER_RATES, "window_samples_per_s")
+"""The last is of the whole window: a mean already, whatever stands for the repeat."""
 MEDIANS = (
     *DURATION_COLUMNS,
     *(name for name in PACE_COLUMNS if name != "flat_after_seconds"),

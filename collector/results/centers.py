@@ -6,11 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.results.attempts import IntArray
-from collector.results.cell_repeats import SOUND_VERDICTS
-
-RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
-"""What is inversely proportional to the step time of a repeat. Its samples per second are those of the whole window, a
-mean already."""
+from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 
 
 def unify_centers(attempts: pa.Table, counted: IntArray) -> pa.Table:
@@ -37,11 +33,11 @@ def unify_centers(attempts: pa.Table, counted: IntArray) -> pa.Table:
 
 def _summarize_by_mean(attempts: pa.Table, changed: list[int]) -> pa.Table:
     """Return the table with these rows summarised by the mean of their steps."""
-    names = ("summarized_by", "center_step_seconds", *RATES)
+    names = ("summarized_by", "center_step_seconds", *CENTER_RATES)
     columns: dict[str, list[Any]] = {name: attempts[name].to_pylist() for name in names}
     means = attempts["mean_step_seconds"].take(changed).to_pylist()
     for row, mean in zip(changed, means, strict=True):
-        for name in RATES:
+        for name in CENTER_RATES:
             if columns[name][row] is not None:
                 columns[name][row] *= columns["center_step_seconds"][row] / mean
         columns["center_step_seconds"][row], columns["summarized_by"][row] = mean, "mean"

@@ -1,4 +1,4 @@
-"""The collector's data: one run with its results in tidy, immutable tables."""
+"""Hold one run with its results in tidy, immutable tables."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What each column of the tables means, and its unit: for the page docs/tables.md, in the words of the contract."""
+"""Say what each column of the tables means, and its unit, in the words of the contract: for docs/tables.md."""
 
 from collections.abc import Mapping
 
@@ -146,14 +146,14 @@ MEANINGS: Mapping[str, str] = {
 
 
 def describe_meaning(column: str) -> str:
-    """Return what a column means, in one line; KeyError for a column that nothing says it of."""
+    """Return what a column means, in one line. Raise KeyError, with the place to write it, for a column without one."""
     if column in MEANINGS:
         return MEANINGS[column]
     sources = (Environment,) if column in ENVIRONMENT_FIELDS else SOURCES
     for source in sources:
         if column in source.model_fields and (text := source.model_fields[column].description):
             return " ".join(text.split()).replace("null:", "missing:").replace("None:", "missing:")
-    raise KeyError(column)
+    raise KeyError(f"column '{column}': nothing says what it means; add it to MEANINGS in {__name__}")
 
 
 def find_unit(column: str, dtype: str) -> str:

@@ -1,4 +1,4 @@
-"""The columns of the tidy tables, and what of them follows from one result. Base units only."""
+"""Define the columns of the tidy tables, and fill those that follow from one result. Base units only."""
 
 import math
 from collections.abc import Mapping

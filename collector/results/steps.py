@@ -1,4 +1,4 @@
-"""The step times of a run's counted attempts: read from the data set when they are asked for, in bounded memory."""
+"""Read the step times of a run's counted attempts from the data set, on demand and in bounded memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from collector.results.dataset.columns import STEPS, make_schema
 from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.parts import Part
 from collector.results.frames import SAMPLE_COLUMNS, make_frame
+from collector.results.tenancy import STEP_SERIES
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,7 +27,6 @@ MAX_STEPS_AT_ONCE = 1_000_000
 # Rows of SAMPLE_COLUMNS that are in memory at once: with their cell's id they take 100 bytes each.
 MAX_ROWS_AT_ONCE = 100_000
 SERIES_IDENTITY = ("key", "object_version", "tenant")
-SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class StepTimes:
         order = sorted(range(len(self.documents)), key=lambda place: (self.owners[place], self.tenants[place]))
         for first, last in _split(self.num_steps[order].tolist(), MAX_STEPS_AT_ONCE):
             places = [place for place in order[first:last] if self.num_steps[place]]
-            series = list(self._read(places, SERIES))
+            series = list(self._read(places, STEP_SERIES))
             for begin, end in _split(self.num_steps[places].tolist(), MAX_ROWS_AT_ONCE):
                 yield self._tabulate(places[begin:end], series[begin:end])
 
@@ -87,7 +87,7 @@ class StepTimes:
     @cached_property
     def _all_rows(self) -> tuple[pa.Table, IntArray]:
         """What `_load` returns of all results, where they fit into memory: they are asked for several times."""
-        return self._load(range(len(self.documents)), SERIES)
+        return self._load(range(len(self.documents)), STEP_SERIES)
 
     def _load(self, places: Sequence[int], columns: Sequence[str]) -> tuple[pa.Table, IntArray]:
         """Return a table with these columns of the results, and which row of it each of `places` has.

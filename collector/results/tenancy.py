@@ -8,7 +8,7 @@ from bench.schema import Result, Samples, TenantRecord
 
 Row = dict[str, Any]
 
-SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
+STEP_SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
 WORK_FIELDS = ("model", "phase", "precision", "mode", "batch_size", "input_size")
 """What a neighbour may run otherwise than the cell, and every model has."""
 
@@ -50,7 +50,7 @@ def sum_sample_rates(result: Result) -> float | None:
 
 
 def _take_series(tenant: int, samples: Samples) -> Row:
-    return {"tenant": tenant} | {name: getattr(samples, name) for name in SERIES}
+    return {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
 
 
 def _describe_samples(record: TenantRecord, batch_size: int) -> Row:

@@ -18,7 +18,7 @@ from collector.units import format_significant
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tenancy:
+class SharedCell:
     """A cell with tenants, and what it is held against."""
 
     group: CellGroup
@@ -36,13 +36,13 @@ class Tenancy:
         return figures.make_series([rate for (rate,) in figures.rates["cell"]]) if figures else None
 
 
-def describe_role(tenancy: Tenancy, role: Role) -> Row:
+def describe_role(shared: SharedCell, role: Role) -> Row:
     """Return the columns of the tenants with one role: speed and latency, and both against the same work alone."""
-    figures, alone = tenancy.figures, tenancy.alone.get(role)
-    rates = tenancy.take_rates(role)
+    figures, alone = shared.figures, shared.alone.get(role)
+    rates = shared.take_rates(role)
     mean = figures.make_series([_average(found) for found in figures.rates[role]])
     slowest = figures.make_series([min(found) for found in figures.rates[role]])
-    alone_rate = tenancy.take_alone_rate(role)
+    alone_rate = shared.take_alone_rate(role)
     return {
         **spread("role_samples_per_s", rates.estimate() if rates else None),
         **spread("tenant_samples_per_s", mean.estimate() if mean else None),
@@ -55,20 +55,20 @@ def describe_role(tenancy: Tenancy, role: Role) -> Row:
     }
 
 
-def describe_device(tenancy: Tenancy) -> Row:
+def describe_device(shared: SharedCell) -> Row:
     """Return the columns of the device: what all tenants get together, how evenly, and for what energy."""
-    roles = tenancy.group.roles
-    rates = [tenancy.take_rates(role) for role in roles]
-    alone = [tenancy.take_alone_rate(role) for role in roles]
+    roles = shared.group.roles
+    rates = [shared.take_rates(role) for role in roles]
+    alone = [shared.take_alone_rate(role) for role in roles]
     aggregate = _total(rates, alone)
     return {
         **spread("aggregate_ratio", aggregate),
         "aggregate_log_standard_error": aggregate.log_standard_error if aggregate else None,
         "aggregate_degrees_of_freedom": aggregate.degrees_of_freedom if aggregate else None,
         **_judge(aggregate),
-        **_describe_fairness(tenancy, alone),
-        **_describe_energy(tenancy, rates),
-        "device_peak_bytes": tenancy.figures.device_peak_bytes,
+        **_describe_fairness(shared, alone),
+        **_describe_energy(shared, rates),
+        "device_peak_bytes": shared.figures.device_peak_bytes,
     }
 
 
@@ -83,30 +83,30 @@ def _describe_latencies(figures: GroupFigures, role: Role, alone: GroupFigures |
     return row
 
 
-def _describe_fairness(tenancy: Tenancy, alone: Sequence[Series | None]) -> Row:
+def _describe_fairness(shared: SharedCell, alone: Sequence[Series | None]) -> Row:
     """Return Jain's index over the tenants' rates, each as a share of what its work does alone.
 
     Where all tenants run the same, that divisor is the same for all and cancels.
     """
-    roles = tenancy.group.roles
+    roles = shared.group.roles
     divisors = [series.estimate().center if series else None for series in alone] if len(roles) > 1 else [1.0]
-    if tenancy.group.row["tenants"] < 2 or None in divisors:
+    if shared.group.row["tenants"] < 2 or None in divisors:
         return {}
     shares = [
         [rate / by for rates, by in zip(repeat, divisors, strict=True) if by is not None for rate in rates]
-        for repeat in zip(*(tenancy.figures.rates[role] for role in roles), strict=True)
+        for repeat in zip(*(shared.figures.rates[role] for role in roles), strict=True)
     ]
     indices = [compute_jain_index(found) for found in shares]
-    series = tenancy.figures.make_series(indices)
+    series = shared.figures.make_series(indices)
     row = dict(spread("jain_index", series.estimate() if series else None))
     if row["jain_index_high"] is not None:
         row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
     return row | {"lowest_jain_index": min(indices)}
 
 
-def _describe_energy(tenancy: Tenancy, rates: Sequence[Series | None]) -> Row:
+def _describe_energy(shared: SharedCell, rates: Sequence[Series | None]) -> Row:
     """Return the energy per sample, and the energy over what the same samples cost alone."""
-    figures = tenancy.figures
+    figures = shared.figures
     joules = figures.make_series(figures.joules_per_sample)
     if joules is None or None in rates:
         return {}
@@ -120,7 +120,7 @@ def _describe_energy(tenancy: Tenancy, rates: Sequence[Series | None]) -> Row:
     ]
     alone = [
         found.make_series([1 / value for value in found.joules_per_sample]) if found else None
-        for found in (tenancy.alone.get(role) for role in tenancy.group.roles)
+        for found in (shared.alone.get(role) for role in shared.group.roles)
     ]
     gain = _total(per_joule, alone)
     return {

@@ -12,7 +12,7 @@ from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, ENVIRONMENT_COLUMNS, Columns, Row, make_frame
 from collector.sharing.alone import Alone, find_alone
 from collector.sharing.fallen import count_fallen
-from collector.sharing.figures import Tenancy, describe_device, describe_role
+from collector.sharing.figures import SharedCell, describe_device, describe_role
 from collector.sharing.repeats import (
     PERCENTILES,
     CellGroup,
@@ -132,15 +132,15 @@ def _describe(asked: _Asked, figures: Mapping[int, GroupFigures], fallen: Row) -
         "num_fallen_repeats": 0,
         **fallen,
     }
-    tenancy = None
+    shared = None
     if group.ok:
         alone = {role: figures[id(found.group)] for role, found in asked.alone.items() if found.group is not None}
-        tenancy = Tenancy(group=group, figures=figures[id(group)], alone=alone)
-        common |= describe_device(tenancy)
+        shared = SharedCell(group=group, figures=figures[id(group)], alone=alone)
+        common |= describe_device(shared)
     rows = []
     for role, found in asked.alone.items():
         row = common | {"role": role, "num_role_tenants": group.count_tenants(role)}
-        row |= describe_role(tenancy, role) if tenancy else {}
+        row |= describe_role(shared, role) if shared else {}
         row["alone_cell_id"] = found.group.row["cell_id"] if found.group else None
         rows.append(row | {"not_compared": found.reason or None, "note": _note(group, found)})
     return rows

@@ -1,4 +1,4 @@
-"""The documents that commands print with --json which delete, apply or build something, or list what there is."""
+"""Define the JSON documents of commands that delete, apply or build something, or list what there is."""
 
 from datetime import datetime
 from typing import Any, Literal

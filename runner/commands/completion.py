@@ -1,4 +1,4 @@
-"""What a shell completes for arguments and options: names that are found without asking anybody."""
+"""Complete arguments and options in the shell, by names that are found without asking anybody."""
 
 import os
 import re

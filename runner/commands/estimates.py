@@ -1,4 +1,4 @@
-"""What `run --dry-run` and `render` say of the node-hours and the price of a run before anything is measured."""
+"""Print what a run will take before anything is measured, for `run --dry-run` and `render`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The documents that commands which read something print with --json, and the schemas of all kinds."""
+"""Define the JSON documents of commands that read something, and list the schemas of all kinds."""
 
 from collections.abc import Callable
 from typing import Any, Literal

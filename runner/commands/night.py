@@ -1,4 +1,4 @@
-"""What `run --watch` does after it has measured: look at the night, measure again what is suspected, tell the rest."""
+"""Carry out `--watch` after a run: look at the night, measure again what is suspected, tell the rest."""
 
 import tempfile
 import time

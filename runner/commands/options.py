@@ -1,4 +1,4 @@
-"""What several commands share: their options and arguments, and the console they print to."""
+"""Define the options and arguments that several commands share, and the console they print to."""
 
 from pathlib import Path
 from typing import Annotated

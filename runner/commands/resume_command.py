@@ -1,4 +1,4 @@
-"""The commands that resume an interrupted run, and that measure its contaminated repeats again."""
+"""Write the commands that resume an interrupted run, and that measure its contaminated repeats again."""
 
 import shlex
 import shutil

@@ -1,4 +1,4 @@
-"""What the options of `run` ask for: which run and its store, its limits, where on a cluster, and what follows it."""
+"""Gather what the options of `run` ask for: the run and its store, its limits, its cluster, what follows it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

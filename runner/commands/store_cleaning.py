@@ -1,4 +1,4 @@
-"""The part of the command `clean` that removes raw results from a store: it shows them, asks, and deletes."""
+"""Remove raw results from a store, for the command `clean`: show them, ask, and delete."""
 
 import sys
 from collections.abc import Iterator, Sequence

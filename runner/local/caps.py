@@ -1,4 +1,4 @@
-"""When a run on this machine has had enough: a deadline, and a cap on what its hours cost."""
+"""Decide when a run on this machine has had enough: at a deadline, or at a cap on what its hours cost."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Where measuring processes leave their records while results are signed: a folder that only this user can read.
+"""Provide a folder that only this user can read, where records lie until this process has signed them.
 
 The key stays with the runner: frameworks and what they load never see it, and their environments need no library for
 it. Whoever may write to the store cannot change a record before it is signed, nor what tenants tell each other.

@@ -19,7 +19,6 @@ from pathlib import Path
 from runner.local.process import ProcessNotStarted
 
 PROGRAM = "nvidia-cuda-mps-control"
-PID_FILE = f"{PROGRAM}.pid"
 START_SECONDS = 30.0
 """For the daemon to say that it listens, and to end when it is told to."""
 POLL_SECONDS = 0.05

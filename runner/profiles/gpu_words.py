@@ -1,4 +1,4 @@
-"""GPUs by one word: `gpu: T4` in a profile stands for an entry of `gpu_kinds`, that the cloud's profile has.
+"""Look up GPUs by one word: `gpu: T4` in a profile stands for an entry of `gpu_kinds` in the cloud's profile.
 
 An entry has two parts: `gpu`, what the GPU is, and `pool`, which nodes have it and what a cell takes of such a node.
 Where a profile has a key of its own, that one holds.

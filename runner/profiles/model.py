@@ -1,4 +1,4 @@
-"""What a cluster is like to cells: nodes, resources, images, identity. docs/profiles.md lists all keys."""
+"""Define a profile: nodes, resources, images and identity of a cluster. docs/profiles.md lists all keys."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a profile asks of nodes: labels, taints that do not matter, and that they are left to a cell."""
+"""Define what a profile asks of nodes: labels, taints that do not matter, and that they are left to a cell."""
 
 from typing import Literal, Self
 

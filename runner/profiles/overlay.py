@@ -1,4 +1,4 @@
-"""Which fields of Kubernetes a profile's overlay may add to a cell's pod, and why the others are refused."""
+"""Decide which fields of Kubernetes a profile's overlay may add to a pod, and say why others are refused."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

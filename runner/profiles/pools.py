@@ -1,4 +1,4 @@
-"""The nodes of a profile for cells of one device, and what a cell takes of such a node."""
+"""Define the nodes of a profile for cells of one device, and what a cell takes of such a node."""
 
 from typing import Annotated, Self
 

@@ -1,4 +1,4 @@
-"""What a user asks to be removed: raw results of runs in which nothing was written for so long."""
+"""Define what a user asks to be removed: raw results of runs in which nothing was written for so long."""
 
 from dataclasses import dataclass
 from datetime import timedelta

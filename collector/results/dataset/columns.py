@@ -1,4 +1,4 @@
-"""The columns of the data set's tables, and the version that the names of their files carry."""
+"""Define the columns of the data set's tables, and the version that the names of their files carry."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from bench.schema import Result, hash_text
 from collector.results.dataset.shared_values import share_values
 from collector.results.frames import RESULT_COLUMNS, TENANT_COLUMNS, Columns
 from collector.results.placements import PLACEMENT_COLUMNS
+from collector.results.tenancy import STEP_SERIES
 
 TABLES_VERSION = 1
 """Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
@@ -57,7 +58,7 @@ TABLE_COLUMNS: Mapping[str, Columns] = {
         "run_id": "str",
         **_ATTEMPT_IDENTITY,
         "tenant": "int64",
-        **dict.fromkeys(("warmup_step_seconds", "step_seconds", "device_step_seconds"), "list[float64]"),
+        **dict.fromkeys(STEP_SERIES, "list[float64]"),
     },
     TENANTS: {"key": "str", "object_version": "str", **TENANT_COLUMNS},
     ENVIRONMENTS: {

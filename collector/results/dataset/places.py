@@ -1,4 +1,4 @@
-"""Where parts are written: into the store; where that cannot be, into this user's cache folder; else nowhere.
+"""Choose where parts are written: into the store, else into this user's cache folder, else nowhere.
 
 Where signatures are checked neither is trusted, as others may have written there: all is read anew, into a folder that
 is this process's alone.

@@ -8,9 +8,8 @@ from laboratory import Laboratory, number_of
 from queues import Queues
 from runs import wait_for
 
-from access_replay import Replay
+from access_replay import Replay, Submission
 from collector.access.fair_share import Queue
-from collector.access.job_streams import Submission
 from fake_kubelet import FakeKubelet, Pod
 from kueue_controller import KueueController
 from runner.kubernetes.connection import Connection

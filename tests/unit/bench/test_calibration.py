@@ -5,7 +5,7 @@ import pytest
 from bench import calibration
 from bench.calibration import PRODUCT_SIZE, calibrate_cpu, calibrate_gpu
 from bench.harness import DeviceTimer, Feed
-from bench.observation import Observer
+from bench.observation import AttemptProbes
 from bench.schema import Cell, Device
 from factories import make_cell, make_environment, make_gpu
 from stub_framework import StubFramework
@@ -71,14 +71,14 @@ def test_a_cpu_without_room_says_so_by_a_missing_rate(monkeypatch: pytest.Monkey
 
 def test_a_calibration_that_fails_is_noted_and_does_not_end_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     framework = StubFramework(RuntimeError("no room"))
-    observer = Observer(make_cell(device="gpu"), 1)
-    observer.calibrate(framework, make_environment(gpus=(make_gpu(),)))  # type: ignore[arg-type]  # no profiler
-    assert observer.calibration is None
-    assert observer.failures == ["calibration: RuntimeError: no room"]
+    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    probes.calibrate(framework, make_environment(gpus=(make_gpu(),)))  # type: ignore[arg-type]  # no profiler
+    assert probes.calibration is None
+    assert probes.failures == ["calibration: RuntimeError: no room"]
 
 
 @pytest.mark.parametrize("cell", [make_cell(sampling_seconds=0.0), make_cell(device="gpu", num_gpus=2)])
 def test_cells_that_want_no_observation_or_have_several_gpus_have_none(cell: Cell) -> None:
-    observer = Observer(cell, 1)
-    observer.calibrate(StubFramework(RuntimeError("not called")), make_environment())  # type: ignore[arg-type]
-    assert (observer.calibration, observer.failures) == (None, [])
+    probes = AttemptProbes(cell, 1)
+    probes.calibrate(StubFramework(RuntimeError("not called")), make_environment())  # type: ignore[arg-type]
+    assert (probes.calibration, probes.failures) == (None, [])

@@ -8,7 +8,7 @@ import pytest
 
 from bench.device_profile import DeviceActivity, measure_union, profile_steps, summarize_activities
 from bench.harness import DeviceTimer, Feed
-from bench.observation import Observer
+from bench.observation import AttemptProbes
 from bench.schema import Device, Samples
 from factories import make_cell
 
@@ -140,23 +140,23 @@ SAMPLES = Samples(
 
 def test_an_observer_relates_the_kernels_to_the_median_of_the_timed_steps() -> None:
     workload: Any = ProfiledWorkload(0)
-    observer = Observer(make_cell(device="gpu", num_profiled_steps=3), 1)
-    profile = observer.profile_steps(workload, workload, SAMPLES)
+    probes = AttemptProbes(make_cell(device="gpu", num_profiled_steps=3), 1)
+    profile = probes.profile_steps(workload, workload, SAMPLES)
     assert profile is not None
     assert profile.kernel_busy_share == pytest.approx(0.5)
-    assert (workload.calls.count("step"), observer.failures) == (3, [])
+    assert (workload.calls.count("step"), probes.failures) == (3, [])
 
 
 @pytest.mark.parametrize("fields", [{"device": "cpu"}, {"device": "gpu", "num_profiled_steps": 0}])
 def test_there_is_no_pass_on_a_cpu_or_where_none_is_asked_for(fields: dict[str, Any]) -> None:
     workload: Any = ProfiledWorkload(0)
-    observer = Observer(make_cell(**fields), 1)
-    assert observer.profile_steps(workload, workload, SAMPLES) is None
-    assert (workload.calls, observer.failures) == ([], [])
+    probes = AttemptProbes(make_cell(**fields), 1)
+    assert probes.profile_steps(workload, workload, SAMPLES) is None
+    assert (workload.calls, probes.failures) == ([], [])
 
 
 def test_a_profiler_that_fails_is_noted_and_ends_nothing() -> None:
     workload: Any = ProfiledWorkload(0, error=RuntimeError("CUPTI_ERROR_NOT_INITIALIZED\nmore"))
-    observer = Observer(make_cell(device="gpu"), 1)
-    assert observer.profile_steps(workload, workload, SAMPLES) is None
-    assert observer.failures == ["profiler pass: RuntimeError: CUPTI_ERROR_NOT_INITIALIZED"]
+    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    assert probes.profile_steps(workload, workload, SAMPLES) is None
+    assert probes.failures == ["profiler pass: RuntimeError: CUPTI_ERROR_NOT_INITIALIZED"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.observation import Observer
+from bench.observation import AttemptProbes
 from bench.probes.gpu_neighbours import DeviceMemory
 from factories import make_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
@@ -18,16 +18,16 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 
 
 def test_the_gpus_of_the_cell_are_read_around_the_window(nvml: FakeNvml) -> None:
-    observer = Observer(make_cell(device="gpu", num_gpus=2), 1)
-    observer.read_baseline()
-    observer.end_idle_watch()
+    probes = AttemptProbes(make_cell(device="gpu", num_gpus=2), 1)
+    probes.read_baseline()
+    probes.end_idle_watch()
     nvml.energy_millijoules = [1_000_000, 2_000_000, 1_005_000, 2_007_000]  # each GPU's before, each GPU's after
-    with observer.watch_window():
+    with probes.watch_window():
         pass
-    assert [use.uuid for use in observer.gpu_use] == [UUIDS[0], UUIDS[1]]
-    assert [use.window and use.window.energy_joules for use in observer.gpu_use] == [5.0, 7.0]
-    assert [use.idle_power_watts for use in observer.gpu_use] == [60.5, 60.5]
-    assert observer.failures == []
+    assert [use.uuid for use in probes.gpu_use] == [UUIDS[0], UUIDS[1]]
+    assert [use.window and use.window.energy_joules for use in probes.gpu_use] == [5.0, 7.0]
+    assert [use.idle_power_watts for use in probes.gpu_use] == [60.5, 60.5]
+    assert probes.failures == []
 
 
 def test_a_window_that_cannot_be_watched_is_run_all_the_same(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,21 +35,21 @@ def test_a_window_that_cannot_be_watched_is_run_all_the_same(nvml: FakeNvml, mon
         raise OSError("no counters")
 
     monkeypatch.setattr("bench.observation.WindowWatch", fail)
-    observer = Observer(make_cell(device="gpu"), 1)
-    observer.read_baseline()
-    observer.end_idle_watch()
+    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    probes.read_baseline()
+    probes.end_idle_watch()
     was_run = False
-    with observer.watch_window():
+    with probes.watch_window():
         was_run = True
-    assert (was_run, observer.gpu_use[0].window) == (True, None)
-    assert observer.failures == ["GPUs in the window: OSError: no counters"]
+    assert (was_run, probes.gpu_use[0].window) == (True, None)
+    assert probes.failures == ["GPUs in the window: OSError: no counters"]
 
 
 def test_a_cell_on_a_cpu_has_no_gpus_to_watch() -> None:
-    observer = Observer(make_cell(), 1)
-    with observer.watch_window():
+    probes = AttemptProbes(make_cell(), 1)
+    with probes.watch_window():
         pass
-    assert (observer.gpu_use, observer.failures) == ((), [])
+    assert (probes.gpu_use, probes.failures) == ((), [])
 
 
 @pytest.mark.parametrize("used", [DeviceMemory(used_bytes=2**61), DeviceMemory(by_process={1: 2**59, 2: 2**59})])
@@ -57,10 +57,10 @@ def test_memory_of_tenants_that_no_record_can_hold_is_noted_and_left_out(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, used: DeviceMemory
 ) -> None:
     monkeypatch.setattr("bench.observation.read_device_memory", lambda: used)
-    observer = Observer(make_cell(device="gpu"), 1)
-    observer.read_baseline()
-    observer.look_at_tenants(lambda: frozenset({1, 2}))
-    assert observer.device_memory == DeviceMemory()
-    assert [line.partition(" bytes")[0] for line in observer.failures] == [
+    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    probes.read_baseline()
+    probes.look_at_tenants(lambda: frozenset({1, 2}))
+    assert probes.device_memory == DeviceMemory()
+    assert [line.partition(" bytes")[0] for line in probes.failures] == [
         f"memory of the tenants: ValueError: {used.used_bytes or 2**59}"
     ]

@@ -26,6 +26,11 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column() -> None:
     assert set(MEANINGS) - set(COLUMNS) == set()
 
 
+def test_a_column_without_a_meaning_is_named_with_the_place_to_write_it() -> None:
+    with pytest.raises(KeyError, match="column 'gpu_colour'.*MEANINGS in collector.results.column_meanings"):
+        describe_meaning("gpu_colour")
+
+
 @pytest.mark.parametrize(
     ("column", "unit"),
     [

@@ -15,14 +15,9 @@ from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import NO_RETRIES, Records, Retries
-from runner.runs import (
-    count_failed_repeats,
-    describe_damage,
-    find_unfinished_run,
-    list_missing_repeats,
-)
+from runner.runs import describe_damage, find_unfinished_run
 from signing import put_signed
-from stored_runs import CELL_A, CELL_B, make_ok, make_own_run, name_repeats
+from stored_runs import CELL_A, CELL_B, count_failed_repeats, list_missing_repeats, make_ok, make_own_run, name_repeats
 
 
 def damage_first(run: Run, store: Store, how: str) -> str:

@@ -12,16 +12,19 @@ from bench.store import Store
 from collector.results.load import load_run
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
-from runner.runs import (
-    check_run_id,
-    check_same_plan,
+from runner.runs import check_run_id, check_same_plan, find_newest_run, find_unfinished_run, read_run
+from stored_runs import (
+    CELL_A,
+    CELL_B,
+    NOW,
     count_failed_repeats,
-    find_newest_run,
-    find_unfinished_run,
     list_missing_repeats,
-    read_run,
+    make_contaminated,
+    make_failed,
+    make_ok,
+    make_own_run,
+    name_repeats,
 )
-from stored_runs import CELL_A, CELL_B, NOW, make_contaminated, make_failed, make_ok, make_own_run, name_repeats
 
 
 def test_missing_is_what_has_no_key(store: Store) -> None:

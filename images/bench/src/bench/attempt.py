@@ -14,7 +14,7 @@ from bench.frameworks.interface import Framework, load_framework
 from bench.harness import StepRecorder, Workload, measure
 from bench.measured_bounds import keep_series, make_record
 from bench.node_faults import is_node_fault
-from bench.observation import Observer, Passes
+from bench.observation import AttemptProbes, Passes
 from bench.order import Order
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
@@ -70,13 +70,13 @@ class Attempt:
         self._started_at = bound_time(clock)
         self._start = perf_counter()
         self._num_threads = count_threads()
-        self._observer = Observer(self._cell, self._num_threads, is_under_mps=order.cell.sharing == "mps")
-        self._observer.failures += filter(None, [describe_clock(clock)])
+        self._probes = AttemptProbes(self._cell, self._num_threads, is_under_mps=order.cell.sharing == "mps")
+        self._probes.failures += filter(None, [describe_clock(clock)])
         self._phases = Phases()
         self._environment: Environment | None = None
         self._chosen_caches: dict[str, str] = {}
         self._framework: Framework | None = None
-        self._recorder = StepRecorder(self._observer.failures)
+        self._recorder = StepRecorder(self._probes.failures)
         self._own_reasons: tuple[Reason, ...] = ()
         """Why the series of this process is not simply valid, of several tenants."""
         self.result: Result | None = None
@@ -99,7 +99,7 @@ class Attempt:
         if self._tenant is not None and self._tenant.is_first:
             if result.error is not None and self._framework is not None:
                 self._release_memory(self._framework)
-            result = self._tenant.conclude(result, self._own_reasons, self._observer.device_memory)
+            result = self._tenant.conclude(result, self._own_reasons, self._probes.device_memory)
         self.result = result
         return self.result
 
@@ -108,7 +108,7 @@ class Attempt:
 
         May be called in another thread, while `run` is at work.
         """
-        failures = self._observer.failures
+        failures = self._probes.failures
         warmup = keep_series(failures, "steps of the warm-up", list(self._recorder.warmup_steps))
         steps = keep_series(failures, "steps of the timed window", list(self._recorder.steps))
         samples = None
@@ -129,18 +129,18 @@ class Attempt:
             read_library_files()
         self._read_baseline()
         framework = self._load()
-        self._observer.end_idle_watch()
+        self._probes.end_idle_watch()
         workload = self._build(framework)
         environment = self._environment
         assert environment is not None
-        self._observer.measure_host_before(framework)
+        self._probes.measure_host_before(framework)
         samples, cpu_use = self._time_steps(workload)
-        memory = self._observer.read_memory(framework)
-        device_kind = self._observer.try_probe("device of the output", workload.device_kind, None)
+        memory = self._probes.read_memory(framework)
+        device_kind = self._probes.try_probe("device of the output", workload.device_kind, None)
         passes = self._run_passes(workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
-        roofline = self._observer.make_roofline(framework, environment, samples)
-        self._observer.calibrate(framework, environment)
+        roofline = self._probes.make_roofline(framework, environment, samples)
+        self._probes.calibrate(framework, environment)
         inputs = ValidityInputs(
             cell=self._cell,
             phases=self._phases,
@@ -148,9 +148,9 @@ class Attempt:
             device_kind=device_kind,
             num_threads=self._num_threads,
             cpu_use=cpu_use,
-            gpu_use=self._observer.gpu_use,
+            gpu_use=self._probes.gpu_use,
             roofline=roofline,
-            host_peak=self._observer.host_peak,
+            host_peak=self._probes.host_peak,
             is_under_mps=self._order.cell.sharing == "mps",
         )
         return Measured(
@@ -165,13 +165,13 @@ class Attempt:
     def _read_baseline(self) -> None:
         """Read the idle device and, as tenant 0, call the other tenants then; these leave the device to tenant 0."""
         if self._tenant is None:
-            self._observer.read_baseline()
+            self._probes.read_baseline()
         elif self._tenant.is_first:
-            self._observer.read_baseline(watches_idle=False)  # the others start while this process imports
+            self._probes.read_baseline(watches_idle=False)  # the others start while this process imports
             self._tenant.meeting.call()
 
     def _time_steps(self, workload: Workload) -> tuple[Samples, CpuUse | None]:
-        watch = self._observer.watch_window
+        watch = self._probes.watch_window
         if self._tenant is None:
             self._phases, samples, cpu_use = measure(workload, self._cell, self._phases, self._recorder, watch)
         else:
@@ -180,9 +180,9 @@ class Attempt:
 
     def _run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
         if self._tenant is None:
-            return self._observer.run_passes(workload, framework, samples)
+            return self._probes.run_passes(workload, framework, samples)
         if self._tenant.is_first:
-            self._observer.look_at_tenants(self._tenant.read_pids)
+            self._probes.look_at_tenants(self._tenant.read_pids)
         self._tenant.hold()
         return Passes(pipelined=None, sustained=None, device_profile=None)
 
@@ -237,7 +237,7 @@ class Attempt:
     def _release_memory(self, framework: Framework) -> None:
         """Leave the GPU to the other tenants, whose window this process still coordinates."""
         gc.collect()  # the frames of the error are gone, and with them the model
-        self._observer.try_probe("release of memory", framework.release_memory, None)
+        self._probes.try_probe("release of memory", framework.release_memory, None)
 
     def _check_sharing(self) -> None:
         """Raise UserError where a tenant that is alone asks for MPS and has it not; several check it together."""
@@ -246,7 +246,7 @@ class Attempt:
 
     def _try_environment(self, framework: Framework) -> Environment | None:
         """Return the environment as far as it is known before a GPU was used; None, and a note, where it cannot be."""
-        return self._observer.try_probe("environment", lambda: self._read_environment(framework), self._environment)
+        return self._probes.try_probe("environment", lambda: self._read_environment(framework), self._environment)
 
     def _read_environment(self, framework: Framework) -> Environment:
         return read_environment(
@@ -280,11 +280,11 @@ class Attempt:
             "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
             "phases": self._phases,
             "samples": samples,
-            "memory": None if measured else self._observer.read_early_memory(),
-            "gpu_use": self._observer.gpu_use,
-            "host_peak": self._observer.host_peak,
-            "calibration": self._observer.calibration,
-            "probe_failures": tuple(self._observer.failures),
+            "memory": None if measured else self._probes.read_early_memory(),
+            "gpu_use": self._probes.gpu_use,
+            "host_peak": self._probes.host_peak,
+            "calibration": self._probes.calibration,
+            "probe_failures": tuple(self._probes.failures),
             "environment": self._environment,
             "error": error,
         }

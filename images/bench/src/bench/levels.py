@@ -26,6 +26,7 @@ MAX_RUNS_SCORE = -3.0
 # Steps beyond the slowest twentieth are taken to be as slow as it: a single step of ten times the length would decide
 # where the best cut is.
 CLIPPED_SHARE = 0.05
+# From the median absolute deviation to the standard deviation of a normal distribution.
 MAD_TO_DEVIATION = 1.4826
 
 

@@ -50,7 +50,7 @@ class Passes:
     device_profile: DeviceProfile | None
 
 
-class Observer:
+class AttemptProbes:
     """The probes of one attempt, in the order in which they are called."""
 
     def __init__(self, cell: Cell, num_threads: int, *, is_under_mps: bool = False) -> None:

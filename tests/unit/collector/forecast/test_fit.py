@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import UserError
 from collector.forecast.calibration import Calibration
-from collector.forecast.fit import find_half_widths, fit_forecast, widen_winner
+from collector.forecast.fit import calibrate_until, find_half_widths, fit_forecast, widen_winner
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from memory_tables import make_bending_series, make_doubling_table, make_noisy_table, make_yearly, read_row
 
@@ -26,7 +26,7 @@ def test_interval_is_the_factor_that_the_backtest_calibrates() -> None:
     assert forecast.ranking.winner != "piecewise log-linear"
     row = read_row(forecast.asked.set_index("candidate"), "piecewise log-linear")
     assert row["interval"] == "calibrated"
-    calibration = forecast.find_calibration("piecewise log-linear")
+    calibration = calibrate_until(forecast.backtest, "piecewise log-linear", forecast.horizon)[-1]
     assert calibration is not None
     cases = forecast.backtest[
         (forecast.backtest["candidate"] == "piecewise log-linear") & (forecast.backtest["horizon"] == 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.errors import UserError
-from collector.forecast.fit import Forecast, fit_forecast
+from collector.forecast.fit import Forecast, calibrate_until, fit_forecast
 from collector.forecast.gap import measure_gap
 from collector.forecast.gap_words import describe_gap
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
@@ -39,7 +39,7 @@ def test_interval_rests_on_the_errors_of_the_ratio_not_on_those_of_the_sides() -
     gap = measure_gap(supply, demand, factor=1.0)
     assert gap.calibration is not None
     assert gap.calibration.spread_log2 == pytest.approx(0.0, abs=1e-9)
-    calibration = supply.find_calibration("log-linear")
+    calibration = calibrate_until(supply.backtest, "log-linear", supply.horizon)[-1]
     assert calibration is not None
     assert calibration.spread_log2 > 0.1
     apart = measure_gap(supply, forecast_growth(1.0, noise=0.4, seed=6), factor=1.0)

@@ -1,14 +1,18 @@
 """runner.commands.catalog: its sentences, its examples, and the options that commands share."""
 
+import ast
 import inspect
+import re
 import shlex
 from collections import defaultdict
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
+import runner.commands
 from runner.cli import app
 from runner.command_loading import CatalogGroup, parse_words
 from runner.commands.catalog import COMMANDS
@@ -42,6 +46,15 @@ def test_the_sentence_is_the_first_of_the_docstring(entry: CatalogEntry) -> None
 
     assert docstring is not None
     assert entry.summary == " ".join(docstring.partition("\n\n")[0].split())
+
+
+def test_every_command_with_a_module_is_in_the_catalog() -> None:
+    modules = {
+        path.stem
+        for path in Path(runner.commands.__path__[0]).glob("*.py")
+        if re.match("The commands? `", str(ast.get_docstring(ast.parse(path.read_text()))))
+    }
+    assert modules == {entry.name.split()[0] for entry in COMMANDS}, "each needs an entry in runner/commands/catalog.py"
 
 
 @pytest.mark.parametrize("words", EXAMPLES)

@@ -13,9 +13,8 @@ from collector.results.load import load_run
 from factories import put_documents
 from raw_removals import make_raw_removal
 from runner.commands.change_documents import RawResultsDocument
-from runner.runs import list_missing_repeats
 from signing import open_signing, open_verifying, put_signed, write_keys
-from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
+from stored_runs import CELL_A, CELL_B, list_missing_repeats, make_failed, make_ok, make_own_run
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]

@@ -22,8 +22,8 @@ from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun
 from runner.matrix.plan import order_repeats
 from runner.records import NO_RETRIES, Retries
-from runner.runs import list_missing_repeats
 from stand_in_records import VERDICT_VARIABLE
+from stored_runs import list_missing_repeats
 
 MATRIX = """
 name: quick

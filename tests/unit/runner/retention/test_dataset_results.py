@@ -16,9 +16,8 @@ from runner.retention.dataset_results import DatasetResults
 from runner.retention.plan import NOT_HELD, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
-from runner.runs import list_missing_repeats
 from s3_server import S3Server
-from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run, name_repeats
+from stored_runs import CELL_A, CELL_B, list_missing_repeats, make_failed, make_ok, make_own_run, name_repeats
 
 LATER = datetime.now(UTC) + timedelta(days=200)
 POLICY = parse_policy("90d", include_unfinished=False)

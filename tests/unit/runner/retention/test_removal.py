@@ -18,9 +18,18 @@ from runner.records import Retries
 from runner.retention.plan import RunPlan, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
-from runner.runs import count_failed_repeats, list_missing_repeats
 from s3_server import S3Server
-from stored_runs import CELL_A, CELL_B, make_contaminated, make_failed, make_ok, make_own_run, name_repeats
+from stored_runs import (
+    CELL_A,
+    CELL_B,
+    count_failed_repeats,
+    list_missing_repeats,
+    make_contaminated,
+    make_failed,
+    make_ok,
+    make_own_run,
+    name_repeats,
+)
 
 LATER = datetime.now(UTC) + timedelta(days=200)
 POLICY = parse_policy("90d", include_unfinished=False)

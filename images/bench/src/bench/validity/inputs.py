@@ -1,4 +1,4 @@
-"""What a verdict on a measurement is based on."""
+"""Define what a verdict on a measurement is based on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 
 from bench.harness import STEADY_NUM_QUEUES
-from bench.levels import find_levels
+from bench.levels import MAD_TO_DEVIATION, find_levels
 from bench.schema import Samples
 from bench.validity.inputs import Found, ValidityInputs
 
@@ -13,7 +13,6 @@ from bench.validity.inputs import Found, ValidityInputs
 # median absolute deviation scaled to a standard deviation, say little about anything smaller. The median absolute
 # deviation leaves single outliers alone: a laptop has them.
 MAX_SPREAD = 0.10
-MAD_TO_DEVIATION = 1.4826
 # Of few steps it is too small on average, by these factors (C. Croux, P. J. Rousseeuw, "Time-efficient algorithms for
 # two highly robust estimators of scale", Computational Statistics 1, 1992, 411-428); of ten and more by n / (n - 0.8).
 FEW_STEPS_FACTORS = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
