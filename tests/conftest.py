@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
+from faulty_s3_server import FaultyS3Server
 from runner.local.virtual_environments import prepare_virtual_environments
 from s3_server import S3Server
 
@@ -179,3 +180,12 @@ def s3_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Ser
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def faulty_s3_server(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3Server]:
+    """A server in front of the S3 server, whose answers a test can make faulty; the environment leads to it."""
+    server = FaultyS3Server(port=s3_server.port)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.start())
+    yield server
+    server.stop()

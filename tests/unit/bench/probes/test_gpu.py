@@ -191,10 +191,10 @@ def test_what_the_steps_raise_is_raised_when_the_sampler_has_ended(nvml: FakeNvm
         raise RuntimeError("no room")
 
     baselines = read_gpu_baselines(1)
-    num_threads = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="no room"):
         sample_gpus(baselines, run)
-    assert threading.active_count() == num_threads
+    assert set(threading.enumerate()) - before == set()
 
 
 # Energy
