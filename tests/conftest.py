@@ -11,7 +11,7 @@ from typing import Any
 
 import kubernetes_validate.utils
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from bench.registry import FRAMEWORKS
@@ -26,8 +26,8 @@ gc.disable()
 COLLECTOR_THRESHOLDS = (20_000, 20, 20)
 """Objects before the youngest are looked at, and so on: pandas makes thousands of short-lived ones per call."""
 
-# A busy machine is no error of the code: no example of any test has a deadline.
-settings.register_profile("benchmatrix", deadline=None)
+# A busy machine is no error of the code: no example of any test has a deadline, nor has the drawing of examples.
+settings.register_profile("benchmatrix", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("benchmatrix")
 
 # It parses the same megabyte of schemas for every manifest that it checks: 18 ms of CPU each, 2 ms from memory.

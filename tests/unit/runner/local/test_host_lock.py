@@ -12,6 +12,7 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running
+from local_processes import name_process
 from runner.local.host_lock import Holders, find_holders, hold_host_lock
 from workspace import HANG_GUARD_SECONDS
 
@@ -144,6 +145,12 @@ def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) ->
             os.killpg(churn.pid, signal.SIGKILL)
 
     assert found == {Holders(owner=None, alive=frozenset())}
+
+
+@pytest.mark.usefixtures("lock_folder")
+def test_a_process_whose_name_is_no_text_keeps_nobody_from_measuring() -> None:
+    with name_process(b"\xff\xfe"), hold_host_lock("run-1") as lock:
+        assert find_holders(lock).alive == {os.getpid()}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe{", b'{"runner_pid": 1, "process_group": 1}', b"x" * 10_000])
