@@ -71,7 +71,8 @@ def test_all_are_killed_with_all_they_started_when_the_time_is_up(
 def test_the_others_may_not_outlive_tenant_0_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runner.local.tenant_processes.LAST_SECONDS", 0.1)
     pids = tmp_path / "pids"
-    ended = run(f"[ ${TENANT} = 0 ] && exit 0; {FOREVER.format(pids=pids)}")
+    wait = f'until [ "$(cat {pids} | wc -l)" = 2 ]; do sleep 0.01; done'
+    ended = run(f"[ ${TENANT} = 0 ] && {{ {wait}; exit 0; }} 2> /dev/null; {FOREVER.format(pids=pids)}")
     assert [(tenant, end.returncode) for tenant, end in ended] == [(0, 0), (1, -9), (2, -9)]
     await_death(read_pids(pids))
 
