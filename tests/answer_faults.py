@@ -84,7 +84,7 @@ def _live_through(faulty: FaultyStore, run: Run, results: list[Result], outcome:
     _insist(lambda: store.put(run_key(run.run_id), run.to_json()), outcome)
     for result in results:
         delivery = Delivery(store=store)
-        code = delivery.deliver(result, deadline=time.monotonic() + 60)
+        code = delivery.deliver(result, deadline=time.monotonic() + 600)
         outcome.check(code in (EXIT_OK, EXIT_NOT_OK), f"{result.cell_id}: delivered with code {code}")
     snapshot = _insist(lambda: Records.of(store, run).read_snapshot(), outcome)
     outcome.check(not snapshot.damaged, f"a runner would measure again: {snapshot.damaged}")

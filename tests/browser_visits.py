@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 # The page is ready when everything is drawn that does not wait for being seen.
 READY = "html[data-ready]"
+PATIENCE_MILLISECONDS = 300_000.0
+"""For whatever a browser does; only a test that fails takes so long."""
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @dataclass
@@ -22,6 +25,7 @@ class Visit:
 def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", address: str = "") -> Visit:
     """Open a report and return when it can be used. `address`: what follows the file's name, such as `#overview`."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MILLISECONDS)
     requests: list[str] = []
     errors: list[str] = []
     page.on("request", lambda request: requests.append(request.url))

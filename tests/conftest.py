@@ -11,11 +11,12 @@ from typing import Any
 
 import kubernetes_validate.utils
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
+from faulty_s3_server import FaultyS3Server
 from runner.local.virtual_environments import prepare_virtual_environments
 from s3_server import S3Server
 
@@ -25,8 +26,8 @@ gc.disable()
 COLLECTOR_THRESHOLDS = (20_000, 20, 20)
 """Objects before the youngest are looked at, and so on: pandas makes thousands of short-lived ones per call."""
 
-# A busy machine is no error of the code: no example of any test has a deadline.
-settings.register_profile("benchmatrix", deadline=None)
+# A busy machine is no error of the code: no example of any test has a deadline, nor has the drawing of examples.
+settings.register_profile("benchmatrix", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("benchmatrix")
 
 # It parses the same megabyte of schemas for every manifest that it checks: 18 ms of CPU each, 2 ms from memory.
@@ -179,3 +180,12 @@ def s3_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Ser
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def faulty_s3_server(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3Server]:
+    """A server in front of the S3 server, whose answers a test can make faulty; the environment leads to it."""
+    server = FaultyS3Server(port=s3_server.port)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.start())
+    yield server
+    server.stop()

@@ -57,6 +57,7 @@ class FakeNodes:
         self._patch(
             f"/api/v1/nodes/{name}/status",
             {"status": {"capacity": whole, "allocatable": whole, "conditions": [_make_ready()]}},
+            patience_seconds=None,
         )
         self._create_lease(name)
         self.names.append(name)
@@ -93,10 +94,13 @@ class FakeNodes:
         }
         self.connection.request("create", LEASES, body=json.dumps(lease).encode())
 
-    def _patch(self, path: str, body: dict[str, Any]) -> None:
-        """Patch an object, or raise at once: a heartbeat that waits for its turn comes too late."""
+    def _patch(self, path: str, body: dict[str, Any], *, patience_seconds: float | None = 0.0) -> None:
+        """Patch an object, or raise at once: a heartbeat that waits for its turn comes too late.
+
+        `patience_seconds`: None for that of the connection.
+        """
         self.connection.request(
-            "patch", path, body=json.dumps(body).encode(), content_type=MERGE_PATCH, patience_seconds=0.0
+            "patch", path, body=json.dumps(body).encode(), content_type=MERGE_PATCH, patience_seconds=patience_seconds
         )
 
 

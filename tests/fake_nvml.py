@@ -39,6 +39,7 @@ class FakeNvml:
         self.compute_mode = pynvml.NVML_COMPUTEMODE_DEFAULT
         self.memory_used_bytes = 3 * MIB
         self.energy_millijoules = [1_000_000]
+        self.num_energy_readings = 0
         """The last one for ever."""
         self.slices: dict[int, tuple[int | None, ...]] = {}
         """The numbers of the slices of each GPU in MIG mode; None is one that this process may not use."""
@@ -114,6 +115,7 @@ class FakeNvml:
         temperature.value = {pynvml.NVML_TEMPERATURE_GPU: 55}[sensor.value]
 
     def _nvmlDeviceGetTotalEnergyConsumption(self, handle: Any, energy: Any) -> None:
+        self.num_energy_readings += 1
         energy.value = self.energy_millijoules[0]
         if len(self.energy_millijoules) > 1:
             self.energy_millijoules.pop(0)

@@ -1,9 +1,16 @@
 """Processes started through runner.local.process, for its tests, and the ends of what they started."""
 
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from fake_interpreters import await_end
 from runner.local.process import ProcessEnd, run_process
@@ -31,6 +38,34 @@ def run_command(
         keep_open=keep_open,
         memory_limit_bytes=memory_limit_bytes,
     )
+
+
+def end_time_when(is_ready: Callable[[], bool], monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Have the time that processes have been given end as soon as `is_ready`, by the clock of `module`.
+
+    A limit in seconds would be too short for what a process has to do before it, on a machine that is busy enough.
+    """
+    skipped_seconds = 0.0
+
+    def read_clock() -> float:
+        nonlocal skipped_seconds
+        if is_ready():  # more with each look: the process may be ready before its time begins
+            skipped_seconds += 2 * HANG_GUARD_SECONDS
+        return time.monotonic() + skipped_seconds
+
+    monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=read_clock, sleep=time.sleep))
+
+
+@contextmanager
+def name_process(name: bytes) -> Iterator[int]:
+    """Run a process that gives itself this name, as every process may, and yield its id."""
+    program = "import ctypes, sys; ctypes.CDLL(None).prctl(15, bytes.fromhex(sys.argv[1])); print(flush=True); input()"
+    command = [sys.executable, "-c", program, name.hex()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
 
 
 def read_pids(file: Path) -> list[int]:

@@ -1,7 +1,6 @@
 """An S3 server that lies: its listings never end, its objects have more bytes than the world."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,8 +14,8 @@ ENTRY = (
 )
 
 
-def serve_lies(lie: Lie) -> ThreadingHTTPServer:
-    """Start a server that tells this lie on a free port of the loopback device; the caller shuts it down."""
+def make_liar(lie: Lie) -> type[BaseHTTPRequestHandler]:
+    """Return how a server answers that tells this lie."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -39,10 +38,7 @@ def serve_lies(lie: Lie) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
+    return Handler
 
 
 def _make_page(lie: Lie) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
-REMOVAL_DEADLINE_SECONDS = 10.0
+REMOVAL_DEADLINE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,14 +15,24 @@ from child_process import start_child
 
 START_DEADLINE_SECONDS = STOP_DEADLINE_SECONDS = 600.0
 """Only a test that fails takes so long."""
+MAX_RESERVED_PORTS = 100
+_RESERVED: deque[socket.socket] = deque()
 
 
 def find_free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port that nothing listens on, and that the kernel gives to nobody else who asks for a free one.
+
+    A socket that does not listen holds it until this process has found MAX_RESERVED_PORTS others. A server can listen
+    there meanwhile, and again after a restart, if it sets SO_REUSEADDR; those that are written in Go do.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("", 0))
+    _RESERVED.append(holder)
+    if len(_RESERVED) > MAX_RESERVED_PORTS:
+        _RESERVED.popleft().close()
+    port: int = holder.getsockname()[1]
+    return port
 
 
 @dataclass

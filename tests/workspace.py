@@ -54,7 +54,7 @@ class Workspace:
     def make_hanging_python(self) -> None:
         """Make second repeats hang, with a child, while there is no file `go`; the file `hanging` gets their pids."""
         self.make_python(
-            before='if test "$BENCH_REPEAT" = 2 && ! test -e go; then sleep 60 & echo $$ $! > hanging; wait; fi'
+            before='if test "$BENCH_REPEAT" = 2 && ! test -e go; then sleep 1000 & echo $$ $! > hanging; wait; fi'
         )
 
     def start(self, *command: str) -> "subprocess.Popen[str]":

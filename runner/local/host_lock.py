@@ -165,7 +165,7 @@ def _make_mark() -> str:
 def _read_start(pid: int) -> str | None:
     """Return when a process started, in clock ticks after boot; None if it does not exist or is a zombie."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]
@@ -198,7 +198,7 @@ def _kill_left_daemons() -> None:
     """Kill the daemons of NVIDIA's MPS that a dead runner started: they may have closed the lock that it gave them."""
     for pid in _list_processes():
         with suppress(OSError):  # it has ended
-            if Path(f"/proc/{pid}/comm").read_text().startswith("nvidia-cuda-mps"):
+            if Path(f"/proc/{pid}/comm").read_text(errors="replace").startswith("nvidia-cuda-mps"):
                 mark = _read_mark(pid)
                 if mark is not None and not _is_runner_alive(mark):
                     _kill_marked(pid, {mark})

@@ -30,14 +30,18 @@ def read_tree_bytes(pid: int) -> int:
     A process that has ended counts 0. Memory that two of them share counts twice.
     """
     try:
-        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        children = [
-            child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()
-        ]
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").split("\n")
     except (FileNotFoundError, ProcessLookupError):
         return 0
+    status = dict(line.split(":", 1) for line in lines if ":" in line)
     own = sum(int(status[key].split()[0]) * 1024 for key in ("RssAnon", "RssShmem", "VmSwap") if key in status)
-    return own + sum(read_tree_bytes(int(child)) for child in children)
+    return own + sum(map(read_tree_bytes, _list_children(pid)))
+
+
+def _list_children(pid: int) -> Iterator[int]:
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            yield from map(int, file.read_text().split())
 
 
 def _read_mem_available(meminfo: Path) -> int:

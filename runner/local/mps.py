@@ -100,7 +100,7 @@ def _list_daemons(folder: Path) -> list[int]:
 
 def _is_daemon(pid: int, folder: Path) -> bool:
     try:
-        name = Path(f"/proc/{pid}/comm").read_text()
+        name = Path(f"/proc/{pid}/comm").read_text(errors="replace")
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:  # it has ended, or is another user's
         return False

@@ -186,7 +186,7 @@ def _wait(
                 return "over-limit"
             if now >= next_tick:
                 on_tick()
-                next_tick = now + TICK_SECONDS
+                next_tick = time.monotonic() + TICK_SECONDS
             # Once its output is closed, no event says that the process has ended; none ever says that its memory grows.
             is_woken = selector.get_map() and memory_limit_bytes is None
             if selector.select(min(TICK_SECONDS if is_woken else POLL_SECONDS, deadline - now)):

@@ -114,7 +114,7 @@ def _follow(
                     deadline = min(deadline, time.monotonic() + LAST_SECONDS) if number == 0 else deadline
             if now >= next_tick:
                 on_tick()
-                next_tick = now + TICK_SECONDS
+                next_tick = time.monotonic() + TICK_SECONDS
             _read_output(selector)
     return [tenant.end for tenant in running if tenant.end is not None]
 

@@ -11,6 +11,7 @@ import pytest
 from runs import wait_for
 
 from control_plane import find_assets
+from fake_interpreters import is_running
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests", "tests/cluster", "benchmarks")
@@ -31,15 +32,6 @@ with start_plane(folder, Path(sys.argv[2])) as plane, play_kubelets(plane, Store
     print(json.dumps(pids | {"kubelets": kubelets.pid}), flush=True)
     threading.Event().wait()
 """
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether a process runs; one that has ended and whose parent has not asked how does not."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(") ")[2][0] not in "ZX"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -64,9 +56,9 @@ def test_no_server_outlives_the_process_that_started_it(tmp_path: Path, number: 
         "rclone",
         "kubelets",
     }
-    assert all(map(is_alive, pids.values()))
+    assert all(map(is_running, pids.values()))
 
     parent.send_signal(number)
 
     assert parent.wait() == -number
-    wait_for(lambda: not any(map(is_alive, pids.values())), "the servers to end")
+    wait_for(lambda: not any(map(is_running, pids.values())), "the servers to end")

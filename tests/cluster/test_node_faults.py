@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
-from runs import Observed, Setup, make_cells, make_profile, wait_for
+from runs import Observed, Setup, make_cells, make_profile
 
 from bench.store import Store, node_fault_key
 from fake_kubelet import FakeKubelet, Pod
@@ -144,14 +144,16 @@ def test_a_pod_that_its_node_does_not_start_is_told_in_the_kubelets_words_and_gi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.start_problems.STARTING_SECONDS", 0.5)
-    kubelet = start_kubelet(lambda pod: "stuck", num_nodes=1)
-    profile = make_profile(namespace, start_seconds=3)
-    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
-    running = setup.start()
-    pod = wait_for(lambda: [found for found in setup.list_pods() if found["status"].get("containerStatuses")], "a pod")
-    kubelet.put_event(pod[0], "FailedMount", 'MountVolume.SetUp failed for volume "data": not found')
 
-    observed: Observed = running.result()
+    def fail_to_mount(pod: Pod) -> str:
+        kubelet.put_event(pod, "FailedMount", 'MountVolume.SetUp failed for volume "data": not found')
+        return "stuck"
+
+    kubelet = start_kubelet(fail_to_mount, num_nodes=1)
+    profile = make_profile(namespace, start_seconds=5)
+    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
+
+    observed = setup.measure()
 
     words = 'the node does not start the pod: FailedMount: MountVolume.SetUp failed for volume "data": not found'
     assert any(warning.startswith(words) for warning in observed.warnings)

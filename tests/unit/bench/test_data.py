@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
+from fake_interpreters import await_end
 from tiny_data import (
     NUM_IMAGES_A,
     NUM_IMAGES_B,
@@ -228,17 +228,6 @@ def test_worker_processes_end_with_the_measuring_process(
 ) -> None:
     pids = run_program(interpreters[name], name, make_folder(tmp_path), "leave")
     assert len(pids) == 2
-    # As long as a busy machine may need. PyTorch has a watchdog of its own, Grain has none: its workers would stay.
-    deadline = time.monotonic() + 60
-    while any(map(is_running, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert [pid for pid in pids if is_running(pid)] == []
-
-
-def is_running(pid: int) -> bool:
-    """Return whether the process exists and is no zombie."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return not status.rpartition(")")[2].strip().startswith("Z")
+    # PyTorch has a watchdog of its own, Grain has none: its workers would stay.
+    for pid in pids:
+        await_end(pid)

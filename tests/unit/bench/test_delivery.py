@@ -25,7 +25,7 @@ def test_a_record_lies_in_the_store_and_the_exit_code_says_how_it_ended(
     tmp_path: Path, result: Result, code: int
 ) -> None:
     store = Store.open(f"file://{tmp_path}")
-    assert Delivery(store=store).deliver(result, deadline=time.monotonic() + 60) == code
+    assert Delivery(store=store).deliver(result, deadline=time.monotonic() + 600) == code
     assert Result.model_validate_json(store.get(find_key(result))) == result
 
 
@@ -64,7 +64,7 @@ def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: py
                     s3_server.start()
 
     delivery = Delivery(store=ReturningStore())  # type: ignore[arg-type]
-    assert delivery.deliver(result, deadline=time.monotonic() + 60) == EXIT_OK
+    assert delivery.deliver(result, deadline=time.monotonic() + 600) == EXIT_OK
     assert "waiting for the store: " in capsys.readouterr().err
     assert Result.model_validate_json(store.get(find_key(result))) == result
 

@@ -1,11 +1,11 @@
 """bench.foreign_programs: a program of somebody else ends, whatever it does, with all that it started."""
 
-import time
 from pathlib import Path
 
 import pytest
 
 from bench.foreign_programs import ProgramLimitError, ProgramTooSlowError, run_program
+from fake_interpreters import await_end
 
 SHORT, LONG = 0.5, 600.0
 
@@ -42,10 +42,7 @@ def test_of_errors_without_end_the_end_is_kept() -> None:
 def test_what_it_left_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None:
     code, printed, _ = run_shell(f"sleep 600 & echo $! > {tmp_path}/pid; echo done")
     assert (code, printed) == (0, "done\n")
-    pid, deadline = int((tmp_path / "pid").read_text()), time.monotonic() + 60
-    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline, f"{pid} still runs"
-        time.sleep(0.05)
+    await_end(int((tmp_path / "pid").read_text()))
 
 
 def test_one_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,39 @@ from bench.exit_codes import EXIT_NOT_OK, EXIT_PREEMPTED
 from bench.order import Order
 from bench.schema import Cell, Framework, Result
 from factories import make_cell
+from workspace import HANG_GUARD_SECONDS
 
 ROOT = Path(__file__).parents[3]
-HANG_GUARD_SECONDS = 120.0
 # So long that it is never over: ended it must be. Its steps begin at once, without the measurement of the CPU's peak.
 ENDLESS = make_cell(
     batch_size=2, num_warmup_steps=1, max_warmup_seconds=0.1, num_steps=10**9, min_seconds=0.0, sampling_seconds=0.0
 )
 
+# `python -m bench` that says when it has measured two steps.
+TELLS_OF_STEPS = """
+import runpy
+from bench import harness
+
+class Steps(list):
+    def append(self, seconds):
+        super().append(seconds)
+        if len(self) == 2:
+            print("two steps", flush=True)
+
+class TellingRecorder(harness.StepRecorder):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.steps = Steps()
+
+harness.StepRecorder = TellingRecorder
+runpy.run_module("bench", run_name="__main__", alter_sys=True)
+"""
+
 
 def start_bench(
-    python: Path, cell: Cell, folder: Path, timeout_seconds: float | None = None
+    python: Path, cell: Cell, folder: Path, *program: str, timeout_seconds: float | None = None
 ) -> "subprocess.Popen[str]":
+    """Start `python -m bench`, or `program` in its place, with the order to measure the cell."""
     order = Order(
         cell=cell,
         run_id="test-1",
@@ -36,24 +56,13 @@ def start_bench(
     path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     return subprocess.Popen(
-        [str(python), "-m", "bench"],
+        [str(python), *(program or ("-m", "bench"))],
         env=inherited | path | order.to_variables(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
     )
-
-
-def wait_for_steps(process: "subprocess.Popen[str]") -> None:
-    """Return when the process has used the CPU for long enough to be among its steps."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    is_importing = True
-    while is_importing and time.monotonic() < deadline:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        is_importing = (int(fields[11]) + int(fields[12])) / ticks < 12.0
-        time.sleep(0.2)
 
 
 def read_record(folder: Path, kind: str) -> Result:
@@ -64,8 +73,9 @@ def read_record(folder: Path, kind: str) -> Result:
 def test_sigterm_leaves_what_was_measured_beside_the_results(
     tmp_path: Path, interpreters: dict[Framework, Path]
 ) -> None:
-    process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path)
-    wait_for_steps(process)
+    process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path, "-c", TELLS_OF_STEPS)
+    assert process.stdout is not None
+    assert any(line == "two steps\n" for line in process.stdout)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
 

@@ -13,9 +13,9 @@ import pytest
 from bench.exit_codes import EXIT_PREEMPTED
 from bench.order import Order
 from factories import make_cell
+from workspace import HANG_GUARD_SECONDS
 
 ROOT = Path(__file__).parents[3]
-HANG_GUARD_SECONDS = 120.0
 SLOW_IMPORT = "import time\nprint('importing', flush=True)\ntime.sleep(600)\n"
 
 

@@ -71,7 +71,7 @@ def test_a_neighbour_pinned_to_another_core_is_none_and_one_on_this_core_is() ->
         assert neighbour.stdout is not None
         neighbour.stdout.readline()
         before = [read_core_counters(frozenset({cpu})) for cpu in cpus]
-        time.sleep(1.0)
+        await_seconds(neighbour.pid, 1.0)
         after = [read_core_counters(frozenset({cpu})) for cpu in cpus]
         neighbour.kill()
     busy = [
@@ -80,7 +80,19 @@ def test_a_neighbour_pinned_to_another_core_is_none_and_one_on_this_core_is() ->
         if earlier is not None and later is not None
     ]
     assert len(busy) == len(cpus)
-    assert busy[-1] >= 0.9  # the CPU was never idle
+    assert busy[-1] >= 0.9
+
+
+def await_seconds(pid: int, seconds: float) -> None:
+    """Return when a process has computed for so many seconds more: the machine may give it little of a CPU."""
+    end = read_seconds(pid) + seconds
+    while read_seconds(pid) < end:
+        time.sleep(0.01)
+
+
+def read_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * TICK
 
 
 def test_the_threads_of_a_process_share_their_affinities() -> None:

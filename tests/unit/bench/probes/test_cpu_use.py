@@ -153,6 +153,15 @@ def test_a_process_that_is_waited_for_while_the_processes_are_read_counts(
     thread.join()
 
 
+def test_a_process_of_others_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+    for pid, parent in ((1001, 1), (1002, os.getpid())):
+        (tmp_path / str(pid)).mkdir()
+        line = f"{pid} (NAME) S {parent} {'0 ' * 9}500 0 0 0\n".encode().replace(b"NAME", b"\xff\xfe")
+        (tmp_path / str(pid) / "stat").write_bytes(line)
+    before = read_own_seconds(tmp_path / "none")
+    assert read_own_seconds(tmp_path) - before >= 500 * TICK
+
+
 def test_a_busy_process_is_seen_as_its_own() -> None:
     before = read_cpu_counters()
     end = time.process_time() + 0.2

@@ -43,16 +43,20 @@ def test_the_window_has_the_growth_of_every_counter_that_can_be_read(nvml: FakeN
 
 
 def test_only_the_drivers_samples_of_the_window_itself_count(nvml: FakeNvml) -> None:
+    window_watch = WindowWatch(read_gpu_baselines(1))
+    time.sleep(0.1)
     now = int(time.time() * 1e6)
-    # A minute before, in the window, and in a minute; times since the machine was booted would be long ago.
+    # An hour before, in the window, and in an hour; times since the machine was booted would be long ago.
     nvml.clock_samples = [
-        (now - 60_000_000, 300),
-        (now + 50_000, 1400),
-        (now + 60_000, 1410),
-        (now + 70_000, 0),
-        (now + 60_000_000, 300),
+        (now - 3_600_000_000, 300),
+        (now - 50_000, 1400),
+        (now - 40_000, 1410),
+        (now - 30_000, 0),
+        (now + 3_600_000_000, 300),
     ]
-    assert watch(0.2).sm_clock_mhz == (1400, 1410)
+    (use,) = window_watch.end()
+    assert use.window is not None
+    assert use.window.sm_clock_mhz == (1400, 1410)
 
 
 def test_what_a_driver_does_not_count_is_unknown(nvml: FakeNvml) -> None:

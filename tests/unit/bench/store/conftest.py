@@ -1,7 +1,8 @@
 """Stores over directories and S3 servers."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -9,6 +10,21 @@ import pytest
 
 from bench.store import Store
 from s3_server import S3Server
+
+
+@contextmanager
+def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a server that answers as the class given does, and yield its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True  # connections that clients keep open end with the tests
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.fixture(params=["file", "s3", "s3-prefix"])
@@ -22,6 +38,23 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 @pytest.fixture
 def s3_store(s3_server: S3Server) -> Store:
     return Store.open(f"s3://{s3_server.bucket}")
+
+
+OpenServed = Callable[[type[BaseHTTPRequestHandler]], Store]
+
+
+@pytest.fixture
+def open_served(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenServed]:
+    """Open the store of a made-up S3 server, which answers as the class given does."""
+    with ExitStack() as running:
+
+        def start(handler: type[BaseHTTPRequestHandler]) -> Store:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", running.enter_context(serve(handler)))
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+            monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+            return Store.open("s3://b")
+
+        yield start
 
 
 @pytest.fixture
@@ -51,11 +84,6 @@ def answers(monkeypatch: pytest.MonkeyPatch, s3_server: S3Server) -> Iterator[li
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-    yield queue
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serve(Handler) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        yield queue

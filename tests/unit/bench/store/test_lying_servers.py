@@ -1,32 +1,20 @@
 """An S3 server that lies: every call comes to an end, in words, and takes no memory for what is only promised."""
 
-from collections.abc import Callable, Iterator
-from http.server import ThreadingHTTPServer
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from bench.store import Store, StoreError, StoreUnreachable, UnreadableObject
-from lying_s3_server import Lie, serve_lies
+from lying_s3_server import Lie, make_liar
 
 KEY = "runs/r1/results/c-00000000/1-a.json"
 
 
 @pytest.fixture
-def open_liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Lie], Store]]:
+def open_liar(open_served: Callable[[type[BaseHTTPRequestHandler]], Store]) -> Callable[[Lie], Store]:
     """Open the store of a server that tells the lie given."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(lie: Lie) -> Store:
-        servers.append(serve_lies(lie))
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{servers[-1].server_address[1]}")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        return Store.open("s3://b")
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    return lambda lie: open_served(make_liar(lie))
 
 
 def test_a_listing_that_repeats_itself_ends(open_liar: Callable[[Lie], Store]) -> None:

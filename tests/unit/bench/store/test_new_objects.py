@@ -1,8 +1,7 @@
 """Of several writers of a new object one learns that it was the first, where the server can tell."""
 
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -49,22 +48,9 @@ def make_handler(*, knows_condition: bool) -> type[BaseHTTPRequestHandler]:
 
 
 @pytest.fixture
-def open_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], Store]]:
+def open_bucket(open_served: Callable[[type[BaseHTTPRequestHandler]], Store]) -> Callable[[bool], Store]:
     """Open a bucket of a server that knows conditions, or does not."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(knows_condition: bool) -> Store:
-        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), make_handler(knows_condition=knows_condition)))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{servers[-1].server_port}")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        return Store.open("s3://b")
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    return lambda knows_condition: open_served(make_handler(knows_condition=knows_condition))
 
 
 @pytest.mark.parametrize("kind", ["file", "s3"])

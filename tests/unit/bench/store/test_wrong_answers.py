@@ -20,15 +20,6 @@ DATA = b'{"a": "document"}'
 DIGEST = hashlib.md5(DATA).hexdigest()
 
 
-@pytest.fixture
-def proxy(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3Server]:
-    """A server in front of the S3 server, to which the environment leads."""
-    server = FaultyS3Server(port=s3_server.port)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.start())
-    yield server
-    server.stop()
-
-
 def inject(*faults: Fault | None, method: str = "GET") -> Callable[[str, str], Fault | None]:
     """Return a choice that gives the first requests with this method these faults, and the others none."""
     left = list(faults)
@@ -36,18 +27,20 @@ def inject(*faults: Fault | None, method: str = "GET") -> Callable[[str, str], F
 
 
 @pytest.mark.parametrize("fault", ["cut", "shortened", "lost-answer"])
-def test_a_wrong_answer_is_asked_for_again(proxy: FaultyS3Server, s3_server: S3Server, fault: Fault) -> None:
+def test_a_wrong_answer_is_asked_for_again(faulty_s3_server: FaultyS3Server, s3_server: S3Server, fault: Fault) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     store.put(KEY, DATA)
-    proxy.choose_fault = inject(fault)
+    faulty_s3_server.choose_fault = inject(fault)
     assert store.get(KEY) == DATA
-    assert proxy.faults[fault] == 1
+    assert faulty_s3_server.faults[fault] == 1
 
 
-def test_an_answer_that_is_cut_again_and_again_is_the_stores_error(proxy: FaultyS3Server, s3_server: S3Server) -> None:
+def test_an_answer_that_is_cut_again_and_again_is_the_stores_error(
+    faulty_s3_server: FaultyS3Server, s3_server: S3Server
+) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     store.put(KEY, DATA)
-    proxy.choose_fault = lambda method, path: "cut" if method == "GET" else None
+    faulty_s3_server.choose_fault = lambda method, path: "cut" if method == "GET" else None
     with pytest.raises(StoreUnreachable, match="cannot be reached"):
         store.get(KEY)
 
@@ -103,13 +96,13 @@ def test_etags_that_never_fit_are_no_longer_asked() -> None:
 
 
 def test_answers_that_all_differ_are_the_stores_error(
-    proxy: FaultyS3Server, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+    faulty_s3_server: FaultyS3Server, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     store.put(KEY, DATA)
     lengths = iter(range(MAX_READS))
     monkeypatch.setattr("faulty_s3_server.shorten", lambda body: body[: next(lengths)])
-    proxy.choose_fault = lambda method, path: "shortened" if method == "GET" else None
+    faulty_s3_server.choose_fault = lambda method, path: "shortened" if method == "GET" else None
     with pytest.raises(
         StoreUnreachable, match=f"store s3://.*answers for '{KEY}' differ from each other and from their ETag"
     ):

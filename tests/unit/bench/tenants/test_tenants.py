@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bench.order import Order
 from bench.registry import Device
 from bench.schema import Cell, Failure, Neighbour, read_result
 from bench.store import Store
+from bench.tenants.meeting import ARRIVAL_SECONDS, END_SECONDS
 from bench.tenants.tenant import Tenant
 from factories import make_cell
 from fake_nvml import MIB, FakeNvml
@@ -112,10 +114,20 @@ def test_tenants_on_two_machines_give_no_figure(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_tenant_that_never_comes_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.tenants.meeting.ARRIVAL_SECONDS", 1.0)
-    monkeypatch.setattr("bench.tenants.tenant.END_SECONDS", 0.1)
     group = make_group(tmp_path, monkeypatch, SleepingFramework(), SleepingFramework(), tenants=3)
-    result = group.run()
+
+    skipped_seconds = 0.0
+
+    def read_clock() -> float:
+        """Let no wait end by itself, but those for the third tenant as soon as the two have done their part."""
+        nonlocal skipped_seconds
+        there = {key.rpartition("/")[2] for key in group.store.list_keys("runs/r/tenants")}
+        are_all_that_come_ready = {"ready-0.json", "ready-1.json"} <= there
+        if "end-1.json" in there or (are_all_that_come_ready and "window.json" not in there):
+            skipped_seconds += ARRIVAL_SECONDS + END_SECONDS
+        return time.perf_counter() + skipped_seconds
+
+    result = replace(group, clock=read_clock).run()
     assert result.error is not None
     assert result.error.message == "1 of 3 tenants ended 'failed'; tenant 2: tenant 2 left no record"
     assert result.tenancy is not None

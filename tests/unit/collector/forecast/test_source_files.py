@@ -5,7 +5,7 @@ import pytest
 from bench.errors import UserError
 from collector.forecast import source_files
 from collector.forecast.source_files import read_source
-from raw_server import serve
+from raw_server import answer_once, serve
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -24,10 +24,10 @@ OK = b"HTTP/1.1 200 OK\r\n"
     ids=["nothing", "another protocol", "200 headers", "a long line", "cut", "no chunk", "a cut chunk"],
 )
 def test_what_is_no_whole_answer_is_one_message(answer: bytes) -> None:
-    with serve(answer) as url, pytest.raises(UserError) as caught:
-        read_source(url)
+    with serve(answer_once(answer)) as url, pytest.raises(UserError) as caught:
+        read_source(f"{url}/table.csv")
     message = str(caught.value)
-    assert message.startswith(f"{url}: cannot be downloaded (")
+    assert message.startswith(f"{url}/table.csv: cannot be downloaded (")
     assert len(message) < 300
     assert "\x1b" not in message
 
@@ -35,5 +35,5 @@ def test_what_is_no_whole_answer_is_one_message(answer: bytes) -> None:
 @pytest.mark.parametrize("beginning", [b"", OK, OK + b"\r\n"], ids=["before a header", "of headers", "of a body"])
 def test_a_server_that_drips_holds_nobody_for_ever(beginning: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_files, "LIMIT_SECONDS", 0.5)
-    with serve(beginning, drip=b"x") as url, pytest.raises(UserError, match=r"it has not ended after 0\.5 s"):
-        read_source(url)
+    with serve(answer_once(beginning, b"x")) as url, pytest.raises(UserError, match=r"it has not ended after 0\.5 s"):
+        read_source(f"{url}/table.csv")

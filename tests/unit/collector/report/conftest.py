@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.schema import LeftOutCell
+from browser_visits import PATIENCE_MILLISECONDS
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_gpu, make_result
@@ -57,4 +58,5 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not installed")
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--headless", "--disable-gpu"])
+        arguments = ["--no-sandbox", "--headless", "--disable-gpu"]
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=PATIENCE_MILLISECONDS)

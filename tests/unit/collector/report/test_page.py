@@ -18,7 +18,6 @@ from page_comparisons import check_pair, list_pairs
 from synthetic_runs import Size, put_run
 
 SIZE = Size(num_cells=48, num_steps=20)
-expect.set_options(timeout=60_000)  # of a busy machine
 
 
 def draw_everything(seen: Visit) -> None:

@@ -1,7 +1,6 @@
 """Records that the store lists and does not give: what they say is not known, which is not that there is none."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,26 +51,18 @@ def test_a_record_that_says_nothing_is_missing_for_that_is_known(tmp_path: Path)
     assert [status for status, _ in read_endings(collection)] == ["missing", "ok", "missing"]
 
 
-@pytest.fixture
-def proxy(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3Server]:
-    server = FaultyS3Server(port=s3_server.port)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.start())
-    yield server
-    server.stop()
-
-
 def test_a_record_that_a_bucket_refuses_is_unreadable_until_it_gives_it(
-    s3_server: S3Server, proxy: FaultyS3Server
+    s3_server: S3Server, faulty_s3_server: FaultyS3Server
 ) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     put_documents(store, RUN, RESULTS)
-    proxy.choose_fault = lambda method, path: "denied" if KEY in path and method == "GET" else None
+    faulty_s3_server.choose_fault = lambda method, path: "denied" if KEY in path and method == "GET" else None
 
     (status, reason), *others = read_endings(load_run(store, RUN_ID))
 
     assert (status, [other for other, _ in others]) == ("unreadable", ["ok", "missing"])
     assert "does not permit this (status 403)" in reason
-    proxy.choose_fault = lambda method, path: None
+    faulty_s3_server.choose_fault = lambda method, path: None
     assert [status for status, _ in read_endings(load_run(store, RUN_ID))] == ["ok", "ok", "missing"]
 
 

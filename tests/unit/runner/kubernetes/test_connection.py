@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from endless_server import Answer, answer_for_long, continue_for_long, drip_body, drip_headers
 from kubeconfigs import write_kubeconfig
+from raw_server import Answer, continue_for_long, drip_body, drip_headers, serve
 from runner.kubernetes import connection
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 
 
 def connect(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    write_kubeconfig(folder / "kubeconfig", url.removesuffix("/secret-path"))
+    write_kubeconfig(folder / "kubeconfig", url)
     monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
     return Connection(context="tests", patience_seconds=0.0)
 
@@ -37,7 +37,7 @@ def test_an_answer_that_does_not_end_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, is_watch: bool
 ) -> None:
     monkeypatch.setattr(connection, "FIRST_ANSWER_SECONDS", 0.5)
-    with answer_for_long(answer) as url:
+    with serve(answer) as url:
         asked = connect(url, tmp_path, monkeypatch)
         ask = partial(watch, asked) if is_watch else partial(asked.request, "get", "/version")
         with pytest.raises(ApiError, match="the API server does not answer: not done after 0.5 s"):

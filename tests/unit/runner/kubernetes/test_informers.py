@@ -74,7 +74,7 @@ def follow(server: WatchServer, *script: bytes | int, patience: float = 0.0, mos
 
     thread = threading.Thread(target=informer.run, args=(note,), daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(300)
     assert not thread.is_alive(), "the informer does not end"
     return told
 

@@ -12,7 +12,8 @@ from bench.errors import UserError
 from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
 from factories import RUN_ID, make_cell, make_result, make_run
-from fake_interpreters import await_end, make_interpreter, make_measuring_interpreter, read_log
+from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor
 from runner.local.handover import open_handover
@@ -39,11 +40,9 @@ class Notes:
         self.lines.append(f"finish {repeat.number} {result.status}")
 
 
-def make_repeat(number: int = 1, *, timeout_seconds: float = HANG_GUARD_SECONDS) -> Repeat:
-    return Repeat(
-        planned=PlannedCell(cell=make_cell(), repeats=3, timeout_seconds=timeout_seconds),
-        number=number,
-    )
+def make_repeat(number: int = 1) -> Repeat:
+    planned = PlannedCell(cell=make_cell(), repeats=3, timeout_seconds=HANG_GUARD_SECONDS)
+    return Repeat(planned=planned, number=number)
 
 
 @pytest.fixture
@@ -92,17 +91,21 @@ def test_a_process_that_dies_leaves_one_record_with_its_last_words(
     assert result.error.stderr_tail.endswith("why\n")
 
 
-def test_a_process_that_hangs_leaves_a_record_that_says_so(executor: LocalExecutor, tmp_path: Path) -> None:
-    make_interpreter(tmp_path / "python", f"trap '' TERM\necho stuck\nsleep 60 &\necho $! > {tmp_path}/pid\nwait")
+def test_a_process_that_hangs_leaves_a_record_that_says_so(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "pid"
+    make_interpreter(tmp_path / "python", f"trap '' TERM\necho stuck\nsleep 1000 &\necho $! > {pid}\nwait")
+    end_time_when(lambda: pid.exists() and len(read_pids(pid)) == 1, monkeypatch, "runner.local.process")
 
-    result = executor.measure_repeat(make_repeat(timeout_seconds=2.0))
+    result = executor.measure_repeat(make_repeat())
 
     assert read_records(executor) == [result]
     assert result.error is not None
     assert (result.status, result.error.kind, result.error.signal) == ("timeout", "timeout", "SIGKILL")
-    assert "timeout_seconds = 2" in result.error.message
+    assert f"timeout_seconds = {HANG_GUARD_SECONDS:g}" in result.error.message
     assert result.error.stderr_tail == "stuck\n"
-    await_end(int((tmp_path / "pid").read_text()))
+    await_death(read_pids(pid))
 
 
 def test_a_process_that_the_kernel_kills_for_memory_leaves_an_oom_record(
@@ -123,7 +126,7 @@ def test_a_process_that_the_kernel_kills_for_memory_leaves_an_oom_record(
 def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
     executor: LocalExecutor, tmp_path: Path
 ) -> None:
-    fill = "import time; print('filling', flush=True); full = b'x' * 2**28; time.sleep(60)"
+    fill = "import time; print('filling', flush=True); full = b'x' * 2**28; time.sleep(1000)"
     make_interpreter(tmp_path / "python", f"{sys.executable} -S -c {shlex.quote(fill)}")
 
     result = replace(executor, memory_limit_bytes=2**27).measure_repeat(make_repeat())
@@ -192,19 +195,19 @@ def test_a_record_that_the_cell_damaged_ends_the_run_with_one_message(executor: 
         executor.measure_repeat(make_repeat())
 
 
-@pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 60"])
+@pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 1000"])
 def test_a_record_that_is_there_counts_however_the_process_ends(
-    end: str, executor: LocalExecutor, tmp_path: Path
+    end: str, executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last one hangs at its end, as threads of a framework can, and is killed when its time is up."""
     (tmp_path / "record").write_bytes(make_result(attempt="placeholder").to_json())
     results = f"{tmp_path}/store/{results_prefix(executor.run_id)}{make_cell().cell_id}"
     put = f'sed "s/placeholder/$BENCH_ATTEMPT/" {tmp_path}/record > "{results}/1-$BENCH_ATTEMPT.json"'
-    make_interpreter(tmp_path / "python", f"mkdir -p {results}\n{put}\n{end}")
+    make_interpreter(tmp_path / "python", f"mkdir -p {results}\n{put}\ntouch {tmp_path}/put\n{end}")
+    if end.startswith("sleep"):
+        end_time_when((tmp_path / "put").exists, monkeypatch, "runner.local.process")
 
-    result = executor.measure_repeat(
-        make_repeat(timeout_seconds=5.0 if end.startswith("sleep") else HANG_GUARD_SECONDS)
-    )
+    result = executor.measure_repeat(make_repeat())
 
     assert result.status == "ok"
     assert read_records(executor) == [result]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from fake_interpreters import is_running
+from fake_interpreters import await_end, is_running
+from local_processes import name_process
 from runner.local.host_lock import Holders, find_holders, hold_host_lock
-
-HANG_GUARD_SECONDS = 30.0
+from workspace import HANG_GUARD_SECONDS
 
 HOLD = """
 import subprocess, sys, time
@@ -25,7 +25,7 @@ with hold_host_lock(sys.argv[1]) as lock:
     time.sleep({seconds})
 """
 START_GROUP = (
-    "child = subprocess.Popen(['sh', '-c', 'sleep 60 & echo $!; exec sleep 60'], pass_fds=[lock], "
+    "child = subprocess.Popen(['sh', '-c', 'sleep 1000 & echo $!; exec sleep 1000'], pass_fds=[lock], "
     "start_new_session=True, stdout=subprocess.PIPE, text=True); print(child.pid, child.stdout.readline(), end='')"
 )
 TRY = """
@@ -74,7 +74,7 @@ def test_the_lock_is_free_again_after_the_run() -> None:
 
 
 def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner, lock_folder: Path) -> None:
-    first = start_runner(HOLD.format(start="", seconds=60))
+    first = start_runner(HOLD.format(start="", seconds=1000))
     assert read_line(first) == "held"
 
     with pytest.raises(UserError) as refusal, hold_host_lock("run-2"):
@@ -86,7 +86,7 @@ def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner
 
 
 def test_a_runner_that_is_stopped_keeps_the_lock(start_runner: StartRunner) -> None:
-    first = start_runner(HOLD.format(start="", seconds=60))
+    first = start_runner(HOLD.format(start="", seconds=1000))
     assert read_line(first) == "held"
     first.send_signal(signal.SIGSTOP)
 
@@ -97,7 +97,7 @@ def test_a_runner_that_is_stopped_keeps_the_lock(start_runner: StartRunner) -> N
 
 
 def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_runner: StartRunner) -> None:
-    killed = start_runner(HOLD.format(start=START_GROUP, seconds=60))
+    killed = start_runner(HOLD.format(start=START_GROUP, seconds=1000))
     group = [int(word) for word in read_line(killed).split()]
     assert read_line(killed) == "held"
     killed.kill()
@@ -105,24 +105,22 @@ def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_run
     assert [is_running(pid) for pid in group] == [True, True]
 
     with hold_host_lock("run-2"):
-        deadline = time.monotonic() + HANG_GUARD_SECONDS
-        while any(is_running(pid) for pid in group):
-            assert time.monotonic() < deadline, "an orphan lives on"
-            time.sleep(0.01)
+        for pid in group:
+            await_end(pid)
 
 
 def test_a_run_whose_child_lives_on_after_its_end_does_not_block_the_next(start_runner: StartRunner) -> None:
-    start = "child = subprocess.Popen(['sleep', '60'], pass_fds=[lock], start_new_session=True); print(child.pid)"
+    start = "child = subprocess.Popen(['sleep', '1000'], pass_fds=[lock], start_new_session=True); print(child.pid)"
     ended = start_runner(HOLD.format(start=start, seconds=0))
     orphan = int(read_line(ended))
     ended.wait()
 
     with hold_host_lock("run-2"):
-        assert not is_running(orphan)
+        await_end(orphan)
 
 
 def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: StartRunner) -> None:
-    killed = start_runner(HOLD.format(start=START_GROUP, seconds=60))
+    killed = start_runner(HOLD.format(start=START_GROUP, seconds=1000))
     read_line(killed)
     assert read_line(killed) == "held"
     killed.kill()
@@ -147,6 +145,12 @@ def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) ->
             os.killpg(churn.pid, signal.SIGKILL)
 
     assert found == {Holders(owner=None, alive=frozenset())}
+
+
+@pytest.mark.usefixtures("lock_folder")
+def test_a_process_whose_name_is_no_text_keeps_nobody_from_measuring() -> None:
+    with name_process(b"\xff\xfe"), hold_host_lock("run-1") as lock:
+        assert find_holders(lock).alive == {os.getpid()}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe{", b'{"runner_pid": 1, "process_group": 1}', b"x" * 10_000])
@@ -175,7 +179,7 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
 ) -> None:
     """As a script does that waits for a quiet machine: `exec 9<>FILE; flock 9`, whose taker of the lock has ended."""
     monkeypatch.setattr("runner.local.host_lock.GRACE_SECONDS", 0.5)
-    script = 'exec 9<>"$0"; flock 9; echo held; sleep 60'
+    script = 'exec 9<>"$0"; flock 9; echo held; sleep 1000'
     command = ["sh", "-c", script, str(lock_folder / "benchmatrix.lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as bystander:
         assert read_line(bystander) == "held"
@@ -189,18 +193,19 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
 
 def test_who_shares_a_group_with_an_orphan_is_left_alone(start_runner: StartRunner) -> None:
     start = (
-        "orphan = subprocess.Popen(['sleep', '60'], pass_fds=[lock], process_group=0); "
-        "other = subprocess.Popen(['sleep', '60'], env={}, process_group=orphan.pid); "
+        "orphan = subprocess.Popen(['sleep', '1000'], pass_fds=[lock], process_group=0); "
+        "other = subprocess.Popen(['sleep', '1000'], env={}, process_group=orphan.pid); "
         "print(orphan.pid, other.pid)"
     )
-    killed = start_runner(HOLD.format(start=start, seconds=60))
+    killed = start_runner(HOLD.format(start=start, seconds=1000))
     orphan, other = map(int, read_line(killed).split())
     assert read_line(killed) == "held"
     killed.kill()
     killed.wait()
     try:
         with hold_host_lock("run-2"):
-            assert (is_running(orphan), is_running(other)) == (False, True)
+            await_end(orphan)
+            assert is_running(other)
     finally:
         os.kill(other, signal.SIGKILL)
 
@@ -208,27 +213,24 @@ def test_who_shares_a_group_with_an_orphan_is_left_alone(start_runner: StartRunn
 def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: StartRunner) -> None:
     start = (
         "child = subprocess.Popen([sys.executable, '-c', 'import subprocess; "
-        'print(subprocess.Popen(["sleep", "60"], start_new_session=True).pid, flush=True); import time; '
-        "time.sleep(60)'], pass_fds=[lock], start_new_session=True, stdout=subprocess.PIPE, text=True); "
+        'print(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, flush=True); import time; '
+        "time.sleep(1000)'], pass_fds=[lock], start_new_session=True, stdout=subprocess.PIPE, text=True); "
         "print(child.stdout.readline(), end='')"
     )
-    killed = start_runner(HOLD.format(start=start, seconds=60))
+    killed = start_runner(HOLD.format(start=start, seconds=1000))
     grandchild = int(read_line(killed))
     assert read_line(killed) == "held"
     killed.kill()
     killed.wait()
 
     with hold_host_lock("run-2"):
-        deadline = time.monotonic() + HANG_GUARD_SECONDS
-        while is_running(grandchild):
-            assert time.monotonic() < deadline, "an orphan's child lives on"
-            time.sleep(0.01)
+        await_end(grandchild)
 
 
 def test_runners_with_different_folders_for_temporary_files_exclude_each_other(
     start_runner: StartRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = start_runner(HOLD.format(start="", seconds=60))
+    first = start_runner(HOLD.format(start="", seconds=1000))
     assert read_line(first) == "held"
     (tmp_path / "other").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "other"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from local_processes import name_process
 from runner.local.memory import read_available_bytes, read_tree_bytes
 
 GIB = 2**30
@@ -80,6 +81,11 @@ def test_a_process_is_counted_with_what_it_has_started() -> None:
         taken = read_tree_bytes(process.pid)
         process.communicate(b"\n")
     assert 2**26 < taken < 2**26 + 2**25
+
+
+def test_a_process_may_have_a_name_that_is_no_text() -> None:
+    with name_process(b"\xff\x0c\x1c") as process:
+        assert read_tree_bytes(process) > 2**20
 
 
 def test_what_has_ended_takes_nothing() -> None:

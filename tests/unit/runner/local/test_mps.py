@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fake_interpreters import await_end, is_running
+from fake_interpreters import await_end
 from fake_mps import install_mps
+from local_processes import name_process
 from runner.local.mps import explain_missing_mps, run_mps
 from runner.local.process import ProcessNotStarted
 
@@ -42,13 +43,19 @@ def test_the_daemon_is_there_for_its_clients_and_gone_after_them(log: Path) -> N
         assert len(daemons) == 2
         assert len(folder) < 80  # the path of a socket in it has 107 characters at the most
     assert not Path(folder).exists()
-    assert [pid for pid in daemons if is_running(pid)] == []
+    for pid in daemons:
+        await_end(pid)
+
+
+def test_a_process_whose_name_is_no_text_is_no_daemon(log: Path) -> None:
+    with name_process(b"\xff\xfe"), run_mps(DEVICE) as variables:
+        assert len(list_daemons(variables["CUDA_MPS_PIPE_DIRECTORY"])) == 2
 
 
 def test_a_daemon_that_does_not_hear_is_killed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.local.mps.START_SECONDS", 1.0)
     monkeypatch.setenv("FAKE_MPS_IS_DEAF", "1")
     with run_mps(DEVICE) as variables:
+        monkeypatch.setattr("runner.local.mps.START_SECONDS", 0.5)  # for its end alone
         daemons = list_daemons(variables["CUDA_MPS_PIPE_DIRECTORY"])
         assert len(daemons) == 2
     for pid in daemons:

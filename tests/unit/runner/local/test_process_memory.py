@@ -58,7 +58,9 @@ def test_a_process_killed_by_somebody_in_the_same_cgroup_is_not_out_of_memory(me
 
 def test_a_process_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) -> None:
     """Counted with what it has started: the shell itself takes next to nothing."""
-    fill = f"import os, time; full = b'x' * 2**28; open('{tmp_path}/pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    fill = (
+        f"import os, time; full = b'x' * 2**28; open('{tmp_path}/pid', 'w').write(str(os.getpid())); time.sleep(1000)"
+    )
     script = f"{sys.executable} -S -c {shlex.quote(fill)}"
 
     end = run_shell(script, memory_limit_bytes=2**27)

@@ -16,9 +16,13 @@ from factories import make_cell, make_failed_result, make_result
 from runner.local.progress import InstallProgress, Progress
 from runner.matrix.plan import Repeat, order_repeats
 from runner.terminal_text import format_wait
+from workspace import HANG_GUARD_SECONDS
 
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 SLUG_A, SLUG_B = "conv6-pytorch-cpu-train-fp32-eager-b64", "conv6-tensorflow-cpu-train-fp32-eager-b64"
+
+MARK = "\x00"
+"""Shows nothing on a terminal, and is never written by the code under test."""
 
 Wait = Callable[[float], None]
 
@@ -41,11 +45,14 @@ def terminal() -> Iterator[tuple[Console, Callable[[], str]]]:
     master, slave = pty.openpty()
 
     def read() -> str:
-        """Read until nothing has come for a moment: the kernel hands a terminal's output on in its own time."""
+        """Read what was written before: up to a mark behind it, as the kernel hands output on in its own time."""
+        file.write(MARK)
+        file.flush()
         text = b""
-        while select.select([master], [], [], 0.2)[0]:
+        while not text.endswith(MARK.encode()):
+            assert select.select([master], [], [], HANG_GUARD_SECONDS)[0], text
             text += os.read(master, 2**20)
-        return text.decode()
+        return text.decode().removesuffix(MARK)
 
     with os.fdopen(slave, "w", encoding="utf-8") as file:
         yield (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_processes import await_death, read_pids
+from local_processes import await_death, end_time_when, read_pids
 from runner.local.process import ProcessEnd, ProcessNotStarted
 from runner.local.tenant_processes import run_tenants
 from workspace import HANG_GUARD_SECONDS
@@ -57,9 +57,12 @@ def test_a_tenants_end_is_told_while_the_others_run(tmp_path: Path) -> None:
     assert ended == [-9, 0, 0]
 
 
-def test_all_are_killed_with_all_they_started_when_the_time_is_up(tmp_path: Path) -> None:
+def test_all_are_killed_with_all_they_started_when_the_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pids = tmp_path / "pids"
-    ended = run(FOREVER.format(pids=pids), timeout_seconds=1.0)
+    end_time_when(lambda: pids.exists() and len(read_pids(pids)) == 6, monkeypatch, "runner.local.tenant_processes")
+    ended = run(FOREVER.format(pids=pids))
     assert [(tenant, end.timed_out, end.returncode) for tenant, end in ended] == [(n, True, -9) for n in range(3)]
     assert len(read_pids(pids)) == 6
     await_death(read_pids(pids))
@@ -68,7 +71,8 @@ def test_all_are_killed_with_all_they_started_when_the_time_is_up(tmp_path: Path
 def test_the_others_may_not_outlive_tenant_0_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runner.local.tenant_processes.LAST_SECONDS", 0.1)
     pids = tmp_path / "pids"
-    ended = run(f"[ ${TENANT} = 0 ] && exit 0; {FOREVER.format(pids=pids)}")
+    wait = f'until [ "$(cat {pids} | wc -l)" = 2 ]; do sleep 0.01; done'
+    ended = run(f"[ ${TENANT} = 0 ] && {{ {wait}; exit 0; }} 2> /dev/null; {FOREVER.format(pids=pids)}")
     assert [(tenant, end.returncode) for tenant, end in ended] == [(0, 0), (1, -9), (2, -9)]
     await_death(read_pids(pids))
 

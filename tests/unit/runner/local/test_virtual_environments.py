@@ -1,22 +1,22 @@
 """runner.local.virtual_environments: installations of a tiny package, made, kept, made again, failed and killed."""
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UserError
-from fake_interpreters import is_running, make_interpreter
+from fake_interpreters import await_end, is_running, make_interpreter
 from runner import checkout, sources
 from runner.local.virtual_environments import list_missing, prepare_virtual_environments
 from tiny_checkout import PROJECT, make_checkout, write_requirements
+from workspace import HANG_GUARD_SECONDS
 
-HANG_GUARD_SECONDS = 60.0
 IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.version('benchmatrix-bench'))"
 # An installation in a process of its own, in the checkout that is named.
 INSTALL = """
@@ -40,10 +40,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python whose `-m venv` copies an environment in place of making one, which takes it seconds."""
+    """A Python whose `-m venv` copies an environment in place of making one, which takes it seconds.
+
+    With a file's name in WAIT_FOR, not before there is this file.
+    """
     folder = tmp_path_factory.mktemp("quick")
     subprocess.run([sys.executable, "-m", "venv", folder / "template"], check=True)
-    return make_interpreter(folder / "python", f'test "$2" = venv && mkdir -p "$3" && cp -r {folder}/template/. "$3"')
+    wait = 'until test -z "$WAIT_FOR" || test -e "$WAIT_FOR"; do sleep 0.02; done'
+    copy = f'mkdir -p "$3" && cp -r {folder}/template/. "$3"'
+    return make_interpreter(folder / "python", f'test "$2" = venv || exit\n{wait}\n{copy}')
 
 
 def prepare() -> tuple[Path, list[str]]:
@@ -103,14 +108,16 @@ def test_an_installation_that_hangs_is_ended_and_told(root: Path, monkeypatch: p
         prepare()
 
 
-def test_a_killed_installation_is_waited_out_and_done_again(root: Path, quick_python: Path) -> None:
+def test_a_killed_installation_is_waited_out_and_done_again(
+    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the killed one had started goes on: no new environment may be made before it has ended."""
+    monkeypatch.setenv("WAIT_FOR", str(root / "go"))
     python = root / ".environments" / "pytorch-cpu" / "bin" / "python"
     killed = start_installation(root, quick_python)
     assert killed.stdout is not None
     assert killed.stdout.readline() == "pytorch-cpu: new environment\n"
     orphan = await_child(killed.pid)
-    os.kill(orphan, signal.SIGSTOP)
     killed.kill()
     killed.communicate()
     assert is_running(orphan)
@@ -118,10 +125,11 @@ def test_a_killed_installation_is_waited_out_and_done_again(root: Path, quick_py
     second = start_installation(root, quick_python)
     assert second.stdout is not None
     assert second.stdout.readline() == "pytorch-cpu: waiting for another installation\n"
-    os.kill(orphan, signal.SIGCONT)
+    assert is_running(orphan)
+    (root / "go").touch()
     rest = second.communicate()[0]
 
-    assert not is_running(orphan)
+    await_end(orphan)
     assert rest.startswith("pytorch-cpu: new environment\n")
     assert second.returncode == 0
     assert prepare() == (python, [])
@@ -138,6 +146,7 @@ def test_of_two_installations_at_once_one_waits_for_the_other(root: Path, quick_
 def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
     root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("WAIT_FOR", str(root / "go"))
     interrupted = start_installation(root, quick_python)
     assert interrupted.stdout is not None
     interrupted.stdout.readline()
@@ -145,7 +154,8 @@ def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
     interrupted.send_signal(signal.SIGINT)
     interrupted.communicate()
 
-    assert not is_running(child)
+    await_end(child)
+    monkeypatch.delenv("WAIT_FOR")
     monkeypatch.setattr(sys, "executable", str(quick_python))
     assert prepare()[1][0] == "pytorch-cpu: new environment"
 
@@ -173,7 +183,8 @@ def await_child(pid: int) -> int:
     deadline = time.monotonic() + HANG_GUARD_SECONDS
     while True:
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            if b"\0venv\0" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
+            with suppress(OSError):  # it has ended meanwhile
+                if b"\0venv\0" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return int(child)
         assert time.monotonic() < deadline
         time.sleep(0.002)

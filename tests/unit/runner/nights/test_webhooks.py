@@ -9,8 +9,8 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Alarm
 from bench.store import Store
-from endless_server import Answer, answer_for_long, continue_for_long, drip_headers
 from nights import SLOWED, SimulatedNights
+from raw_server import Answer, continue_for_long, drip_headers, serve
 from runner.nights import webhooks
 from runner.nights.display import format_metrics
 from runner.nights.watch import NightReport, Watch
@@ -99,8 +99,8 @@ def test_a_server_that_fails_is_tried_again_and_one_that_refuses_is_not(
 def test_a_server_whose_answer_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
     monkeypatch.setattr(webhooks, "PAUSES_SECONDS", ())
     monkeypatch.setattr(webhooks, "ANSWER_SECONDS", 0.5)
-    with answer_for_long(answer) as url:
-        (found,) = parse_webhooks(["json:HOOK"], {"HOOK": url})
+    with serve(answer) as url:
+        (found,) = parse_webhooks(["json:HOOK"], {"HOOK": f"{url}/secret-path"})
         with pytest.raises(WebhookError, match="the server's answer is not done after 0.5 s"):
             post(found, b"{}")
 

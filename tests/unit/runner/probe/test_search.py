@@ -11,7 +11,8 @@ import pytest
 
 from bench.capabilities import GpuKind
 from bench.schema import Framework
-from fake_interpreters import is_running, make_interpreter, make_measuring_interpreter, read_log
+from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from local_processes import await_death
 from memory_cgroup import MemoryCgroup
 from runner.local.host_lock import hold_host_lock
 from runner.probe.search import ProbeReport
@@ -175,7 +176,7 @@ def test_while_a_run_measures_nothing_is_probed(call_probe: CallProbe, workspace
 
 
 def test_ctrl_c_ends_the_search_and_its_process(workspace: Workspace) -> None:
-    make_interpreter(workspace.folder / "python", "sleep 60 & echo $$ $! > hanging; wait")
+    make_interpreter(workspace.folder / "python", "sleep 1000 & echo $$ $! > hanging; wait")
     process = workspace.start(*PROGRAM, "probe", "conv6", "--device", "cpu", "--python", "./python")
     pids = [int(word) for word in workspace.await_file("hanging").split()]
 
@@ -183,7 +184,7 @@ def test_ctrl_c_ends_the_search_and_its_process(workspace: Workspace) -> None:
     out, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
 
     assert (process.returncode, out.splitlines()[-1]) == (130, "interrupted")
-    assert [pid for pid in pids if is_running(pid)] == []
+    await_death(pids)
 
 
 def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(

@@ -238,7 +238,7 @@ def _read_processes(proc: Path) -> dict[int, tuple[int, int]]:
     processes = {}
     for stat in proc.glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:  # ended meanwhile
             continue
         # From state on (proc(5)): the second is ppid, the 12th to 15th utime, stime, cutime and cstime.

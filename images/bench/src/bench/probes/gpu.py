@@ -211,10 +211,11 @@ def _read_baseline(device: Device) -> GpuUse:
 def _sample_until(
     stop: threading.Event, start: float, devices: Sequence[Device], samples: Sequence[list[Sample]]
 ) -> None:
-    while not stop.is_set():
+    is_over = False
+    while not is_over:  # once at least, however soon the steps end
         for device, series in zip(devices, samples, strict=True):
             series.append(_read_sample(device, start))
-        stop.wait(SAMPLE_INTERVAL_SECONDS)
+        is_over = stop.wait(SAMPLE_INTERVAL_SECONDS)
 
 
 def _read_sample(device: Device, start: float) -> Sample:

@@ -90,6 +90,6 @@ def find_mps_servers(pids: Collection[int], proc: Path = Path("/proc")) -> froze
 
 def _read_name(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return path.read_text(errors="replace").strip()
     except OSError:  # of another namespace, or ended
         return ""
