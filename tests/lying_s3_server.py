@@ -15,13 +15,30 @@ ENTRY = (
 )
 
 
-def serve_lies(lie: Lie) -> ThreadingHTTPServer:
-    """Start a server that tells this lie on a free port of the loopback device; the caller shuts it down."""
+class LyingServer(ThreadingHTTPServer):
+    """Serves on a free port of the loopback device until `stop`."""
+
+    daemon_threads = True
+    is_stopped = False
+
+    def stop(self) -> None:
+        """Serve no new connection, and refuse what is still asked for on those there are: listings would go on."""
+        self.is_stopped = True
+        self.shutdown()
+        self.server_close()
+
+
+def serve_lies(lie: Lie) -> LyingServer:
+    """Start a server that tells this lie; the caller stops it."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:  # noqa: N802  (http.server looks for it)
+            if server.is_stopped:
+                self.close_connection = True
+                self.send_error(403)
+                return
             is_huge = lie == "huge-object" and "list-type" not in urlsplit(self.path).query
             body = b"" if is_huge else _make_page(lie).encode()
             self.close_connection = is_huge
@@ -39,8 +56,7 @@ def serve_lies(lie: Lie) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = LyingServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

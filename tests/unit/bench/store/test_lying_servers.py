@@ -1,20 +1,28 @@
 """An S3 server that lies: every call comes to an end, in words, and takes no memory for what is only promised."""
 
+import threading
 from collections.abc import Callable, Iterator
-from http.server import ThreadingHTTPServer
 
 import pytest
 
 from bench.store import Store, StoreError, StoreUnreachable, UnreadableObject
-from lying_s3_server import Lie, serve_lies
+from lying_s3_server import Lie, LyingServer, serve_lies
+from workspace import HANG_GUARD_SECONDS
 
+WORKER_NAME = "bounded"
+"""What `bench.bounded_work` names the threads that work for others."""
 KEY = "runs/r1/results/c-00000000/1-a.json"
 
 
 @pytest.fixture
 def open_liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Lie], Store]]:
-    """Open the store of a server that tells the lie given."""
-    servers: list[ThreadingHTTPServer] = []
+    """Open the store of a server that tells the lie given.
+
+    Calls that were given up on go on in threads of their own for as long as the server lies. They end with it: each
+    would take a core from all tests that come after it.
+    """
+    servers: list[LyingServer] = []
+    before = set(threading.enumerate())
 
     def start(lie: Lie) -> Store:
         servers.append(serve_lies(lie))
@@ -25,8 +33,11 @@ def open_liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Lie], Store
 
     yield start
     for server in servers:
-        server.shutdown()
-        server.server_close()
+        server.stop()
+    for thread in set(threading.enumerate()) - before:
+        if thread.name == WORKER_NAME:
+            thread.join(HANG_GUARD_SECONDS)
+            assert not thread.is_alive()
 
 
 def test_a_listing_that_repeats_itself_ends(open_liar: Callable[[Lie], Store]) -> None:
