@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
+from collector.claims.page import find_claim_results
+from collector.claims.verdicts import ClaimResult
 from collector.comparisons import compare_all
 from collector.costs.document import CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
@@ -40,6 +43,11 @@ class Analysis:
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
     """What the first MAX_PRICED_CELLS cost on the machines of a price table; None where none was given."""
+
+    @cached_property
+    def claims(self) -> tuple[ClaimResult, ...]:
+        """What `find_claim_results` says of the run: its answers name them, and its report lists them."""
+        return find_claim_results(self.summary, forecast=self.forecast, include_invalid=self.include_invalid)
 
     @property
     def measured(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ the comparison; a pair that cannot be compared says why.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import pandas as pd
@@ -169,6 +170,8 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
+    if subjects.empty or references.empty:
+        return _make_no_pairs(comparison).copy()
     pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]
@@ -183,6 +186,12 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     ]
     carried = {name: pairs[name].array for name in comparison.columns if name not in own}
     return make_frame(adjust_verdicts(compared), own).assign(**carried)[list(comparison.columns)]
+
+
+@cache
+def _make_no_pairs(comparison: Comparison) -> pd.DataFrame:
+    """Return what `compare_cells` finds where a side has no rows: most comparisons of most runs."""
+    return make_frame([], comparison.columns)
 
 
 def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:

@@ -58,6 +58,8 @@ def label_workloads(frame: pd.DataFrame) -> list[str]:
 
     Fields that `frame` lacks, and those of OPTIONAL_FIELDS that all rows of a model share, are left out.
     """
+    if frame.empty:
+        return []
     present = [name for name in OPTIONAL_FIELDS if name in frame]
     counts = frame.groupby("model")[present].nunique(dropna=False)
     varying = {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}

@@ -2,7 +2,6 @@
 
 from collector.analysis import Analysis
 from collector.answers.answer import Said
-from collector.claims.page import find_claim_results
 from collector.claims.verdicts import ClaimResult
 
 
@@ -12,10 +11,9 @@ def find_claims(analysis: Analysis) -> list[Said]:
     A claim that is not tested at its own work is named too, with what was measured nearest to it: a reader who asks
     whether it holds here must not take silence for a yes.
     """
-    results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
     return [
         Said(text=_say(result), anchor=name_claim_anchor(result.id))
-        for result in results
+        for result in analysis.claims
         if result.is_headline and result.is_measured
     ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 MIN_INDEPENDENT = 2.0
 """Fewest independent cases for an interval with a level: of one alone, 95 % would be 12.7 times its error."""
@@ -32,7 +32,7 @@ class Calibration:
         the root mean square of earlier ones has that distribution if all of them are normal around zero. A bias of the
         candidate is in the spread.
         """
-        return float(stats.t.ppf((1 + level) / 2, self.num_independent)) * self.spread_log2
+        return float(special.stdtrit(self.num_independent, (1 + level) / 2)) * self.spread_log2
 
 
 def calibrate(origins: npt.NDArray[Any], errors_log2: npt.NDArray[Any], horizon: int) -> Calibration | None:

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linprog
 
 from collector.forecast.least_squares import FloatArray, make_powers, predict_curve, predict_joined_lines
 from collector.forecast.series import Series, SeriesKind, find_records
@@ -94,6 +93,8 @@ def fit_quantile(design: FloatArray, response: FloatArray, quantile: float) -> F
     each row and one equation for each coefficient, whose multiplier that coefficient is. statsmodels' QuantReg iterates
     and warns where it does not converge, as it does on few points.
     """
+    from scipy.optimize import linprog  # as in make_model: only a forecast needs it
+
     solved = linprog(
         -response, A_eq=design.T, b_eq=(1 - quantile) * design.sum(axis=0), bounds=(0.0, 1.0), method="highs"
     )

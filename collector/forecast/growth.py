@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 
-from collector.forecast.least_squares import find_span, make_powers
+from collector.forecast.least_squares import find_span, make_model, make_powers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ def measure_growth(observations: pd.DataFrame, level: float) -> Growth:
     Student's t for the number of years less 1 (statsmodels, cov_type `cluster`); it is too narrow for few years.
     """
     dates = observations["date"].to_numpy(dtype=float)
-    model = sm.OLS(np.log2(observations["value"].to_numpy(dtype=float)), make_powers(dates, dates, 1))
+    model = make_model(np.log2(observations["value"].to_numpy(dtype=float)), make_powers(dates, dates, 1))
     half_span, plain = find_span(dates)[1], model.fit()
     years = observations["year"].to_numpy()
     by_year = None

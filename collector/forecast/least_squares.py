@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import statsmodels.api as sm
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -21,7 +20,7 @@ def predict_curve(
 
     The bounds are the prediction interval of one new observation, for independent normal errors of equal spread.
     """
-    fit = sm.OLS(response, make_powers(dates, dates, degree)).fit()
+    fit = make_model(response, make_powers(dates, dates, degree)).fit()
     return _predict(fit, make_powers(dates, ahead, degree), level)
 
 
@@ -36,8 +35,15 @@ def predict_joined_lines(dates: FloatArray, response: FloatArray, ahead: FloatAr
     designs = [_make_joined_lines(dates, dates, at) for at in breaks]
     remains = [_sum_squares(design, response) for design in designs]
     best = int(np.argmin(remains))
-    fit = sm.OLS(response, designs[best]).fit()
+    fit = make_model(response, designs[best]).fit()
     return _predict(fit, _make_joined_lines(dates, ahead, breaks[best]), level)
+
+
+def make_model(response: FloatArray, design: FloatArray) -> Any:
+    """Return statsmodels' model of the response as a sum of the columns of the design."""
+    import statsmodels.api as sm  # takes as long as all else that the end of a run imports, for forecasts alone
+
+    return sm.OLS(response, design)
 
 
 def list_breaks(dates: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from collector.forecast.calibration import average_squares, calibrate, count_independent
 
@@ -104,4 +104,4 @@ def _is_same(differences: pd.Series, num_independent: float) -> bool:
     if spread == 0:
         return float(differences.mean()) == 0
     t = float(differences.mean()) / (spread / math.sqrt(num_independent))
-    return bool(2 * stats.t.sf(abs(t), num_independent - 1) > SAME_LEVEL)
+    return bool(2 * special.stdtr(num_independent - 1, -abs(t)) > SAME_LEVEL)

@@ -6,7 +6,7 @@ from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
 from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
-from collector.claims.page import describe_verdicts, find_claim_results, introduce_study
+from collector.claims.page import describe_verdicts, introduce_study
 from collector.comparisons import count_left_out
 from collector.costs.tables import make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
@@ -117,10 +117,9 @@ def collect_sharing(analysis: Analysis) -> Content:
 
 def collect_claims(analysis: Analysis) -> Content:
     """Return the study with its claims, where the run has a pair that concerns one."""
-    results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
-    if not results:
+    if not analysis.claims:
         return {}
-    return {"study": introduce_study(), "results": results, "summary": describe_verdicts(results)}
+    return {"study": introduce_study(), "results": analysis.claims, "summary": describe_verdicts(analysis.claims)}
 
 
 def collect_forecast(analysis: Analysis) -> Content:

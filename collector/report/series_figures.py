@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from collector.report.plots.measurements import DISTRIBUTION_PIXELS, plot_distri
 QUANTILE_NAMES = ("least", "p5", "q1", "median", "q3", "p95", "greatest")
 
 
+@cache
 def make_detail_figures() -> Mapping[str, Figure]:
     """Return `series` and `distribution`, each with one row of data that the page replaces."""
     point = {"repeat": 1, "step": 0, "median": 1.0, "low": 1.0, "high": 1.0, "cell_id": "", "panel": ""}

@@ -158,9 +158,9 @@ def list_rows(frame: pd.DataFrame) -> list[Row]:
     Whole columns become Python values at once: `DataFrame.to_dict` takes each value by itself, up to eight times as
     long.
     """
-    if frame.columns.empty:
+    if frame.columns.empty or frame.index.empty:
         return [{} for _ in frame.index]
-    columns = {str(name): _list_values(frame[name]) for name in frame.columns}
+    columns = {str(name): _list_values(column) for name, column in frame.items()}
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 

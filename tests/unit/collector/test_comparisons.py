@@ -59,6 +59,19 @@ def test_cells_that_do_other_work_are_not_compared(collect: Collect, changes: di
     assert len(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)) == 0
 
 
+def test_a_side_without_rows_gives_the_frame_of_sides_that_do_not_match(tmp_path: Path) -> None:
+    """Of a side without rows nothing is computed, and what is made once for all such runs is nobody's to change."""
+    other = make_repeats(make_cell(framework="tensorflow", batch_size=8), 0.1)
+    both = summarize_cells(collect_results(tmp_path / "both", *make_repeats(make_cell(), 0.1), *other))
+    alone = summarize_cells(collect_results(tmp_path / "alone", *make_repeats(make_cell(), 0.1)))
+
+    unmatched, nothing = compare_cells(both, FRAMEWORKS), compare_cells(alone, FRAMEWORKS)
+
+    pd.testing.assert_frame_equal(nothing, unmatched)
+    nothing["own"] = "mine"
+    pd.testing.assert_frame_equal(compare_cells(alone, FRAMEWORKS), unmatched)
+
+
 def test_frameworks_on_different_hardware_are_named_and_not_compared(collect: Collect) -> None:
     other = make_environment(cpu_model="AMD EPYC")
     results = [

@@ -1,10 +1,12 @@
 """Files that take the place of others: on a full disk and beyond a limit of size the old ones stay as they were."""
 
 import os
+import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,17 +20,6 @@ from measured_runs import make_repeats
 from runner.cli import main
 
 MAX_BYTES = 1000
-# A write that goes beyond the limit fails in the middle, as on a full disk.
-LIMITED = f"""
-import resource
-import sys
-
-from runner.cli import main
-
-resource.setrlimit(resource.RLIMIT_FSIZE, ({MAX_BYTES}, {MAX_BYTES}))
-sys.argv[0] = "benchmatrix"
-main()
-"""
 COMMANDS = {
     "report": ["report", RUN_ID, "--output", "out"],
     "tables": ["collect", RUN_ID, "--output", "out"],
@@ -43,28 +34,49 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.fixture
+def call_main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[object, str]]:
+    """Calls the command line in this process; returns exit code and stderr. No file takes what it prints."""
+
+    def call(*words: str) -> tuple[object, str]:
+        monkeypatch.setattr(sys, "argv", ["benchmatrix", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, capsys.readouterr().err
+
+    return call
+
+
+@contextmanager
+def limit_files(num_bytes: int) -> Iterator[None]:
+    """Let a write of this process beyond so many bytes of a file fail in the middle, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call_main: Callable[..., tuple[object, str]]
 ) -> None:
     run = make_run([make_cell(), make_cell(batch_size=8)])
     failed = make_failed_result(make_cell(batch_size=8), stderr_tail="x" * 5000)
     put_documents(Store.open(f"file://{tmp_path}/results"), run, [*make_repeats(make_cell(), 0.1, 0.2), failed])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["benchmatrix", *COMMANDS[name]])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert (end.value.code, capfd.readouterr().err) == (0, "")
+    assert call_main(*COMMANDS[name]) == (0, "")
     written = read_files(tmp_path / "out")
 
-    limited = subprocess.run(
-        [sys.executable, "-c", LIMITED, *COMMANDS[name]], cwd=tmp_path, capture_output=True, text=True
-    )
+    with limit_files(MAX_BYTES):
+        code, message = call_main(*COMMANDS[name])
 
     assert read_files(tmp_path / "out") == written
-    assert (limited.returncode, limited.stdout.count("Traceback")) == (2, 0)
-    assert limited.stderr.startswith("error: out/")
-    assert "cannot be written (File too large)" in limited.stderr
+    assert code == 2
+    assert "Traceback" not in message
+    assert message.startswith("error: out/")
+    assert "cannot be written (File too large)" in message
 
 
 @pytest.fixture

@@ -73,3 +73,12 @@ def test_a_width_that_is_none_does_not_matter(columns: str) -> None:
     out, _ = list_modules("--help", COLUMNS=columns, TERMINAL_WIDTH=columns)
 
     assert max(len(line) for line in out.splitlines()) == 80
+
+
+def test_the_end_of_a_run_loads_nothing_that_only_forecasts_need() -> None:
+    """They take longer than all else that the table and the answers of a run need."""
+    program = "import collector.answers.run_answers, collector.report.terminal, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "pandas" in done.stdout.split()
+    assert sorted({"scipy.optimize", "scipy.stats", "statsmodels"} & set(done.stdout.split())) == []
