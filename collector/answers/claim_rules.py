@@ -12,12 +12,16 @@ def find_claims(analysis: Analysis) -> list[Said]:
     A claim that is not tested at its own work is named too, with what was measured nearest to it: a reader who asks
     whether it holds here must not take silence for a yes.
     """
-    results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
     return [
         Said(text=_say(result), anchor=name_claim_anchor(result.id))
-        for result in results
+        for result in analysis.derive(judge_claims)
         if result.is_headline and result.is_measured
     ]
+
+
+def judge_claims(analysis: Analysis) -> tuple[ClaimResult, ...]:
+    """Return the results of all claims of the study; none where no pair of cells was measured that bears on any."""
+    return find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
 
 
 def name_claim_anchor(claim_id: str) -> str:

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
+from collector.answers.claim_rules import judge_claims
 from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
-from collector.claims.page import describe_verdicts, find_claim_results, introduce_study
+from collector.claims.page import describe_verdicts, introduce_study
 from collector.comparisons import count_left_out
 from collector.costs.tables import make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
@@ -117,7 +118,7 @@ def collect_sharing(analysis: Analysis) -> Content:
 
 def collect_claims(analysis: Analysis) -> Content:
     """Return the study with its claims, where the run has a pair that concerns one."""
-    results = find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
+    results = analysis.derive(judge_claims)
     if not results:
         return {}
     return {"study": introduce_study(), "results": results, "summary": describe_verdicts(results)}
