@@ -1,13 +1,11 @@
 """Compute everything that the tables and the report of one run are made of."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 
-from collector.claims.page import find_claim_results
-from collector.claims.verdicts import ClaimResult
 from collector.comparisons import compare_all
 from collector.costs.document import CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
@@ -21,6 +19,7 @@ from collector.sharing.tabulate import tabulate_sharing
 
 MAX_PRICED_CELLS = 1000
 """Cells that a report prices, the first of the plan: pricing one takes two milliseconds, and a run may have 20,000."""
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +42,22 @@ class Analysis:
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
     """What the first MAX_PRICED_CELLS cost on the machines of a price table; None where none was given."""
-
-    @cached_property
-    def claims(self) -> tuple[ClaimResult, ...]:
-        """What `find_claim_results` says of the run: its answers name them, and its report lists them."""
-        return find_claim_results(self.summary, forecast=self.forecast, include_invalid=self.include_invalid)
+    _derived: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def measured(self) -> pd.DataFrame:
         """The rows of the summary that have figures."""
         return self.summary[self.summary["num_ok"] > 0]
+
+    def derive(self, compute: Callable[["Analysis"], Derived]) -> Derived:
+        """Return `compute(self)`, computed at the first call and kept with the analysis.
+
+        It is for what several parts of a report show, such as a ranking that is a table and sentences. Callers read
+        what they get and do not change it.
+        """
+        if compute not in self._derived:
+            self._derived[compute] = compute(self)
+        return cast(Derived, self._derived[compute])
 
 
 def analyze_run(

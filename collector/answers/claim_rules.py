@@ -13,9 +13,14 @@ def find_claims(analysis: Analysis) -> list[Said]:
     """
     return [
         Said(text=_say(result), anchor=name_claim_anchor(result.id))
-        for result in analysis.claims
+        for result in analysis.derive(judge_claims)
         if result.is_headline and result.is_measured
     ]
+
+
+def judge_claims(analysis: Analysis) -> tuple[ClaimResult, ...]:
+    """Return the results of all claims of the study; none where no pair of cells was measured that bears on any."""
+    return find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
 
 
 def name_claim_anchor(claim_id: str) -> str:

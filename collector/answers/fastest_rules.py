@@ -27,7 +27,7 @@ REMARK = (
 
 def make_fastest_table(analysis: Analysis) -> Table | None:
     """Return a row for each kind of work that two programs or more did; None where there is none."""
-    rankings = rank_programs(analysis)
+    rankings = analysis.derive(rank_programs)
     if not rankings:
         return None
     columns = [
@@ -45,7 +45,7 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
 
 def find_fastest(analysis: Analysis) -> list[Said]:
     """Return two short sentences for each kind of work that two programs or more did."""
-    rankings = rank_programs(analysis)
+    rankings = analysis.derive(rank_programs)
     return [Said(text=_say(ranking), anchor=ANCHOR, basis=_find_basis(ranking)) for ranking in rankings]
 
 

@@ -34,7 +34,7 @@ def find_libraries(analysis: Analysis) -> list[Said]:
 
 def find_not_planned(analysis: Analysis) -> list[Said]:
     """Return how many combinations of work and program were not planned, and which works and programs not at all."""
-    grid = list_combinations(analysis)
+    grid = analysis.derive(list_combinations)
     missing = grid.missing
     if analysis.measured.empty or not missing:
         return []

@@ -97,7 +97,7 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
     facts = [*list_facts(collection), *filter(itemgetter(1), [("timed", describe_windows(collection))])]
     if collection.signatures is None:
         facts.append(("signatures", describe_signatures(collection)))
-    cells = pack_cells(list_page_cells(analysis))
+    cells = pack_cells(analysis.derive(list_page_cells))
     pools = make_pools(cells)
     return (
         open_templates(pools)

@@ -77,8 +77,8 @@ class PlannedTable:
 
 def tabulate_planned(analysis: Analysis) -> PlannedTable:
     """Return the marks of all combinations of a run; see `list_combinations`."""
-    grid = list_combinations(analysis)
-    cells = {str(row["cell_id"]): row for row in reversed(list_rows(list_page_cells(analysis)))}
+    grid = analysis.derive(list_combinations)
+    cells = {str(row["cell_id"]): row for row in reversed(list_rows(analysis.derive(list_page_cells)))}
     rows = tuple(
         (_name_work(work, grid), tuple(_mark((work, program), grid, cells) for program in grid.programs))
         for work in grid.works

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
+from collector.answers.claim_rules import judge_claims
 from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
 from collector.claims.page import describe_verdicts, introduce_study
 from collector.comparisons import count_left_out
@@ -117,9 +118,10 @@ def collect_sharing(analysis: Analysis) -> Content:
 
 def collect_claims(analysis: Analysis) -> Content:
     """Return the study with its claims, where the run has a pair that concerns one."""
-    if not analysis.claims:
+    results = analysis.derive(judge_claims)
+    if not results:
         return {}
-    return {"study": introduce_study(), "results": analysis.claims, "summary": describe_verdicts(analysis.claims)}
+    return {"study": introduce_study(), "results": results, "summary": describe_verdicts(results)}
 
 
 def collect_forecast(analysis: Analysis) -> Content:

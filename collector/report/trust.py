@@ -23,7 +23,8 @@ MAX_NAMED = 2
 """Cells that a line names."""
 GRAVER_THAN_CONTAMINATED = frozenset({"wrong-device", "over-peak"})
 GRAVER_THAN_THROTTLED = GRAVER_THAN_CONTAMINATED | {"contaminated"}
-"""The verdicts that name a repeat instead of the one that it has too; the results have only the gravest."""
+"""The verdicts that name a repeat instead of the one that it has too; rows of older versions of the tool have only the
+gravest."""
 REASON_SEPARATOR = "; "
 """What stands between the reasons of a verdict in the results."""
 
@@ -108,12 +109,8 @@ def _judge_neighbours(analysis: Analysis) -> TrustLine | None:
     gpu = alone[alone["device"] == "gpu"]
     seen = gpu["num_foreign_processes"]
     num_hidden, num_foreign = int(seen.isna().sum()), int((seen > 0).sum())
-    num_contaminated = int((alone["verdict"] == "contaminated").sum())
-    if len(alone) == len(ok):  # the collection's number is of all repeats, also of those that share their device
-        num_contaminated = max(num_contaminated, analysis.collection.num_contaminated)
-        num_masked = 0
-    else:
-        num_masked = _count_masked(alone, GRAVER_THAN_CONTAMINATED)
+    num_contaminated = _count_faulty(alone, "contaminated")
+    num_masked = _count_masked(alone, GRAVER_THAN_CONTAMINATED)
     parts = [f"{count_things(num_contaminated, 'repeat')} contaminated by others" if num_contaminated else ""]
     if num_foreign:
         parts.append(f"other processes on the GPU in {count_things(num_foreign, 'repeat')}")
@@ -132,10 +129,16 @@ def _judge_neighbours(analysis: Analysis) -> TrustLine | None:
     )
 
 
+def _count_faulty(rows: pd.DataFrame, verdict: str) -> int:
+    """Count the repeats that have a fault of this verdict, whichever verdict is their gravest."""
+    faults = " " + rows["fault_verdicts"].fillna("") + " "
+    return int(((rows["verdict"] == verdict) | faults.str.contains(f" {verdict} ", regex=False)).sum())
+
+
 def _count_masked(rows: pd.DataFrame, graver: frozenset[str]) -> int:
-    """Count the repeats named by one of the `graver` verdicts for which they have further reasons."""
+    """Count the repeats named by one of the `graver` verdicts of whose further reasons the verdicts are not known."""
     has_more = rows["verdict_reasons"].fillna("").str.contains(REASON_SEPARATOR, regex=False)
-    return int((rows["verdict"].isin(graver) & has_more).sum())
+    return int((rows["verdict"].isin(graver) & has_more & rows["fault_verdicts"].isna()).sum())
 
 
 def _describe_masked(number: int, verdict: str) -> str:
@@ -165,10 +168,10 @@ def _describe_other_cores(rows: pd.DataFrame) -> str:
 
 
 def _judge_clocks(analysis: Analysis) -> TrustLine | None:
-    """Beware of throttled repeats; unknown where a clock could not be read or a graver verdict may hide throttling."""
+    """Beware of throttled repeats, whatever graver verdict they have; unknown where a clock could not be read."""
     ok = _select_ok(analysis)
     gpu = ok[ok["device"] == "gpu"]
-    num_throttled = int((ok["verdict"] == "throttled").sum())
+    num_throttled = _count_faulty(ok, "throttled")
     num_masked = _count_masked(ok, GRAVER_THAN_THROTTLED)
     if gpu.empty and not num_throttled and not num_masked:
         return None

@@ -67,6 +67,8 @@ MEANINGS: Mapping[str, str] = {
     "sustained_seconds": "How long the steps ran on.",
     "data_wait_share": "Part of the timed steps that waited for data.",
     "verdict": "Whether the measurement is valid: the gravest of its faults, see docs/verdicts.md.",
+    "fault_verdicts": "The verdict of each of its faults, with spaces between them; missing of a result that an older "
+    "version of the tool read and whose document is gone.",
     "verdict_reasons": "Why it is not valid, with the values found.",
     "unchecked": "What the verdict does not cover.",
     "notes": "What a reader should know that does not count against the measurement.",
@@ -138,7 +140,6 @@ MEANINGS: Mapping[str, str] = {
     "environment_document": "8 hex digits of the environment's JSON: the row of `environments` that has it.",
     "host_framework": "The framework of the matrix products of a CPU cell.",
     "host_theoretical_flops_per_second": "Cores times width times clock of a CPU cell's host.",
-    "fault_verdicts": "The verdict of each fault, with spaces between them.",
     "document": "The JSON document.",
     "node_name": "The node.",
     "reason": "Why the document does not count.",

@@ -13,7 +13,7 @@ from collector.results.tenancy import sum_sample_rates
 
 Row = dict[str, Any]
 
-VERDICT_COLUMNS = {"verdict": "str", "verdict_reasons": "str", "unchecked": "str", "notes": "str"}
+VERDICT_COLUMNS = dict.fromkeys(("verdict", "fault_verdicts", "verdict_reasons", "unchecked", "notes"), "str")
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
     "least_flops_per_step": "Int64",
@@ -76,6 +76,7 @@ def describe_conditions(result: Result) -> Row:
         notes = "; ".join(result.validity.notes)
         row |= {
             "verdict": result.validity.verdict,
+            "fault_verdicts": " ".join(reason.verdict for reason in result.validity.reasons),
             "verdict_reasons": messages or None,
             "unchecked": unchecked or None,
             "notes": notes or None,

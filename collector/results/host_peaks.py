@@ -224,7 +224,7 @@ def _add_note(row: Row, share_of_peak: float) -> str | None:
     notes: str | None = row["notes"]
     least = row["least_flops_per_step"]
     share = share_of_peak * (1.0 if least is None else least / row["flops_per_step"])
-    if share <= 1 and "over-peak" not in row["fault_verdicts"].split():
+    if share <= 1 and "over-peak" not in (row["fault_verdicts"] or "").split():
         return notes
     note = f"{share:.0%} of the host's peak of this run, by the fewest operations that known algorithms need"
     return note if notes is None else f"{notes}; {note}"

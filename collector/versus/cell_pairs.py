@@ -60,9 +60,11 @@ class CellPair:
         return row
 
     @property
-    def pool(self) -> PoolKey:
-        """Which noise the pair is held against."""
-        return self.a.cell["device"], self.is_same_machine, any(is_shared(side.cell) for side in (self.a, self.b))
+    def pools(self) -> tuple[PoolKey, ...]:
+        """Which kinds of noise the pair is held against: one for each device of its sides."""
+        shares = any(is_shared(side.cell) for side in (self.a, self.b))
+        devices = sorted({side.cell["device"] for side in (self.a, self.b)})
+        return tuple((device, self.is_same_machine, shares) for device in devices)
 
 
 def are_within_runs(pairs: Sequence[CellPair]) -> bool:

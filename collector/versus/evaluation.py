@@ -21,8 +21,8 @@ from collector.versus.sides import estimate_ratio_of_sides, find_hours_apart, sh
 from collector.versus.verdicts import RatioTest, Verdict, advise
 
 Row = dict[str, Any]
-GroupKey = tuple[PoolKey, tuple[str, ...], tuple[str, ...]]
-"""Pool of the noise, and the runs of both sides."""
+GroupKey = tuple[tuple[PoolKey, ...], tuple[str, ...], tuple[str, ...]]
+"""Pools of the noise, and the runs of both sides."""
 
 NOISE_UNKNOWN = (
     "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
@@ -51,6 +51,14 @@ class NoisePools:
         if self._floor is not None:
             return take_noise(self._floor)
         return assume_noise(is_same_machine=pool[1]) if self._metric.has_default_noise else None
+
+    def find_noisiest(self, found: Sequence[PoolKey]) -> Noise | None:
+        """Return the noise of a pair whose sides have these pools; None where one of them is not known.
+
+        Half of the variance of a ratio of two devices is that of either, so that of the noisier one is enough.
+        """
+        noises = [noise for pool in found if (noise := self.find(pool)) is not None]
+        return max(noises, key=lambda noise: noise.between_runs.log_variance) if len(noises) == len(found) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +101,8 @@ def compare_pairs_by_range(
     for pair in pairs:
         described = _describe_untested(pair)
         if pair.problem is None:
-            log_floor = measure_range(pair.a, pair.b, identical.get(pair.a.cell["device"], 0.0))
+            known = max(identical.get(side.cell["device"], 0.0) for side in (pair.a, pair.b))
+            log_floor = measure_range(pair.a, pair.b, known)
             log_floor = max(log_floor, math.log1p(floor or 0.0))
             ratio, decision = compare_most(pair.a, pair.b, log_floor)
             update = {
@@ -110,7 +119,7 @@ def compare_pairs_by_range(
 
 
 def _make_test(pair: CellPair, pools: NoisePools, floor: float | None) -> RatioTest | None:
-    noise = pools.find(pair.pool)
+    noise = pools.find_noisiest(pair.pools)
     if pair.problem or pair.is_confounded or (noise is None and not pair.is_same_run):
         return None
     test = RatioTest(
@@ -150,7 +159,7 @@ def _group_tests(
     for index in tests:
         pair = pairs[index]
         if all(len(side.machines) == 1 or len(side.run_ids) > 1 for side in (pair.a, pair.b)):
-            groups[pair.pool, pair.a.run_ids, pair.b.run_ids].append(index)
+            groups[pair.pools, pair.a.run_ids, pair.b.run_ids].append(index)
     return [
         (
             _name_group(key, len(found)),
@@ -164,16 +173,19 @@ def _group_tests(
 
 def _test_group(pairs: Sequence[CellPair], first: RatioTest, pools: NoisePools) -> RatioTest:
     """Return the test of the mean of the ratios of `pairs`, of which `first` is that of the first one."""
-    noise = pools.find(pairs[0].pool)
+    noise = pools.find_noisiest(pairs[0].pools)
     ratio = estimate_group_ratio([pair.a for pair in pairs], [pair.b for pair in pairs])
     shared = NONE if noise is None or pairs[0].is_same_run else noise.shared
     return replace(first, ratio=ratio, noise=shared, own=None)
 
 
 def _name_group(key: GroupKey, number: int) -> str:
-    (device, is_same_machine, shares), *_ = key
-    tenants = " with tenants" if shares else ""
-    return f"all {number} {DEVICE_NAMES[device]} cells{tenants}{'' if is_same_machine else f', {ACROSS}'}"
+    """Return the name of the mean of so many ratios: each of two cells of one device, or of one of each device."""
+    pools = key[0]
+    _, is_same_machine, shares = pools[0]
+    devices = " and ".join(DEVICE_NAMES[device] for device, *_ in pools)
+    cells = f"{devices} cells" if len(pools) == 1 else f"pairs of {devices} cells"
+    return f"all {number} {cells}{' with tenants' if shares else ''}{'' if is_same_machine else f', {ACROSS}'}"
 
 
 def _describe_untested(pair: CellPair) -> CellComparison:
@@ -251,7 +263,7 @@ def _read_floor(test: RatioTest) -> float | None:
 def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[NoiseDescription]:
     """Return what identical runs differ by, of each kind of pairs; of pairs of the same runs only where it is known."""
     described = []
-    for pool, is_same_run in dict.fromkeys((pair.pool, pair.is_same_run) for pair in tested):
+    for pool, is_same_run in dict.fromkeys((pool, pair.is_same_run) for pair in tested for pool in pair.pools):
         noise = pools.find(pool)
         if noise is None or (is_same_run and noise.source == "default"):
             continue

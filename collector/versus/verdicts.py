@@ -131,7 +131,9 @@ def advise(test: RatioTest, num_tests: int) -> str:
 
 
 def count_repeats(test: RatioTest, num_tests: int) -> int | None:
-    """Return how many repeats a side decide the ratio in POWER of the cases if it and its spread stay.
+    """Return how many repeats a side decide the ratio in POWER of the cases if it and its spread are the true ones.
+
+    They are not: benchmarks/repeats_advice.py has how often a number that is chosen by few repeats decides.
 
     None above MAX_REPEATS. Both sides get the same number. Of `num_tests` tests, this one is held against the smallest
     of Holm's bounds.

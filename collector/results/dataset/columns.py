@@ -42,7 +42,6 @@ _FURTHER_COLUMNS: Columns = {
     "num_visible_cores": "Int64",
     "host_framework": "str",
     "host_theoretical_flops_per_second": "float64",
-    "fault_verdicts": "str",
 }
 _OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
 

@@ -91,13 +91,11 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
 
 
 def _describe_host_peak(result: Result) -> Row:
-    """Return what the peak of a host is found from, and whether the process thought that it was faster than it."""
+    """Return what the peak of a host is found from."""
     row: Row = {}
     if result.host_peak is not None:
         row["host_framework"] = result.host_peak.framework
         row["host_theoretical_flops_per_second"] = result.host_peak.theoretical_flops_per_second
-    if result.validity is not None:
-        row["fault_verdicts"] = " ".join(reason.verdict for reason in result.validity.reasons)
     return row
 
 

@@ -1,7 +1,9 @@
 """What speaks for and against trusting a run: each line follows the data, and silence of the data is no proof."""
 
+from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from bench.schema import ForeignProcess, Verdict
@@ -18,6 +20,7 @@ from factories import (
     make_validity,
 )
 from measured_runs import Collect
+from tenancies import make_shared_result
 
 GPU_CELL = make_cell(device="gpu")
 GPU = make_environment(gpus=(make_gpu(),))
@@ -139,20 +142,46 @@ def test_a_gpu_was_idle_only_if_others_would_have_been_seen(
         ((), "good", "the GPU's clock was at"),
         (("throttled",), "beware", "2 repeats throttled"),
         (("over-peak",), "good", "the GPU's clock was at"),
-        (
-            ("over-peak", "throttled"),
-            "unknown",
-            "whether 2 repeats that a graver verdict names were throttled too is not known here",
-        ),
-        (("contaminated", "throttled"), "unknown", "were throttled too is not known here"),
+        (("over-peak", "throttled"), "beware", "2 repeats throttled; the GPU's clock was at"),
+        (("contaminated", "throttled", "throttled"), "beware", "2 repeats throttled; the GPU's clock was at"),
+        (("contaminated", "noisy"), "good", "the GPU's clock was at"),
     ],
 )
-def test_clocks_are_not_called_good_where_a_graver_verdict_may_hide_throttling(
+def test_throttled_repeats_are_counted_below_graver_verdicts_too(
     collect: Collect, verdicts: tuple[Verdict, ...], state: str, words: str
 ) -> None:
     given: dict[str, Any] = {"gpu_use": (make_gpu_use(),), "validity": make_validity(*verdicts)}
     line = read_lines(collect, *make_two(GPU_CELL, environment=GPU, **given))["Clocks"]
     assert (line.state, words in line.text) == (state, True), line.text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "state", "words"),
+    [
+        (("over-peak", "throttled"), "unknown", "whether 2 repeats that a graver verdict names were throttled too is"),
+        (("throttled", "noisy"), "beware", "2 repeats throttled; the GPU's clock was at"),
+        (("over-peak",), "good", "the GPU's clock was at"),
+    ],
+)
+def test_what_rows_of_an_older_version_do_not_say_of_throttling_is_not_known(
+    collect: Collect, verdicts: tuple[Verdict, ...], state: str, words: str
+) -> None:
+    given: dict[str, Any] = {"gpu_use": (make_gpu_use(),), "validity": make_validity(*verdicts)}
+    collection = collect(*make_two(GPU_CELL, environment=GPU, **given))
+    older = replace(collection, results=collection.results.assign(fault_verdicts=pd.Series(dtype="str")))
+    (line,) = (line for line in list_trust_lines(analyze_run(older)) if line.title == "Clocks")
+    assert (line.state, words in line.text) == (state, True), line.text
+
+
+def test_of_the_repeats_with_a_device_of_their_own_those_contaminated_below_a_graver_verdict_are_counted(
+    collect: Collect,
+) -> None:
+    shared = [make_shared_result(repeat=repeat) for repeat in (1, 2)]
+    contaminated = make_two(GPU_CELL, environment=GPU, validity=make_validity("over-peak", "contaminated"))
+    line = read_lines(collect, *shared, *contaminated)["Was it idle"]
+    assert line.state == "beware"
+    assert "2 repeats contaminated by others" in line.text
+    assert "not known here" not in line.text
 
 
 def test_signatures_that_were_not_checked_are_not_known(collect: Collect) -> None:

@@ -108,7 +108,7 @@ def test_foreign_processes_that_cannot_be_seen_are_not_none(
 
 def test_what_a_result_does_not_say_is_left_out() -> None:
     row = describe_conditions(make_result(roofline=None, cpu_use=None))
-    assert row == {"verdict": "valid", "verdict_reasons": None, "unchecked": None, "notes": None}
+    assert row == {"verdict": "valid", "fault_verdicts": "", "verdict_reasons": None, "unchecked": None, "notes": None}
 
 
 def test_the_roofline_is_taken_as_it_is() -> None:

@@ -1,12 +1,13 @@
 """Selections of what was measured are compared: within a run, over several runs, and between machines."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UserError
-from bench.schema import EARLIEST
+from bench.schema import EARLIEST, Cell
 from collector.versus.selections import parse_condition
 from factories import START, make_cell, make_environment, make_gpu
 from measured_runs import make_repeats
@@ -88,6 +89,30 @@ def test_a_difference_of_many_cells_is_found_together(tmp_path: Path) -> None:
     assert [(group.num_cells, group.verdict) for group in document.together] == [(16, "worse")]
     assert document.exit_code == 1
     assert document.conclusion.endswith("16 undecided; all 16 CPU cells together are slower.")
+
+
+@pytest.mark.parametrize(("first", "second"), [("cpu", "gpu"), ("gpu", "cpu")])
+def test_the_mean_over_pairs_of_two_devices_is_named_after_both(tmp_path: Path, first: str, second: str) -> None:
+    steps: dict[Cell, Sequence[float]] = {make_cell(phase=phase): EVEN for phase in ("train", "infer")}
+    steps |= {make_cell(device="gpu", phase=phase): scale(EVEN, 0.01) for phase in ("train", "infer")}
+    put_run(tmp_path, "a", steps, environment=make_environment(gpus=(make_gpu(),)))
+    document = select_sides(tmp_path, ["a"], [f"device={first}"], [f"device={second}"])
+    [group] = document.together
+    assert group.label == "all 2 pairs of CPU and GPU cells"
+    assert group.verdict == ("better" if second == "gpu" else "worse")
+
+
+@pytest.mark.parametrize(("first", "second"), [("cpu", "gpu"), ("gpu", "cpu")])
+def test_two_runs_of_two_devices_are_held_against_the_noisier_one(tmp_path: Path, first: str, second: str) -> None:
+    cells = make_cell(), make_cell(device="gpu")
+    environment = make_environment(gpus=(make_gpu(),))
+    for day, shift in enumerate((1.0, 1.2, 0.9)):  # runs shift the CPU by far more than the GPU
+        steps: dict[Cell, Sequence[float]] = {cells[0]: scale(EVEN, shift), cells[1]: scale(EVEN, 1 + 0.01 * day)}
+        put_run(tmp_path, f"n-{day}", steps, day=day, environment=environment)
+    document = select_sides(tmp_path, ["n-0", "n-1"], [f"device={first}", "run=n-0"], [f"device={second}", "run=n-1"])
+    floors = {noise.device: noise.floor for noise in document.noise}
+    assert floors["gpu"] < 0.05 < 0.2 < floors["cpu"]
+    assert document.cells[0].floor == floors["cpu"]
 
 
 def test_what_differs_is_named_hardware_first(tmp_path: Path) -> None:
