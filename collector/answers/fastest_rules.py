@@ -20,8 +20,8 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
 REMARK = (
-    "Fastest: shown to differ from all others that did the same work, after Holm's adjustment over the ratios of their "
-    "table in Comparisons (pairs that no table has: among themselves), with which the intervals hold together."
+    "Fastest: differs, after Holm's adjustment, from all others that did the same work; pairs that no table in "
+    "Comparisons has are adjusted among themselves."
 )
 
 
@@ -106,7 +106,7 @@ def _state_certainty(ranking: Ranking) -> str:
         shown = f"{which}, the next shown"
     if ranking.next is not None and not excludes_one(ranking.next[1].ratio, ranking.next[1].size):
         shown += "; that the next takes longer is shown by Holm's adjustment, not by the interval, which is stricter"
-    notes = [f"the repeats of {row['variant']} disagree: {row['disagreement']}" for row in ranking.disagreeing]
+    notes = [f"the repeats of {row['variant']} disagree" for row in ranking.disagreeing]
     return "; ".join([shown, *notes])
 
 

@@ -46,8 +46,8 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     among = f", among them {'; '.join(parts)}" if parts else ""
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
     text = (
-        f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned in any batch{among}. A "
-        "matrix file that names them measures them: benchmatrix run FILE."
+        f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned in any batch{among}: "
+        "a matrix file that names them measures them."
     )
     return [Said(text=text, anchor=PLANNED_ANCHOR)]
 

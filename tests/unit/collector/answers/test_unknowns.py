@@ -52,8 +52,7 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
         "not-planned": "3 of 6 combinations of work and program were not planned in any batch, among them PyTorch "
-        "compiled, TensorFlow eager, TensorFlow compiled for any work. A matrix file that names them measures them: "
-        "benchmatrix run FILE.",
+        "compiled, TensorFlow eager, TensorFlow compiled for any work: a matrix file that names them measures them.",
         "no-prices": f"What this costs is not known, as no price was given: benchmatrix cost {RUN_ID} computes it at "
         "listed prices or yours (--prices FILE), also of an epoch (--dataset NAME).",
         "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU), one "
@@ -96,8 +95,8 @@ def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
     assert text == (
-        "No difference is shown in 1 of 1 ratio of frameworks, which does not say that the sides are equal. To show "
-        "differences of this size takes at least about 17 repeats a side (`repeats:` in the matrix)."
+        "1 of 1 ratio of frameworks shows no difference, which does not say that the sides are equal. To show one of "
+        "this size takes at least about 17 repeats a side (`repeats:` in the matrix)."
     )
     (text,) = select_texts(answer(collect, make_framework_pair(1.0001)), "no-difference")
     assert text.endswith("Ratios so near to 1 would take more than 50 repeats a side.")
@@ -134,7 +133,7 @@ def test_repeats_are_proposed_for_as_many_tests_as_the_table_has(collect: Collec
     ]
     results = [*make_framework_pair(1.01), *at_fault]
     (text,) = select_texts(answer(collect, results, include_invalid=True), "no-difference")
-    assert text.startswith("No difference is shown in 1 of 1 ratio of frameworks, ")
+    assert text.startswith("1 of 1 ratio of frameworks shows no difference, ")
     assert "takes at least about 21 repeats a side" in text
 
 
@@ -144,7 +143,7 @@ def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_oth
     num_left_out = sum(not one.is_on_terminal for one in found)
     assert num_left_out > 0
     assert short.splitlines()[-1] == f"The report has {num_left_out} more sentences, and all tables."
-    assert "No difference is shown" in short
+    assert "no difference, which" in short
     assert [one.text in short for one in found] == [one.is_on_terminal for one in found]
     assert all(one.text in long for one in found)
 
