@@ -1,12 +1,13 @@
 """State in words what was run where and when, and how it ended."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
 
-from bench.schema import EARLIEST, LATEST, MAX_ATTEMPT, NodeFault, RawRemoval
+from bench.registry import FRAMEWORKS
+from bench.schema import EARLIEST, LATEST, MAX_ATTEMPT, Environment, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
 from collector.results.statuses import MISSING, UNREADABLE
@@ -78,7 +79,8 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
         ("host", ", ".join(sorted(results["host"].dropna().unique())) or run.hostname),
         ("CPU", _list_hardware(ok)),
         ("GPU", _list_gpus(ok)),
-        ("frameworks", _list_frameworks(ok)),
+        ("driver", ", ".join(sorted(ok["driver_version"].dropna().unique()))),
+        ("frameworks", _list_frameworks(ok, collection)),
         ("left out", count_things(len(run.left_out), "cell") if run.left_out else ""),
         ("nodes at fault", "; ".join(describe_node_faults(collection.node_faults))),
         ("signatures", describe_signatures(collection) if collection.signatures is not None else ""),
@@ -146,6 +148,12 @@ def count_things(count: int, singular: str) -> str:
     return f"{count:,} {singular}{'' if count == 1 else 's'}"
 
 
+def join_words(words: Iterable[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`; empty where there is none."""
+    *others, last = [*words] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
     """Return in a sentence how many of the pairs are in this state, for what reasons; empty where none is.
 
@@ -194,7 +202,19 @@ def _list_gpus(ok: pd.DataFrame) -> str:
     return named or ("GPU of unknown name" if len(rows) else "no GPU used")
 
 
-def _list_frameworks(ok: pd.DataFrame) -> str:
-    found = ok[["framework", "framework_version"]].fillna("(version not known)").drop_duplicates()
-    names = found["framework"].map(FRAMEWORK_NAMES) + " " + found["framework_version"]
-    return ", ".join(sorted(names))
+def _list_frameworks(ok: pd.DataFrame, collection: Collection) -> str:
+    """Return the frameworks with their versions, and with that of Keras those that run its models."""
+    columns = (ok[name].fillna("") for name in ("framework", "framework_version", "environment_id"))
+    named = {
+        _name_framework(name, version, collection.environments.get(environment_id))
+        for name, version, environment_id in dict.fromkeys(zip(*columns, strict=True))
+    }
+    return ", ".join(sorted(named))
+
+
+def _name_framework(name: str, version: str, environment: Environment | None) -> str:
+    text = f"{FRAMEWORK_NAMES[name]} {version or '(version not known)'}"
+    if FRAMEWORKS[name].dialect != "keras":  # type: ignore[index]
+        return text
+    keras = environment.versions.get("keras") if environment else None
+    return f"{text} (Keras{f' {keras}' if keras else ''})"

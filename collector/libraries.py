@@ -6,6 +6,7 @@ import pandas as pd
 
 from bench.registry import MODELS
 from bench.schema import Environment
+from collector.facts import join_words
 from collector.labels import FRAMEWORK_NAMES
 from collector.results.collection import Collection
 
@@ -15,9 +16,9 @@ BUILT_FOR = ("tensorflow",)
 CUDNN_9 = 90_000
 """From cuDNN 9 on, cudnn_version.h has major * 10,000 + minor * 100 + patch as its number; before, major * 1,000."""
 BATCH_NORM = (
-    "Keras, in which {names} {run}, computes the batch norms of {models} from several operations, PyTorch in one; the "
-    "mode fused-norm of TensorFlow measures what that costs."
+    "Keras, in which {names} {run}, computes the batch norms of {models} from several operations, PyTorch in one"
 )
+FUSED_NORM = "the mode fused-norm of TensorFlow measures what that costs"
 
 
 def shorten_cudnn(version: str) -> str:
@@ -59,10 +60,11 @@ GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
 """Facts that say nothing of what a CPU computed, though environments record them there too."""
 
 
-def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
+def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short: bool = False) -> str:
     """Return in which libraries and settings the frameworks of the pairs differ; empty where in none that is recorded.
 
-    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say.
+    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say. `is_short`: which
+    ones differ, without the versions and values, which the table of frameworks has.
     """
     if "framework_subject" not in pairs:
         return ""
@@ -70,9 +72,15 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
     environments = _list_environments(compared, collection)
     is_on_gpu = bool((compared["device"] == "gpu").any())
     names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
-    facts = [text for name in names if (text := _describe_fact(name, environments))]
-    texts = [f"The frameworks ran on different libraries and settings: {'; '.join(facts)}."] if facts else []
+    facts = {name: text for name in names if (text := _describe_fact(name, environments))}
+    listed = join_words(map(_name_fact, facts)) if is_short else "; ".join(facts.values())
+    texts = [f"The frameworks' {listed} differ."] if is_short else [f"The frameworks differ in: {listed}."]
+    texts = texts if facts else []
     return " ".join([*texts, *_describe_batch_norms(compared)])
+
+
+def _name_fact(name: str) -> str:
+    return "search of cuDNN's algorithms" if name == SEARCH else name
 
 
 def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[Environment]]:
@@ -107,4 +115,6 @@ def _describe_batch_norms(pairs: pd.DataFrame) -> list[str]:
         return []
     names = [FRAMEWORK_NAMES[name] for name in dict.fromkeys(rows["framework_subject"])]
     models = " and ".join(dict.fromkeys(rows["model"]))
-    return [BATCH_NORM.format(names=" and ".join(names), run="run" if len(names) > 1 else "runs", models=models)]
+    text = BATCH_NORM.format(names=" and ".join(names), run="run" if len(names) > 1 else "runs", models=models)
+    is_measured = bool((pairs["mode_subject"] == "fused-norm").any())
+    return [f"{text}; {FUSED_NORM}." if is_measured else f"{text}."]

@@ -25,6 +25,12 @@ def describe_longer(ratio: Estimate) -> str:
     return f"{format_longer(ratio)[0]} {'% longer' if is_percent(ratio) else 'times as long'}"
 
 
+def describe_longer_share(share: float) -> str:
+    """Return how much longer one takes that another takes `share` less time than: of 0.15 `18 % longer`."""
+    ratio = 1 / (1 - share)
+    return f"{100 * (ratio - 1):.0f} % longer" if ratio < TWICE else f"{format_significant(ratio)} times as long"
+
+
 def quote_longer(ratio: Estimate, num_intervals: int) -> str:
     """Return `21 % longer (20 to 23)`, with the interval that holds together with `num_intervals` - 1 others.
 

@@ -8,8 +8,10 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
+from collector.answers.measured import find_short_names
 from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, say_ratios
 from collector.comparisons import PROTOCOL_FIELDS
+from collector.facts import join_words
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -17,7 +19,7 @@ from collector.results.cells import select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import invert_estimate, scale_estimate
 from collector.tables.columns import number_column, text_column
-from collector.tables.comparisons import JOINT_TITLE, SINGLE_TITLE
+from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.ratio_columns import ratio_interval_column
 from collector.tables.table import Table, make_table
 from collector.units import RATIO, THROUGHPUT
@@ -35,14 +37,17 @@ READ_COLUMNS = (
 )
 ENDS = ((0, "low"), (1, "high"))
 CAPTION = "What a larger batch is worth: samples per second of the largest over those of the smallest"
+MAX_WORKS = 6
+"""Works that a sentence names."""
 MORE, FEWER = "more samples per second", "fewer samples per second"
 
 
 def find_batches(analysis: Analysis) -> list[Said]:
-    """Return for each device and phase what the largest batch gains over the smallest."""
+    """Return for each device and phase which work has several batches, and what the largest gains over the smallest."""
     gains = list_batch_gains(analysis.summary)
     groups = groupby(sorted(gains, key=lambda gain: _name_group(gain[0])), key=lambda gain: _name_group(gain[0]))
-    said = [_say(title, list(found), len(gains)) for title, found in groups]
+    several = len({_name_group(pair) for pair, _ in gains}) > 1
+    said = [_say(f" ({title})" if several else "", list(found), len(gains), analysis) for title, found in groups]
     return [one for _, one in sorted(filter(None, said), key=lambda item: -item[0])]
 
 
@@ -57,14 +62,14 @@ def make_batches_table(analysis: Analysis) -> Table | None:
         number_column("smallest", "rate_reference", THROUGHPUT),
         number_column("largest", "rate_subject", THROUGHPUT),
         number_column("ratio", "ratio", RATIO),
-        ratio_interval_column(SINGLE_TITLE, "ratio", RATIO),
-        *([ratio_interval_column(JOINT_TITLE, "joint", RATIO)] if len(gains) > 1 else []),
+        ratio_interval_column(INTERVAL_TITLE, "joint", RATIO),
         text_column("verdict", "verdict"),
     ]
     return make_table(CAPTION, columns, frame)
 
 
 def _describe(pair: Row, judged: JudgedRatio, size: int) -> Row:
+    # The digits of the ratio are those of its own interval, as wherever it stands; shown is the one that decides.
     intervals = {"ratio": judged.ratio.interval, "joint": judged.ratio.find_joint_interval(size)}
     ends = {f"{name}_{end}": found[place] for name, found in intervals.items() if found for place, end in ENDS}
     rates = {f"rate_{side}": pair[f"batch_size_{side}"] / pair[f"center_step_seconds_{side}"] for side in SIDES}
@@ -73,14 +78,34 @@ def _describe(pair: Row, judged: JudgedRatio, size: int) -> Row:
     return {"name": judged.name, "ratio": judged.ratio.center, "verdict": verdict} | cells | rates | ends
 
 
-def _say(title: str, gains: Sequence[tuple[Row, JudgedRatio]], size: int) -> tuple[int, Said] | None:
+def _say(
+    title: str, gains: Sequence[tuple[Row, JudgedRatio]], size: int, analysis: Analysis
+) -> tuple[int, Said] | None:
     """Return the sentence on some gains with their number; None where no difference was shown."""
     judged = [gain for _, gain in gains]
     if not any(gain.is_different for gain in judged):
         return None
     family = Family(name="batches", measure="ratio", above=MORE, below=FEWER, size=size)
-    opening = f"The largest batch of a series against its smallest, {title}"
-    return len(judged), say_ratios(opening, judged, family, anchor=name_anchor(CAPTION))
+    works = list(dict.fromkeys(f"{row['model_subject']} {row['phase_subject']}" for row, _ in gains))
+    # A single work is named in the opening: the names of its series are then their batches and programs.
+    named = {*works} if len(works) == 1 else set()
+    if analysis.summary["precision"].nunique() == 1:
+        named.add(str(analysis.summary["precision"].iloc[0]))
+    opening = f"{_name_series_works(works, title, analysis)}; the largest against the smallest"
+    said = say_ratios(
+        opening, judged, family, anchor=name_anchor(CAPTION), named=named, names=find_short_names(analysis)
+    )
+    return len(judged), said
+
+
+def _name_series_works(works: Sequence[str], title: str, analysis: Analysis) -> str:
+    """Return which work has several batches, and that it alone has where other work has one."""
+    measured = analysis.measured
+    others = measured.groupby(["model", "phase"])["batch_size"].nunique() == 1
+    only = "Only " if others.any() else ""
+    more = [f"{len(works) - MAX_WORKS:,} more"] if len(works) > MAX_WORKS else []
+    has = "has" if len(works) == 1 else "have"
+    return f"{only}{join_words([*works[:MAX_WORKS], *more])}{title} {has} several batches"
 
 
 def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:

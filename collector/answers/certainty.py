@@ -59,14 +59,14 @@ def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
         is_for_all = all(said.basis in (None, common) for said in findings)
         # A change over the nights is a ratio too, of one cell: its sentence says by how many repeats it is known.
         which = "All ratios above" if is_for_all else "Ratios above that do not say otherwise"
-        texts.append(f"{which} were measured {describe_basis(common)} a side.")
+        texts.append(f"{which}: {describe_basis(common)} a side.")
     figures = list(dict.fromkeys(said.figures for said in findings if said.figures is not None))
     several = [one for one in figures if one.number > 1]
     tested = [_count(one) for one in several if one.are_tested]
     if tested:
         texts.append(
-            f"Each table is judged by itself ({', '.join(tested)}): a difference is stated after Holm's adjustment, "
-            f"and intervals in brackets {TOGETHER}."
+            f"A difference is stated where it remains after Holm's adjustment over all ratios of its table "
+            f"({', '.join(tested)}); intervals {TOGETHER}."
         )
     untested = [one for one in several if not one.are_tested]
     for together, are_ratios in ((TOGETHER, True), ("hold together in 95 % of cases", False)):

@@ -5,6 +5,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
+from collector.answers.measured import find_short_names
 from collector.facts import count_things
 from collector.nights.records import RecordedChange
 from collector.results.frames import list_rows
@@ -24,10 +25,11 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
     moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""
     has = "has" if len(known) == 1 else "have"
+    label = find_short_names(analysis).shorten(str(widest["label"]))
     text = (
-        f"{count_things(len(known), 'step time')} {has} a 95 % interval, each by itself, from {repeats} "
-        f"repeats{moderated}. Half of the intervals reach at most {_percent(widths.median())} above their "
-        f"step time, the widest {_percent(widths.max())} ({widest['label']})."
+        f"{count_things(len(known), 'step time')} {has} a 95 % interval from {repeats} repeats{moderated}: half of the "
+        f"intervals reach at most {_percent(widths.median())} above their step time, the widest "
+        f"{_percent(widths.max())} ({label})."
     )
     return [Said(text=text, anchor="step-times")]
 

@@ -1,10 +1,12 @@
 """What a run's comparisons say: which framework, device, mode and precision is faster, and by how much."""
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
+from collector.answers.measured import find_short_names
 from collector.answers.pairs import (
     Pair,
     count_tested,
@@ -19,8 +21,8 @@ from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, label_h
 from collector.results.frames import Row
 from collector.tables.comparisons import HEADINGS
 
-MIN_WORKS = 3
-"""Kinds of work that are worth a sentence over all of them: of two each has a sentence of its own."""
+MIN_WORKS = 2
+"""Kinds of work that are worth a sentence over all of them: one has its row in the table of the fastest."""
 TURNED_MODES = ("unfused", "fused-norm")
 """Modes with one switch of the framework turned to see what it is worth; nobody trains in them."""
 
@@ -33,7 +35,7 @@ def find_frameworks_over_all(analysis: Analysis) -> list[Said]:
         for sides, found in _sort_by_modes(group_pairs(pairs, _name_sides))
         if len({_name_work(pair.row) for pair in found}) >= MIN_WORKS
     ]
-    return [_say(f"{sides}, over all work measured", found, analysis, FRAMEWORKS) for sides, found in groups]
+    return [_say(sides, found, analysis, FRAMEWORKS) for sides, found in groups]
 
 
 def find_devices(analysis: Analysis) -> list[Said]:
@@ -45,17 +47,15 @@ def find_devices(analysis: Analysis) -> list[Said]:
 def find_modes(analysis: Analysis) -> list[Said]:
     """Return for each framework, device and phase what a mode gains over another."""
     pairs = list_usable_pairs(analysis.comparisons[MODES.name], MODES)
-    return _say_groups(
-        pairs, analysis, MODES, lambda row: f"{_name_program(row)} {_name_sides(row)}", _list_program_parts
-    )
+    name = partial(_name_group, has_hardware=_has_several(pairs))
+    return _say_groups(pairs, analysis, MODES, name, _list_program_parts)
 
 
 def find_precisions(analysis: Analysis) -> list[Said]:
     """Return for each framework, device and phase what a precision gains over float32."""
     pairs = list_usable_pairs(analysis.comparisons[PRECISIONS.name], PRECISIONS)
-    return _say_groups(
-        pairs, analysis, PRECISIONS, lambda row: f"{_name_program(row)} {_name_sides(row)}", _list_program_parts
-    )
+    name = partial(_name_group, has_hardware=_has_several(pairs))
+    return _say_groups(pairs, analysis, PRECISIONS, name, _list_program_parts)
 
 
 def name_comparison_anchor(comparison: Comparison) -> str:
@@ -91,7 +91,14 @@ def _say(
     title: str, pairs: Sequence[Pair], analysis: Analysis, comparison: Comparison, named: Collection[str] = ()
 ) -> Said:
     family = make_family(comparison, pairs[0].row, count_tested(analysis.comparisons[comparison.name]))
-    return say_times(title, take_judged(pairs), family, anchor=name_comparison_anchor(comparison), named=named)
+    return say_times(
+        title,
+        take_judged(pairs),
+        family,
+        anchor=name_comparison_anchor(comparison),
+        named=named,
+        names=find_short_names(analysis),
+    )
 
 
 def make_family(comparison: Comparison, row: Row, size: int) -> Family:
@@ -119,8 +126,15 @@ def _name_work(row: Row) -> str:
     return f"{row['model']} {row['phase']} on {_name_hardware(row)}"
 
 
-def _name_program(row: Row) -> str:
-    return f"{_name_framework(row)}, {PHASE_NAMES[row['phase']]} on {_name_hardware(row)}:"
+def _has_several(pairs: Sequence[Pair]) -> bool:
+    """Return whether the pairs are of several kinds of GPU or CPU, so that a sentence has to name its own."""
+    return len({_name_hardware(pair.row) for pair in pairs}) > 1
+
+
+def _name_group(row: Row, *, has_hardware: bool) -> str:
+    """Return `PyTorch, training: compiled against eager`, with the GPU or CPU where there are several."""
+    hardware = f" on {_name_hardware(row)}" if has_hardware else ""
+    return f"{_name_framework(row)}, {PHASE_NAMES[row['phase']]}{hardware}: {_name_sides(row)}"
 
 
 def _name_framework(row: Row) -> str:

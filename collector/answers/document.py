@@ -26,17 +26,19 @@ class AnswersDocument(Document):
 
     answers_version: Literal[1] = 1
     run_id: str
+    measured: str = ""
+    """What was measured, in one sentence or two: texts leave out of a cell's name what follows from it."""
     answers: tuple[AnswerDocument, ...]
     """Findings first, in the order of importance."""
 
 
-def make_answers_document(run_id: str, answers: Iterable[Answer]) -> AnswersDocument:
-    """Return the document of a run's answers."""
+def make_answers_document(run_id: str, answers: Iterable[Answer], *, measured: str) -> AnswersDocument:
+    """Return the document of a run's answers; `measured`: what `describe_measured` says of it."""
     rows = (
         AnswerDocument(rule=one.rule, kind=one.kind, text=one.text, anchor=one.anchor, basis=one.basis)
         for one in answers
     )
-    return AnswersDocument(run_id=run_id, answers=tuple(rows))
+    return AnswersDocument(run_id=run_id, measured=measured, answers=tuple(rows))
 
 
 def export_answers_schema() -> dict[str, Any]:

@@ -70,11 +70,6 @@ class Ranking:
         return not any(judged.is_different for judged in self.behind[: len(self.tied) - 1])
 
     @property
-    def shown(self) -> tuple[Row, Judged]:
-        """The program that the first is held against: the next one that takes longer, or else the second."""
-        return self.next or (self.programs[1], self.behind[0])
-
-    @property
     def next(self) -> tuple[Row, Judged] | None:
         """The quickest of those that were shown to take longer than the first; None where none was."""
         found = zip(self.programs[1:], self.behind, strict=True)

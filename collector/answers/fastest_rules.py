@@ -1,5 +1,7 @@
 """Say which program is fastest for each kind of work: as a table of the report, and in sentences."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from collector.analysis import Analysis
@@ -8,20 +10,18 @@ from collector.answers.answer import Basis, Said
 from collector.answers.fastest import Judged, Ranking, rank_programs
 from collector.answers.ratios import find_span
 from collector.machines import count_machines
-from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import describe_longer, excludes_one, format_longer, is_percent, quote_longer
 from collector.results.frames import Row
 from collector.tables.columns import number_column, text_column
-from collector.tables.comparisons import JOINT_TITLE
+from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT, format_number
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
 REMARK = (
-    "Fastest is a program that differs from all others that did the same work, after Holm's adjustment over the ratios "
-    "of their table in Comparisons (pairs that no table has: among themselves). Those not told from it stand beside "
-    "it. Intervals hold together with those of their adjustment; each adjustment has 5 % of its own."
+    "Fastest: differs, after Holm's adjustment, from all others that did the same work; pairs that no table in "
+    "Comparisons has are adjusted among themselves."
 )
 
 
@@ -37,10 +37,16 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         number_column("", "throughput_samples_per_s", THROUGHPUT),
         text_column("next", "next"),
         Column(title="the next takes", sources=("longer",), format=str, align="right"),
-        Column(title=JOINT_TITLE, sources=("interval",), format=str, align="right"),
+        Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right"),
         text_column("how sure", "certainty"),
     ]
-    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=REMARK)
+    remark = f"{REMARK} {_count_repeats(rankings)} count in each cell."
+    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=remark)
+
+
+def _count_repeats(rankings: Iterable[Ranking]) -> str:
+    low, high = find_span(program["num_counted"] for ranking in rankings for program in ranking.programs)
+    return f"{low} repeats" if low == high else f"{low} to {high} repeats"
 
 
 def find_fastest(analysis: Analysis) -> list[Said]:
@@ -69,9 +75,11 @@ def _describe(ranking: Ranking) -> Row:
         "throughput_samples_per_s": ranking.programs[0]["throughput_samples_per_s"],
         "certainty": _state_certainty(ranking),
     }
-    program, judged = ranking.shown
-    longer = describe_longer(judged.ratio) if judged.is_different else NO_DIFFERENCE
-    return row | {"next": program["variant"], "longer": longer, "interval": _quote_interval(judged)}
+    if ranking.next is None:
+        return row | dict.fromkeys(("next", "longer", "interval"), NOT_THERE)
+    program, judged = ranking.next
+    longer = {"longer": describe_longer(judged.ratio), "interval": _quote_interval(judged)}
+    return row | {"next": program["variant"]} | longer
 
 
 def _name_tied(ranking: Ranking) -> list[str]:
@@ -89,18 +97,25 @@ def _quote_interval(judged: Judged) -> str:
 
 
 def _state_certainty(ranking: Ranking) -> str:
-    counts = sorted({int(program["num_counted"]) for program in ranking.programs})
-    repeats = f"{counts[0]} repeats" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} repeats"
-    number = len(ranking.tied)
-    shown = "shown" if number == 1 else "not told apart"
-    if number > 1 and ranking.next is not None:
-        names = ", ".join(str(program["variant"]) for program in ranking.tied)
+    shown = "shown"
+    if ranking.next is None:
+        shown = f"not told apart: {_quote_second(ranking)}"
+    elif len(ranking.tied) > 1:
+        number, names = len(ranking.tied), ", ".join(str(program["variant"]) for program in ranking.tied)
         which = f"the first {number} not told apart" if ranking.is_first_tied else f"{number} not told apart ({names})"
         shown = f"{which}, the next shown"
     if ranking.next is not None and not excludes_one(ranking.next[1].ratio, ranking.next[1].size):
         shown += "; that the next takes longer is shown by Holm's adjustment, not by the interval, which is stricter"
-    notes = [f"the repeats of {row['variant']} disagree, {row['disagreement']}" for row in ranking.disagreeing]
-    return "; ".join([f"{shown}, {repeats}", *notes])
+    notes = [f"the repeats of {row['variant']} disagree" for row in ranking.disagreeing]
+    return "; ".join([shown, *notes])
+
+
+def _quote_second(ranking: Ranking) -> str:
+    """Return what is known of the second program against the first, which are not told apart."""
+    second, judged = ranking.programs[1], ranking.behind[0]
+    _, *ends = format_longer(judged.ratio, judged.size)
+    interval = f" ({' to '.join(ends)})" if ends else ""
+    return f"{second['variant']} takes {describe_longer(judged.ratio)}{interval}"
 
 
 def _say(ranking: Ranking) -> str:

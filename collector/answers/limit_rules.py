@@ -1,11 +1,14 @@
 """Say how much memory cells took, how near they came to the roofs of their devices, and which repeats disagree."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
-from collector.facts import count_things
+from collector.answers.measured import find_short_names
+from collector.facts import count_things, join_words
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.tables.memory import CAPTION as MEMORY_CAPTION
@@ -15,30 +18,52 @@ from collector.units import PERCENT, choose_memory_unit, format_number
 
 MAX_CELLS = 2
 """Cells that a sentence names."""
+MAX_PROGRAMS = 4
+"""Programs of which a sentence says the memory."""
+WORK_COLUMNS = ["model", "phase", "batch_size", "input_size", "num_classes", "precision", "data_dir", "hardware_id"]
+"""What is equal in cells that did the same work on one kind of card."""
 
 
 def find_memory(analysis: Analysis) -> list[Said]:
-    """Return which cell on one GPU had most memory of the device in use, and what of it its tensors were."""
+    """Return of the work on one GPU with the largest tensors what each program held for them, and had in use.
+
+    Tensors are what frameworks can be compared in: what is in use on the device holds what each keeps for later.
+    """
     summary = analysis.summary
-    is_known = (summary["num_sound"] > 0) & (summary["num_gpus"] == 1) & summary["gpu_memory_peak_bytes"].notna()
-    known = summary[is_known & (summary["tenants"] == 1)]
+    alone = (summary["num_sound"] > 0) & (summary["num_gpus"] == 1) & (summary["tenants"] == 1)
+    known = summary[alone & summary["peak_memory_allocated_bytes"].notna()]
     if known.empty:
         return []
-    (row,) = list_rows(known.assign(peak=known["gpu_memory_peak_bytes"].astype(float)).nlargest(1, "peak"))
+    tensors = known["peak_memory_allocated_bytes"].astype("float64")
+    works = known.groupby(WORK_COLUMNS, dropna=False, sort=False).ngroup()
+    rows = list_rows(known[works == works.iloc[int(tensors.argmax())]])
+    names = find_short_names(analysis)
+    work = names.shorten(str(rows[0]["workload"]))
     text = (
-        f"Most GPU memory: {row['label']} had {_say_bytes(row['peak'])} of the device in use{_say_tensors(row)}. "
-        "Whether the run fits a smaller card was not measured, nor the largest batch that fits: benchmatrix probe "
-        "MODEL searches for it."
+        f"{work} took most memory of the GPU, for its tensors {_list_programs(rows)}.{_say_in_use(rows)} Whether a "
+        "smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
     )
     return [Said(text=text, anchor=name_anchor(MEMORY_CAPTION))]
 
 
+def _list_programs(rows: Sequence[Row]) -> str:
+    """Return what each program held for tensors, in the order of the plan."""
+    more = [f"{len(rows) - MAX_PROGRAMS} more programs"] if len(rows) > MAX_PROGRAMS else []
+    return join_words([*(_say_tensors(row) for row in rows[:MAX_PROGRAMS]), *more])
+
+
 def _say_tensors(row: Row) -> str:
-    tensors = row["peak_memory_allocated_bytes"]
-    if pd.isna(tensors):
+    plan = ", by XLA's plan" if row["framework"] == "jax" else ""
+    return f"{_say_bytes(float(row['peak_memory_allocated_bytes']))} ({row['variant']}{plan})"
+
+
+def _say_in_use(rows: Sequence[Row]) -> str:
+    """Return what was in use on the device in the same order; empty where it was not seen of every program."""
+    shown = [row["gpu_memory_peak_bytes"] for row in rows[:MAX_PROGRAMS]]
+    if any(pd.isna(value) for value in shown):
         return ""
-    how = "by XLA's plan" if row["framework"] == "jax" else "by its allocator"
-    return f", {_say_bytes(float(tensors))} of it for tensors {how}"
+    listed = join_words(_say_bytes(float(value)) for value in shown)
+    return f" With what each framework keeps for later, which the model does not need, in use were {listed}."
 
 
 def _say_bytes(value: float) -> str:
@@ -65,7 +90,8 @@ def find_roofline(analysis: Analysis) -> list[Said]:
     if len(near) < len(known):
         share = format_number(float(lowest["share_of_roofline"]), PERCENT)
         others = "the others" if len(near) else "them"
-        text += f"What limits {others} is not known; {lowest['label']} reaches {share} %."
+        label = find_short_names(analysis).shorten(str(lowest["label"]))
+        text += f"What limits {others} is not known; {label} reaches {share} %."
     return [Said(text=text.strip(), anchor=name_anchor(ROOFLINE_CAPTION))]
 
 
@@ -80,7 +106,8 @@ def find_disagreement(analysis: Analysis) -> list[Said]:
     rows = list_rows(measured[measured["disagreement"].fillna("") != ""])
     if not rows:
         return []
-    named = "; ".join(f"{row['label']}: {row['disagreement']}" for row in rows[:MAX_CELLS])
+    names = find_short_names(analysis)
+    named = "; ".join(f"{names.shorten(row['label'])}: {row['disagreement']}" for row in rows[:MAX_CELLS])
     more = f"; {len(rows) - MAX_CELLS:,} more" if len(rows) > MAX_CELLS else ""
     text = (
         f"Repeats disagree by more than their steps spread in {count_things(len(rows), 'cell')} ({named}{more}): which "

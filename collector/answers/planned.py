@@ -5,15 +5,18 @@ ordinary use, in its precisions. A combination counts as planned if it is in the
 it could not run.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from bench.registry import FRAMEWORKS, MODELS
 from collector.analysis import Analysis
 from collector.answers.comparison_rules import TURNED_MODES
+from collector.facts import join_words
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
 
+MAX_NAMED = 6
+"""Works or programs that a sentence names."""
 COLUMNS = ("model", "phase", "device", "framework", "mode", "precision")
 
 
@@ -62,11 +65,18 @@ class PlannedGrid:
         """The combinations that could run and are not planned."""
         return self.possible - set(self.cell_ids)
 
-    def name_work(self, work: Work) -> str:
-        """Return `training of conv6`, with the device where the run has several."""
+    def name_works(self, works: Sequence[Work]) -> str:
+        """Return `training of conv6 and vgg16; inference of conv6`, with the device where the run has several.
+
+        The first MAX_NAMED works are named.
+        """
         has_devices = len({one.device for one in self.works}) > 1
-        on_device = f" on the {DEVICE_NAMES[work.device]}" if has_devices else ""
-        return f"{PHASE_NAMES[work.phase]} of {work.model}{on_device}"
+        models: dict[str, list[str]] = {}
+        for work in works[:MAX_NAMED]:
+            on_device = f" on the {DEVICE_NAMES[work.device]}" if has_devices else ""
+            models.setdefault(f"{PHASE_NAMES[work.phase]}{on_device}", []).append(work.model)
+        more = [f"{len(works) - MAX_NAMED:,} more works"] if len(works) > MAX_NAMED else []
+        return ", ".join([*(f"{what} of {join_words(names)}" for what, names in models.items()), *more])
 
     def name_program(self, program: Program) -> str:
         """Return `PyTorch eager`, with the precision where the run has several."""

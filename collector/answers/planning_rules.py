@@ -7,15 +7,13 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.comparison_rules import name_comparison_anchor
 from collector.answers.pairs import select_usable
-from collector.answers.planned import list_combinations
+from collector.answers.planned import MAX_NAMED, list_combinations
 from collector.comparisons import FRAMEWORKS
 from collector.facts import count_things
 from collector.libraries import describe_libraries
 from collector.results.cells import select_alone
 from collector.tables.energy import ENERGY_CAPTION
 
-MAX_NAMED = 6
-"""Works or programs that a sentence names."""
 MACHINE_COLUMNS = ("device", "num_gpus", "hardware_id", "instance_types")
 """What is equal in cells whose machines have one price: a cell on the CPU needs no machine with a GPU."""
 PLANNED_ANCHOR = "planned"
@@ -25,7 +23,7 @@ PLANNED_ANCHOR = "planned"
 def find_libraries(analysis: Analysis) -> list[Said]:
     """Return in which libraries and settings the frameworks differ whose times were compared."""
     pairs = select_usable(analysis.comparisons[FRAMEWORKS.name], FRAMEWORKS)
-    text = describe_libraries(pairs, analysis.collection)
+    text = describe_libraries(pairs, analysis.collection, is_short=True)
     if not text:
         return []
     told = "How much of a ratio that explains is not known."
@@ -42,14 +40,14 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     idle_programs = [one for one in grid.programs if all((work, one) not in grid.cell_ids for work in grid.works)]
     parts = []
     if idle_works:
-        parts.append(f"{_join(grid.name_work(work) for work in idle_works)} in any framework")
+        parts.append(f"{grid.name_works(idle_works)} in any framework")
     if idle_programs:
         parts.append(f"{_join(grid.name_program(one) for one in idle_programs)} for any work")
     among = f", among them {'; '.join(parts)}" if parts else ""
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
     text = (
-        f"Not planned in any batch: {number} of work and program{among}. The report marks each of them. A matrix file "
-        "that names them measures them: benchmatrix run FILE (docs/matrix.md)."
+        f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned in any batch{among}: "
+        "a matrix file that names them measures them."
     )
     return [Said(text=text, anchor=PLANNED_ANCHOR)]
 
@@ -60,9 +58,8 @@ def find_no_prices(analysis: Analysis) -> list[Said]:
         return []
     run_id = analysis.collection.run.run_id
     text = (
-        f"What this costs is not known: no price was given. benchmatrix cost {run_id} computes it at listed prices, "
-        "or with --prices FILE at yours; with --dataset NAME that of an epoch, whose steps take its samples over the "
-        "samples/s of the cell."
+        f"What this costs is not known, as no price was given: benchmatrix cost {run_id} computes it at listed prices "
+        "or yours (--prices FILE), also of an epoch (--dataset NAME)."
     )
     known = _list_known_of_costs(analysis)
     return [Said(text=" ".join([text, *known.values()]), anchor=next(reversed(known), "step-times"))]
@@ -75,8 +72,7 @@ def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
     known = {}
     if is_one and len(rows) > 1 and len(select_alone(rows)) == len(rows):
         known["step-times"] = (
-            "All sound cells ran on one kind of machine: whatever it costs an hour, what is fastest for a sample is "
-            "also cheapest for a sample."
+            "All sound cells ran on one kind of machine, on which what is fastest for a sample is also cheapest for it."
         )
     if rows[["gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"]].notna().any(axis=None):
         known[name_anchor(ENERGY_CAPTION)] = "The energy of a sample was measured."

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from collector.answers.answer import Basis, Figures, Said
+from collector.answers.measured import FULL_NAMES, ShortNames
+from collector.facts import join_words
 from collector.ratio_words import excludes_one, quote_longer
 from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_estimate
 from collector.units import PERCENT, RATIO, Unit, format_interval, format_number
@@ -64,16 +66,22 @@ def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
 
 
 def say_ratios(
-    opening: str, ratios: Sequence[JudgedRatio], family: Family, *, anchor: str, named: Collection[str] = ()
+    opening: str,
+    ratios: Sequence[JudgedRatio],
+    family: Family,
+    *,
+    anchor: str,
+    named: Collection[str] = (),
+    names: ShortNames = FULL_NAMES,
 ) -> Said:
     """Return the sentence on some ratios of a family, of which at least one differs from 1.
 
     It says how many differ in which direction, and the ends of those that do. `named`: the parts of the ratios' names
-    that the opening says.
+    that the opening says; `names`: those that what was measured says.
     """
     counts = _count_directions(ratios, family) if len(ratios) > 1 else _name_direction(ratios[0], family)
     return Said(
-        text=f"{opening}: {counts}; {_state_ends(ratios, family, named)}.",
+        text=f"{opening}: {counts}; {_state_ends(_shorten_all(ratios, names, named), family)}.",
         anchor=anchor,
         basis=find_basis(ratios),
         figures=Figures(name=f"ratios of {family.name}", number=family.size),
@@ -81,22 +89,30 @@ def say_ratios(
 
 
 def say_times(
-    opening: str, ratios: Sequence[JudgedRatio], family: Family, *, anchor: str, named: Collection[str] = ()
+    opening: str,
+    ratios: Sequence[JudgedRatio],
+    family: Family,
+    *,
+    anchor: str,
+    named: Collection[str] = (),
+    names: ShortNames = FULL_NAMES,
 ) -> Said:
     """Return the sentences on ratios of times: which side takes longer in how many of them, and by how much.
 
     `family`: whose `above` and `below` are the sides that take longer where a ratio is above 1, and below. One at least
-    differs from 1. `named`: the parts of the ratios' names that the opening says.
+    differs from 1. `named`: the parts of the ratios' names that the opening says; `names`: those that what was measured
+    says.
     """
+    short = _shorten_all(ratios, names, named)
     sides = [
-        (family.above, [one for one in ratios if one.is_different and one.ratio.center > 1]),
-        (family.below, [_invert(one) for one in ratios if one.is_different and one.ratio.center < 1]),
+        (family.above, [one for one in short if one.is_different and one.ratio.center > 1]),
+        (family.below, [_invert(one) for one in short if one.is_different and one.ratio.center < 1]),
     ]
     sides.sort(key=lambda side: -len(side[1]))
-    texts = [_say_side(name, found, len(ratios), family.size, named) for name, found in sides if found]
-    num_open = sum(not one.is_different for one in ratios)
-    if num_open:
-        texts.append(f"no difference shown in {num_open:,}")
+    texts = [_say_side(name, found, len(ratios), family.size) for name, found in sides if found]
+    unshown = [one.name for one in short if not one.is_different]
+    if unshown:
+        texts.append(f"no difference shown in {unshown[0] if len(unshown) == 1 else f'{len(unshown):,}'}")
     return Said(
         text=f"{opening}: {'; '.join(texts)}.",
         anchor=anchor,
@@ -109,16 +125,13 @@ def _invert(one: JudgedRatio) -> JudgedRatio:
     return replace(one, ratio=invert_estimate(one.ratio))
 
 
-def _say_side(name: str, ratios: Sequence[JudgedRatio], number: int, size: int, named: Collection[str]) -> str:
+def _say_side(name: str, ratios: Sequence[JudgedRatio], number: int, size: int) -> str:
     """Return how often a side takes longer, by the least and the most; ratios whose interval excludes 1 come first."""
     shown = [one for one in ratios if excludes_one(one.ratio, size)] or ratios
     ends = [choose(shown, key=lambda one: one.ratio.center) for choose in (min, max)]
-    quoted = [
-        f"{quote_longer(one.ratio, size)} in {_shorten(one.name, named)}"
-        for one in (ends if len(shown) > 1 else ends[:1])
-    ]
-    if number == 1:
-        return f"{name} takes {quoted[0]}"
+    quoted = [f"{quote_longer(one.ratio, size)} in {one.name}" for one in (ends if len(shown) > 1 else ends[:1])]
+    if len(ratios) == len(quoted):
+        return f"{name} takes {join_words(quoted)}"
     some = f", of the {len(shown):,} whose interval excludes 1" if len(shown) < len(ratios) else ""
     span = f"from {quoted[0]} to {quoted[1]}" if len(quoted) > 1 else quoted[0]
     return f"{name} takes longer in {len(ratios):,} of {number:,} comparisons{some}, {span}"
@@ -133,7 +146,7 @@ def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
     )
 
 
-def _state_ends(ratios: Sequence[JudgedRatio], family: Family, named: Collection[str]) -> str:
+def _state_ends(ratios: Sequence[JudgedRatio], family: Family) -> str:
     """Return the smallest and the largest of the ratios that differ, each with its interval.
 
     A ratio that differs after Holm's adjustment may have an interval together with the others that holds 1, as that is
@@ -147,14 +160,13 @@ def _state_ends(ratios: Sequence[JudgedRatio], family: Family, named: Collection
     of_some = f" of the {len(shown):,} whose interval excludes 1" if len(shown) < len(different) else ""
     if len(shown) == 1:
         only = ", the only one whose interval excludes 1" if of_some else ""
-        return f"{family.measure} {_quote(lowest, family)} for {_shorten(lowest.name, named)}{only}"
-    ends = [f"{_quote(one, family)} for {_shorten(one.name, named)}" for one in (lowest, highest)]
+        return f"{family.measure} {_quote(lowest, family)} for {lowest.name}{only}"
+    ends = [f"{_quote(one, family)} for {one.name}" for one in (lowest, highest)]
     return f"{family.measure}s{of_some} from {ends[0]} to {ends[1]}"
 
 
-def _shorten(name: str, named: Collection[str]) -> str:
-    """Return a name without the parts that have been said; the whole one where nothing else would be left."""
-    return ", ".join(part for part in name.split(", ") if part not in named) or name
+def _shorten_all(ratios: Sequence[JudgedRatio], names: ShortNames, named: Collection[str]) -> list[JudgedRatio]:
+    return [replace(one, name=names.shorten(one.name, named)) for one in ratios]
 
 
 def describe_scopes(ratios: Iterable[JudgedRatio]) -> str:

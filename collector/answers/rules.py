@@ -36,8 +36,8 @@ FINDINGS = (
         id="claims",
         title="Claim of the study",
         kind="finding",
-        says="what the run says of a claim of the study's abstract: its verdict here, the best and the worst cell "
-        "for it, and why",
+        says="how many comparisons of the run show a claim of the study's abstract, which side takes longer in them "
+        "and by how much, then the verdict on the claim as it is stated, and why",
         only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
         order="as in the study",
         find=find_claims,
@@ -47,7 +47,7 @@ FINDINGS = (
         title="Frameworks",
         kind="finding",
         says="in how many comparisons one framework and mode takes longer or less time than PyTorch, over all work",
-        only_if=f"there are three kinds of work (model, phase, device) or more, and {DIFFERENCE}",
+        only_if=f"there are two kinds of work (model, phase, device) or more, and {DIFFERENCE}",
         order=MOST_PAIRS,
         find=find_frameworks_over_all,
     ),
@@ -82,7 +82,8 @@ FINDINGS = (
         id="batches",
         title="Larger batches",
         kind="finding",
-        says="samples per second of the largest batch over those of the smallest, of cells otherwise equal",
+        says="which work has several batches, and the samples per second of the largest batch over those of the "
+        "smallest, of cells otherwise equal",
         only_if="a difference remains after Holm's adjustment over all such series",
         order="most series first",
         find=find_batches,
@@ -100,8 +101,9 @@ FINDINGS = (
         id="memory",
         title="Memory",
         kind="finding",
-        says="which cell on one GPU had most memory of the device in use, and what of it was for tensors",
-        only_if="the memory in use was seen",
+        says="which work on one GPU had the largest tensors, what each program held for them, and what it had in use "
+        "on the device with what its framework keeps for later",
+        only_if="a framework said what its tensors take",
         order="one sentence",
         is_on_terminal=False,
         find=find_memory,

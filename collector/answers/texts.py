@@ -8,11 +8,14 @@ from collector.facts import count_things
 TITLES: dict[Kind, str] = {"finding": "What the run says", "unknown": "What it does not say"}
 
 
-def list_lines(answers: Iterable[Answer], *, is_short: bool = False) -> Iterator[str]:
-    """Yield the findings and then what is not known, each under its title; control characters are left out.
+def list_lines(answers: Iterable[Answer], *, measured: str = "", is_short: bool = False) -> Iterator[str]:
+    """Yield what was measured, the findings and what is not known, with titles; control characters are left out.
 
-    `is_short`: what a reader of this run need not know at once is counted: the report has it.
+    `measured`: what the names of cells leave out, as `describe_measured` has it. `is_short`: what a reader of this run
+    need not know at once is counted: the report has it.
     """
+    if measured:
+        yield f"Measured: {''.join(filter(str.isprintable, measured))}"
     found = list(answers)
     shown = [answer for answer in found if answer.is_on_terminal or not is_short]
     for kind, title in TITLES.items():

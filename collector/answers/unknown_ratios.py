@@ -49,7 +49,8 @@ def find_no_difference(analysis: Analysis) -> list[Said]:
             measured += [own for _, own in of_pairs]
     if not texts:
         return []
-    text = f"No difference is shown in {', '.join(texts)}: that does not say that the sides are equal."
+    shows = "shows" if len(texts) == 1 and texts[0].startswith("1 of ") else "show"
+    text = f"{', '.join(texts)} {shows} no difference, which does not say that the sides are equal."
     return [Said(text=f"{text}{_describe_repeats(numbers, measured)}", anchor=ANCHOR)]
 
 
@@ -88,8 +89,7 @@ def _describe_repeats(numbers: Sequence[int | None], measured: Sequence[int]) ->
     )
     if min(measured) <= FEW_REPEATS:
         return (
-            f" It would take at least about {span} repeats a side{of_them} to show differences of this size; so few as "
-            "were measured do not tell it more closely (`repeats:` in the matrix)."
+            f" To show one of this size takes at least about {span} repeats a side{of_them} (`repeats:` in the matrix)."
         )
     return (
         f" About {span} repeats a side{of_them} would show differences of this size in {POWER_WORDS}, as far as so few "

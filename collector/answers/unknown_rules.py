@@ -12,13 +12,15 @@ from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.costs.texts import list_unpriced_lines
-from collector.facts import count_things, count_values, state_resumption
+from collector.facts import count_things, count_values, join_words, state_resumption
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
 from collector.results.intervals import MODERATED_WARNING
 from collector.results.summary import FOR_LACK, NO, YES, list_invalid
 from collector.tables.invalid import INVALID_CAPTION
 from collector.tables.skipped import SKIPPED_CAPTION
 
+MAX_WORKS = 6
+"""Works that a sentence names."""
 MAX_REASONS = 3
 """Reasons that a sentence names, the most frequent first."""
 
@@ -84,7 +86,7 @@ def find_one_machine(analysis: Analysis) -> list[Said]:
         ]
     if not parts:
         return []
-    text = f"Measured on {_join(parts)}: by how much another one of the kind differs is not known."
+    text = f"Measured on {_join(parts)}: by how much others of the kind differ is not known."
     return [Said(text=text, anchor="environments")]
 
 
@@ -112,10 +114,22 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
             others = [text for name, text in names.items() if name != values[0]]
             missing = " or ".join([*filter(None, [", ".join(others[:-1])]), others[-1]])
             parts.append(f"one {noun} ({names.get(values[0], values[0])}, not {missing})")
+    parts += _list_one_batch(measured)
     if not parts:
         return []
-    text = f"Measured in {_join(parts, most=len(parts))}: how others compare is not known from this run."
+    text = f"Measured in {_join(parts, most=len(parts))}: how others compare is not known."
     return [Said(text=text, anchor="step-times")]
+
+
+def _list_one_batch(measured: pd.DataFrame) -> list[str]:
+    """Return of which works (a model in a phase) one batch was measured; none where each has several."""
+    counts = measured.groupby(["model", "phase"], sort=False)["batch_size"].nunique()
+    works = [f"{model} {phase}" for model, phase in counts.index[counts == 1]]
+    if not works:
+        return []
+    more = [f"{len(works) - MAX_WORKS:,} more"] if len(works) > MAX_WORKS else []
+    of_all = "each work" if len(works) == len(counts) and len(works) > 1 else join_words([*works[:MAX_WORKS], *more])
+    return [f"one batch of {of_all}"]
 
 
 def find_no_price(analysis: Analysis) -> list[Said]:

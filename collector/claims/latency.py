@@ -2,7 +2,14 @@
 
 import pandas as pd
 
-from collector.claims.mean_gain import Gain, compute_mean, describe_extremes, describe_gain, judge_gains
+from collector.claims.mean_gain import (
+    Gain,
+    compute_mean,
+    describe_extremes,
+    describe_gain,
+    find_gain_claim,
+    judge_gains,
+)
 from collector.claims.measurements import describe_pairs, find_stated_batches
 from collector.claims.stated_times import compute_latency_gains
 from collector.claims.study import Claim, Study
@@ -24,6 +31,7 @@ def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
         verdict=verdict,
         reason=reason,
         is_measured=bool(own["ratio"].notna().any()),
+        gain=find_gain_claim(float(claim.figure or 0), own),
         extremes=describe_extremes(own),
         arithmetic=(_describe_table(context.study), *claim.facts),
         measured=(

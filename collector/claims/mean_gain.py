@@ -14,9 +14,20 @@ import pandas as pd
 
 from collector.claims.measurements import find_stated_batches
 from collector.claims.study import Study
-from collector.claims.verdicts import ClaimVerdict, Interval, ReasonedVerdict, explain_missing_intervals, place_interval
+from collector.claims.verdicts import (
+    ClaimVerdict,
+    GainClaim,
+    Interval,
+    ReasonedVerdict,
+    explain_missing_intervals,
+    place_interval,
+)
+from collector.facts import join_words
 from collector.labels import label_shared
-from collector.results.frames import list_rows
+from collector.machines import SIDES
+from collector.ratio_verdicts import describe_ratio
+from collector.results.frames import Row, list_rows
+from collector.statistics import Estimate
 from collector.units import PERCENT, format_interval, format_number
 
 # "About 15 %": from 10 to 20 %.
@@ -47,7 +58,7 @@ def judge_gains(figure: float, pairs: pd.DataFrame, study: Study, what: str) -> 
     by_gpu = {str(gpu): _collect_gains(group) for gpu, group in decisive.groupby("gpu_name_subject", sort=True)}
     complete = {gpu: gains for gpu, gains in by_gpu.items() if set(gains) == set(study.workloads)}
     if not complete:
-        return "not tested here", _explain_untested(own, by_gpu, study, what)
+        return "not tested here", _explain_untested(own, by_gpu, study)
     stated = {gpu: gains for gpu, gains in complete.items() if study.gpu.is_named(gpu)}
     judged = {gpu: _judge_readings(figure, gains) for gpu, gains in (stated or complete).items()}
     verdicts = [verdict for verdict, _ in judged.values()]
@@ -98,13 +109,28 @@ def describe_extremes(pairs: pd.DataFrame) -> str:
     known = pairs[pairs["ratio_low"].notna()]
     if len(known) < 2:
         return ""
-    gains = [
-        Gain(name=f"{name},", value=1 - row["ratio"], low=1 - row["ratio_high"], high=1 - row["ratio_low"])
-        for name, row in zip(label_shared(known), list_rows(known), strict=True)
+    named = sorted(zip(label_shared(known), list_rows(known), strict=True), key=lambda item: float(item[1]["ratio"]))
+    best, worst = (f"{name}, {_say_longer(row)}" for name, row in (named[0], named[-1]))
+    return f"Of {len(named)} cells measured here, the best for the claim: {best}; the worst: {worst}"
+
+
+def _say_longer(pair: Row) -> str:
+    """Return which side takes how much longer, as every comparison of the report says it."""
+    ratio = Estimate(
+        center=float(pair["ratio"]),
+        log_standard_error=float(pair["log_standard_error"]),
+        degrees_of_freedom=float(pair["degrees_of_freedom"]),
+    )
+    return describe_ratio(ratio, subject=pair["subject"], reference=pair["reference"])
+
+
+def find_gain_claim(figure: float, pairs: pd.DataFrame) -> GainClaim:
+    """Return what to look for among comparisons: the claim's figure, and the pairs that have a ratio."""
+    keys = [
+        frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
+        for row in list_rows(pairs[pairs["ratio"].notna()])
     ]
-    best, worst = (choose(gains, key=lambda gain: gain.value) for choose in (max, min))
-    ends = f"the best for the claim: {describe_gain(best)}; the worst: {describe_gain(worst)}"
-    return f"Of {len(gains)} cells measured here, {ends}"
+    return GainClaim(figure=figure, band=find_band(figure), pairs=frozenset(keys))
 
 
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[Gain]]:
@@ -132,11 +158,8 @@ def _describe_mean(gains: Sequence[Gain]) -> str:
     return f"{describe_gain(compute_mean(gains))}, of {', '.join(describe_gain(gain) for gain in gains)}"
 
 
-def _explain_untested(
-    own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study, what: str
-) -> str:
-    names = ", ".join(study.workloads)
-    wanted = f"the figure is a mean over {names} at the study's own work, and the comparison of {what}"
+def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study) -> str:
+    wanted = f"its figure is a mean over {len(study.workloads)} models at the study's own work, which"
     missing = explain_missing_intervals(own)
     if not by_gpu:
         return f"{wanted} was measured for none of them on one GPU{f': {missing}' if missing else ''}"
@@ -145,4 +168,4 @@ def _explain_untested(
 
 def _list_measured(by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]]) -> Iterator[str]:
     for gpu, gains in by_gpu.items():
-        yield f"on {gpu} {', '.join(describe_gain(gain) for found in gains.values() for gain in found)}"
+        yield f"on {gpu} for {join_words(gain.name for found in gains.values() for gain in found)}"

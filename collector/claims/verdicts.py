@@ -48,6 +48,18 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GainClaim:
+    """A claim that the time of one program is lower than that of another by about some share."""
+
+    figure: float
+    """The share, 0 to 1."""
+    band: Interval
+    """The shares that count as about the figure."""
+    pairs: frozenset[frozenset[tuple[str, str]]]
+    """The pairs of cells, each as its two (cell_id, environment_id), that it is held against."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClaimResult:
     """A claim with what arithmetic and runs say about it."""
 
@@ -63,6 +75,8 @@ class ClaimResult:
     provenance: str = ""
     """Who reports the claim, in words that follow "of": the verdict is of the claim as they report it."""
     quote: str = ""
+    gain: GainClaim | None = None
+    """Of a claim that one program is faster than another: what to look for among the run's comparisons."""
     extremes: str = ""
     """The best and the worst for the claim of several cells; empty where fewer than two were measured."""
     findings: tuple[Finding, ...] = ()

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from collector.analysis import Analysis, analyze_run
+from collector.answers.measured import describe_measured
 from collector.facts import describe_signatures, describe_windows, list_facts, state_outcome
 from collector.files import replace_text
 from collector.forecast.fit import Forecast
@@ -53,6 +54,9 @@ SCRIPTS = (
     *("sides", "documents", "vega", "details", "panels", "plots", "step_plots", "sorting", "tables", "page"),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
+
+HEADLINE = ("GPU", "driver", "CPU", "frameworks", "measured")
+"""The facts that stand beside each other at the top; the others unfold."""
 
 
 def render_report(
@@ -106,6 +110,7 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
             run=collection.run,
             outcome=state_outcome(collection),
             facts=facts,
+            measured=describe_measured(analysis),
             headline=_join_facts(dict(facts)),
             sections=build_sections(analysis, pools),
             policy=state_policy(scripts.values()),
@@ -133,8 +138,9 @@ def _pack_data(analysis: Analysis, cells: Packed, pools: Pools, links: Mapping[s
 
 
 def _join_facts(facts: Mapping[str, str]) -> str:
-    """Return on what was measured, in one line."""
-    return " · ".join(facts[name] for name in ("GPU", "CPU", "frameworks", "measured") if name in facts)
+    """Return on what and when was measured, in one line."""
+    named = {name: f"driver {facts[name]}" if name == "driver" else facts[name] for name in HEADLINE if name in facts}
+    return " · ".join(named.values())
 
 
 def list_stale_tables(analysis: Analysis, html: str) -> list[str]:

@@ -115,9 +115,20 @@ def _summarize(grid: PlannedGrid, cells: Mapping[str, Row]) -> str:
         LEFT_OUT: "left out",
     }
     ended = ", ".join(f"{counts[state]:,} {text}" for state, text in words.items() if counts[state])
-    number = f"{len(grid.missing):,} of {count_things(len(grid.possible), 'combination')} of work and program"
     verb = "is" if len(grid.missing) == 1 else "are"
-    return f"{count_things(len(cells), 'cell')}: {ended}. {number} {verb} not planned."
+    return (
+        f"{count_things(len(cells), 'cell')}: {ended}. {_place_cells(grid, len(cells))} of the "
+        f"{count_things(len(grid.possible), 'combination')} of a work (model, phase, device) with a program "
+        f"(framework, mode, precision); {len(grid.missing):,} {verb} not planned."
+    )
+
+
+def _place_cells(grid: PlannedGrid, num_cells: int) -> str:
+    """Return in how many combinations the cells are, and why there are fewer of them than cells."""
+    several = sum(len(ids) > 1 for ids in grid.cell_ids.values())
+    which = f", as {several:,} {'has' if several == 1 else 'have'} several" if several else ""
+    they = "They are" if num_cells != 1 else "It is"
+    return f"{they} in {len(grid.cell_ids):,}{which},"
 
 
 def _mark(combination: Combination, grid: PlannedGrid, cells: Mapping[str, Row]) -> tuple[Mark, ...]:

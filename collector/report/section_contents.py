@@ -25,6 +25,8 @@ from collector.results.intervals import MODERATED
 from collector.results.summary import list_failures
 from collector.tables.table import MAX_LISTED, Table
 
+IN_TRUST = ("repeats-disagree", "unchecked", "skipped")
+"""The rules of what is not known that a line of the trust block says: a page says it once."""
 CERTAIN = (WIDTH_RULE, CERTAINTY_RULE)
 """The rules of the answers that say how sure the others are, and stand below them."""
 Content = Mapping[str, Any]
@@ -37,7 +39,7 @@ def collect_answers(analysis: Analysis) -> Content:
     nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
     return {
         "findings": [one for one in answers if one.kind == "finding" and one.rule not in (FASTEST_RULE, *CERTAIN)],
-        "unknowns": [one for one in answers if one.kind == "unknown"],
+        "unknowns": [one for one in answers if one.kind == "unknown" and one.rule not in IN_TRUST],
         "certainties": [one for one in answers if one.rule in CERTAIN],
         "nothing": "" if answers else nothing,
     }

@@ -1,53 +1,40 @@
 """Say in a few lines what speaks for and against trusting a run: each line is made from its data by one rule.
 
-A line is `good` if its rule found nothing against the run, `beware` if it found something, `unknown` if the data do not
-say, and a `fact` where there is nothing to judge.
+A line is `good` if its rule found nothing against the run, `beware` if it found something and `unknown` if the data do
+not say. On which machine and with which versions it ran stands above them, and is a line here only where it is a reason
+for doubt.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.facts import count_things, describe_signatures
-from collector.labels import FRAMEWORK_NAMES
+from collector.answers.measured import find_short_names
+from collector.facts import count_things, describe_windows
+from collector.report.trust_line import MAX_NAMED, State, TrustLine, select_ok
+from collector.report.trust_origin import (
+    count_skipped,
+    judge_signatures,
+    name_machines,
+    name_tool,
+    name_versions,
+)
 from collector.results.cells import find_shared
 from collector.results.frames import list_rows
 from collector.units import GIB, PERCENT, format_number, format_significant
 
-State = Literal["good", "beware", "unknown", "fact"]
-MAX_NAMED = 2
-"""Cells that a line names."""
 GRAVER_THAN_CONTAMINATED = frozenset({"wrong-device", "over-peak"})
 GRAVER_THAN_THROTTLED = GRAVER_THAN_CONTAMINATED | {"contaminated"}
 """The verdicts that name a repeat instead of the one that it has too; rows of older versions of the tool have only the
 gravest."""
+VALID = (
+    "Valid: on the device asked for, within its peak, not throttled, not waiting for data, long and steady, no "
+    "disturbance seen"
+)
 REASON_SEPARATOR = "; "
 """What stands between the reasons of a verdict in the results."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrustLine:
-    """One thing to know before trusting the figures."""
-
-    title: str
-    text: str
-    state: State
-    anchor: str = ""
-    """The id of the part of the report that has more; empty: none has."""
-
-    @property
-    def sign(self) -> str:
-        """The sign of its state."""
-        return {"good": "✓", "beware": "!", "unknown": "?", "fact": "·"}[self.state]
-
-    @property
-    def meaning(self) -> str:
-        """The state in words."""
-        return {"good": "nothing against it", "beware": "beware", "unknown": "not known", "fact": "fact"}[self.state]
 
 
 def list_trust_lines(analysis: Analysis) -> list[TrustLine]:
@@ -64,13 +51,28 @@ def _judge_repeats(analysis: Analysis) -> TrustLine:
     valid = f"{verdicts['valid']:,} valid{f', {faults}' if faults else ''}"
     counts = measured["num_counted"]
     each = f"; {_span(counts)} {'count' if counts.max() > 1 else 'counts'} in each cell" if len(counts) else ""
+    timed = describe_windows(analysis.collection)
+    each += f", of {timed}" if timed else ""
     is_good = num_ok == len(results) == verdicts["valid"] and bool((counts > 1).all())
     return TrustLine(
         title="Repeats",
-        text=f"{ended}: {valid}{each}.",
+        text=" ".join(filter(None, [f"{ended}: {valid}{each}.", _explain_valid(analysis)])),
         state="good" if is_good else "beware",
         anchor="not-known",
     )
+
+
+def _explain_valid(analysis: Analysis) -> str:
+    """Return what the verdict of valid repeats says and what it leaves open; empty where none is valid."""
+    ok = select_ok(analysis)
+    valid = ok[ok["verdict"] == "valid"]
+    if valid.empty:
+        return ""
+    seen = valid.loc[(valid["device"] == "gpu") & ~find_shared(valid), "num_foreign_processes"]
+    others = "that nobody else used the GPU, which was not visible, or "
+    if not seen.isna().any():
+        others = "that nobody came and went on the GPU, or " if len(seen) else ""
+    return f"{VALID}; it does not say {others}that the time is typical."
 
 
 def _judge_agreement(analysis: Analysis) -> TrustLine | None:
@@ -88,21 +90,27 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
         why = "one counts in each" if (measured["num_counted"] < 2).all() else "no cell has two on one machine"
         return line(text=f"whether repeats of a cell agree is not known: {why}.", state="unknown")
     open_cells = f"; of {num_open:,} it is not known" if num_open else ""
-    labels = judged.loc[judged["disagreement"].fillna("") != "", "label"].tolist()
-    if not labels:
+    differing = list_rows(judged.loc[judged["disagreement"].fillna("") != "", ["label", "disagreement"]])
+    if not differing:
         cells = (
             f"{len(judged):,} of {count_things(len(measured), 'cell')}" if num_open else _all_of(len(judged), "cell")
         )
         text = f"repeats agree within the spread of their steps in {cells}{open_cells}."
         return line(text=text, state="unknown" if num_open else "good")
-    more = f" and {len(labels) - MAX_NAMED:,} more" if len(labels) > MAX_NAMED else ""
-    cells = f"{len(labels):,} of {count_things(len(measured), 'cell')}: {'; '.join(labels[:MAX_NAMED])}{more}"
-    return line(text=f"repeats differ by more than their steps spread in {cells}{open_cells}.", state="beware")
+    names = find_short_names(analysis)
+    named = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing[:MAX_NAMED]]
+    more = f" and {len(differing) - MAX_NAMED:,} more" if len(differing) > MAX_NAMED else ""
+    cells = f"{len(differing):,} of {count_things(len(measured), 'cell')} ({'; '.join(named)}{more})"
+    text = (
+        f"repeats differ by more than their steps spread in {cells}{open_cells}. Which speed is the usual one takes "
+        "more repeats to know."
+    )
+    return line(text=text, state="beware")
 
 
 def _judge_neighbours(analysis: Analysis) -> TrustLine | None:
     """Beware of contaminated repeats, whatever graver verdict they have; unknown where others could not be seen."""
-    ok = _select_ok(analysis)
+    ok = select_ok(analysis)
     alone = ok[~find_shared(ok)]
     if alone.empty:
         return None
@@ -169,7 +177,7 @@ def _describe_other_cores(rows: pd.DataFrame) -> str:
 
 def _judge_clocks(analysis: Analysis) -> TrustLine | None:
     """Beware of throttled repeats, whatever graver verdict they have; unknown where a clock could not be read."""
-    ok = _select_ok(analysis)
+    ok = select_ok(analysis)
     gpu = ok[ok["device"] == "gpu"]
     num_throttled = _count_faulty(ok, "throttled")
     num_masked = _count_masked(ok, GRAVER_THAN_THROTTLED)
@@ -178,8 +186,9 @@ def _judge_clocks(analysis: Analysis) -> TrustLine | None:
     shares = gpu["gpu_sm_clock_share"].dropna()
     parts = [f"{count_things(num_throttled, 'repeat')} throttled" if num_throttled else ""]
     if len(shares):
-        lowest = format_number(float(shares.min()), PERCENT)
-        parts.append(f"the GPU's clock was at {lowest} % of its maximum or more, by the median of each repeat")
+        lowest, highest = (format_number(float(share), PERCENT) for share in (shares.min(), shares.max()))
+        more = " or more" if highest != lowest else ""
+        parts.append(f"the GPU's clock was at {lowest} % of its maximum{more}, by the median of each repeat")
     if len(shares) < len(gpu):
         parts.append(f"the clock is not known of {count_things(len(gpu) - len(shares), 'repeat')}")
     parts.append(_describe_masked(num_masked, "throttled"))
@@ -190,7 +199,7 @@ def _judge_clocks(analysis: Analysis) -> TrustLine | None:
 
 def _judge_checks(analysis: Analysis) -> TrustLine | None:
     """Unknown: conditions that repeats say they could not check."""
-    ok = _select_ok(analysis)
+    ok = select_ok(analysis)
     texts = ok["unchecked"].dropna()
     counts = pd.Series([name for text in texts for name in text.split("; ") if name], dtype="str").value_counts()
     if counts.empty:
@@ -199,75 +208,6 @@ def _judge_checks(analysis: Analysis) -> TrustLine | None:
     more = f"; {len(counts) - MAX_NAMED} more" if len(counts) > MAX_NAMED else ""
     text = f"repeats name conditions that they could not check: {named}{more}."
     return TrustLine(title="Not checked", text=text, state="unknown", anchor="step-times")
-
-
-def _name_machines(analysis: Analysis) -> TrustLine | None:
-    """Return what it ran on: hosts, GPUs and the driver; beware of several drivers."""
-    ok = _select_ok(analysis)
-    if ok.empty:
-        return None
-    hosts = sorted(ok["host"].dropna().unique())
-    drivers = sorted(ok["driver_version"].dropna().unique())
-    parts = [f"{count_things(len(hosts), 'host')} ({_join(hosts)})" if hosts else "the host is not known"]
-    gpu = ok[ok["device"] == "gpu"]
-    if len(gpu):
-        names = _join(sorted(gpu["gpu_name"].dropna().unique())) or "of a kind that is not known"
-        number = gpu.loc[gpu["gpu_uuid"].notna(), "gpu_uuid"].str.split(", ").explode().nunique()
-        parts.append(f"{count_things(number, 'GPU')} ({names})" if number else f"GPU: {names}")
-        parts.append(f"driver {_join(drivers)}" if drivers else "the driver is not known")
-    parts.append(f"CPU: {_join(sorted(ok['cpu_model'].dropna().unique())) or 'not known'}")
-    state: State = "beware" if len(drivers) > 1 else "fact"
-    return TrustLine(title="Machine", text=f"{'; '.join(parts)}.", state=state, anchor="environments")
-
-
-def _name_versions(analysis: Analysis) -> TrustLine | None:
-    """Return the versions of frameworks and Python; beware of several, unknown where one is missing."""
-    ok = _select_ok(analysis)
-    if ok.empty:
-        return None
-    parts, states = [], set()
-    for name, rows in ok.groupby("framework", sort=True):
-        versions = sorted(rows["framework_version"].dropna().unique())
-        is_open = bool(rows["framework_version"].isna().any())
-        parts.append(
-            f"{FRAMEWORK_NAMES.get(str(name), name)} {_join([*versions, *(['not known'] if is_open else [])])}"
-        )
-        states |= {"beware"} if len(versions) > 1 else {"unknown"} if is_open else set()
-    python = _join(sorted(ok["python_version"].dropna().unique()))
-    parts.append(f"Python {python}" if python else "Python: not known")
-    state: State = "beware" if "beware" in states else "unknown" if states else "fact"
-    return TrustLine(title="Versions", text=f"{', '.join(parts)}.", state=state, anchor="environments")
-
-
-def _judge_signatures(analysis: Analysis) -> TrustLine:
-    """Unknown where signatures were not checked; beware of wrong ones."""
-    found = analysis.collection.signatures
-    state: State = "unknown" if found is None else "beware" if found.problems else "good"
-    return TrustLine(title="Signatures", text=f"{describe_signatures(analysis.collection)}.", state=state)
-
-
-def _name_tool(analysis: Analysis) -> TrustLine:
-    """Return the version of this tool that planned the run; beware of one with changes that no revision has."""
-    run = analysis.collection.run
-    commit, dirty, _ = (run.git_revision or "").partition("-dirty")
-    revision = f"revision {commit[:12]}" if commit else "its revision is not known"
-    changed = ", with changes that no revision has" if dirty else ""
-    text = f"benchmatrix {run.tool_version}, {revision}{changed}."
-    return TrustLine(title="Tool", text=text, state="beware" if dirty else "fact" if commit else "unknown")
-
-
-def _count_skipped(analysis: Analysis) -> TrustLine | None:
-    """Beware of documents that do not count."""
-    count = len(analysis.collection.skipped)
-    if not count:
-        return None
-    text = f"{count_things(count, 'document')} in the store did not count."
-    return TrustLine(title="Skipped", text=text, state="beware", anchor="not-known")
-
-
-def _select_ok(analysis: Analysis) -> pd.DataFrame:
-    results = analysis.collection.results
-    return results[results["status"] == "ok"]
 
 
 def _all_of(count: int, thing: str) -> str:
@@ -279,20 +219,15 @@ def _span(counts: "pd.Series[int]") -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _join(texts: list[str]) -> str:
-    shown = ", ".join(texts[:MAX_NAMED])
-    return f"{shown} and {len(texts) - MAX_NAMED:,} more" if len(texts) > MAX_NAMED else shown
-
-
 RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     _judge_repeats,
     _judge_agreement,
     _judge_neighbours,
     _judge_clocks,
     _judge_checks,
-    _name_machines,
-    _name_versions,
-    _judge_signatures,
-    _name_tool,
-    _count_skipped,
+    name_machines,
+    name_versions,
+    judge_signatures,
+    name_tool,
+    count_skipped,
 )

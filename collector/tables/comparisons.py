@@ -19,15 +19,15 @@ from collector.comparisons import (
 from collector.labels import label_hardware, label_shared
 from collector.libraries import describe_libraries
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_words import choose_time_digits
+from collector.ratio_words import choose_time_digits, format_longer, is_percent
+from collector.results.frames import Row, list_rows
 from collector.statistics import Estimate, invert_estimate
-from collector.tables.columns import text_column
-from collector.tables.ratio_columns import ratio_column, ratio_interval_column
+from collector.tables.columns import interval_column, number_column, text_column
 from collector.tables.table import Column, Table, format_column, make_table
-from collector.units import MILLISECOND, NUM_TIME_DIGITS, PERCENT, RATIO, Unit, format_number
+from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, PERCENT, format_number
 
-SINGLE_TITLE, JOINT_TITLE = "95 %, this ratio alone", "95 %, all together"
-"""What the intervals of a ratio are called where both stand beside each other."""
+INTERVAL_TITLE = "95 % interval"
+"""The interval that holds together with those of all ratios that it was judged with: the one beside a verdict."""
 ESTIMATE_COLUMNS = ("ratio", "log_standard_error", "degrees_of_freedom", "p_value")
 
 
@@ -36,28 +36,18 @@ class Heading:
     """What a comparison is called for people."""
 
     caption: str
-    ratio: str
-    unit: Unit = RATIO
 
 
 HEADINGS: Mapping[str, Heading] = {
-    FRAMEWORKS.name: Heading(
-        caption="Frameworks: step times and their ratio, below 1 where the first is faster", ratio="time ratio"
-    ),
-    DEVICES.name: Heading(caption="GPU over CPU: step times and the speedup, CPU / GPU", ratio="speedup"),
-    MODES.name: Heading(caption="What the mode is worth: the speedup of the first over the second", ratio="speedup"),
-    PRECISIONS.name: Heading(
-        caption="What the precision is worth: the speedup of the first over the second", ratio="speedup"
-    ),
+    FRAMEWORKS.name: Heading(caption="Frameworks: step times, and which side takes longer"),
+    DEVICES.name: Heading(caption="GPU and CPU: step times, and which side takes longer"),
+    MODES.name: Heading(caption="Modes: step times, and which side takes longer"),
+    PRECISIONS.name: Heading(caption="Precisions: step times, and which side takes longer"),
     WEAK_SCALING.name: Heading(
         caption="Weak scaling, the same batch per GPU: throughput over that of as many single GPUs",
-        ratio="efficiency",
-        unit=PERCENT,
     ),
     STRONG_SCALING.name: Heading(
         caption="Strong scaling, the same global batch: throughput over that of as many single GPUs",
-        ratio="efficiency",
-        unit=PERCENT,
     ),
 }
 
@@ -76,16 +66,14 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
         _time_column("first", 0, comparison),
         _time_column("second", 1, comparison),
-        ratio_column(heading.ratio, "ratio", heading.unit),
-        ratio_interval_column(SINGLE_TITLE, "ratio", heading.unit),
-        *([ratio_interval_column(JOINT_TITLE, "joint", heading.unit)] if num_tested > 1 else []),
-        text_column("verdict", "verdict"),
+        *_ratio_columns(comparison),
         *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
     said_once = (f"{title}: {text}." for title, text in constants.items())
     remarks = [_state_tests(rows, num_tested), *said_once, describe_libraries(rows, analysis.collection)]
-    shown = add_joint_intervals(rows, num_tested).assign(workload=label_shared(rows))
+    intervals = [_quote_interval(row, num_tested) for row in list_rows(rows[list(ESTIMATE_COLUMNS)])]
+    shown = rows.assign(workload=label_shared(rows), interval=intervals)
     return make_table(heading.caption, columns, shown, remark=" ".join(filter(None, remarks)))
 
 
@@ -111,23 +99,30 @@ def _format_time(
     return format_number(seconds, MILLISECOND, choose_time_digits(first, second, slower))
 
 
-def add_joint_intervals(pairs: pd.DataFrame, num_tested: int) -> pd.DataFrame:
-    """Return the tested pairs with `joint_low` and `joint_high`: intervals that hold together in 95 % of cases."""
-    intervals = [
-        _find_joint_interval(center, error, freedom, p_value, num_tested)
-        for center, error, freedom, p_value in zip(*(pairs[name] for name in ESTIMATE_COLUMNS), strict=True)
-    ]
-    lows, highs = ([ends[place] for ends in intervals] for place in (0, 1))
-    return pairs.assign(joint_low=pd.Series(lows, pairs.index, float), joint_high=pd.Series(highs, pairs.index, float))
+def _ratio_columns(comparison: Comparison) -> list[Column]:
+    """Return what is said of a ratio: which side takes longer, with the interval by which that is judged."""
+    if comparison.measure == "efficiency":
+        own = interval_column(INTERVAL_TITLE, "ratio_low", "ratio_high", PERCENT)
+        return [number_column("efficiency", "ratio", PERCENT), own, text_column("verdict", "verdict")]
+    interval = Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right")
+    return [text_column("verdict", "verdict"), interval]
 
 
-def _find_joint_interval(
-    center: float, error: float, freedom: float, p_value: float, num_tested: int
-) -> tuple[float | None, float | None]:
-    if pd.isna(p_value):
-        return None, None
-    estimate = Estimate(center=center, log_standard_error=error, degrees_of_freedom=freedom)
-    return estimate.find_joint_interval(num_tested) or (None, None)
+def _quote_interval(pair: Row, num_tested: int) -> str:
+    """Return how much longer the slower side takes, from and to, in the direction of the verdict.
+
+    Of a tested ratio together with the others of its table; of one that was not tested by itself.
+    """
+    if pd.isna(pair["log_standard_error"]):
+        return NOT_THERE
+    ratio = Estimate(
+        center=float(pair["ratio"]),
+        log_standard_error=float(pair["log_standard_error"]),
+        degrees_of_freedom=float(pair["degrees_of_freedom"]),
+    )
+    slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
+    _, *ends = format_longer(slower, 1 if pd.isna(pair["p_value"]) else num_tested)
+    return f"{' to '.join(ends)}{' %' if is_percent(slower) else ' times'}" if ends else NOT_THERE
 
 
 def _state_tests(pairs: pd.DataFrame, num_tested: int) -> str:
@@ -140,8 +135,7 @@ def _state_tests(pairs: pd.DataFrame, num_tested: int) -> str:
         return f"1 ratio was tested: {'it differs from 1' if num_different else NO_DIFFERENCE}."
     return (
         f"{num_tested:,} ratios were tested together: {num_different:,} differ from 1 after Holm's adjustment, which "
-        f"is the verdict. “{SINGLE_TITLE}” is right for a ratio that was chosen before looking, “{JOINT_TITLE}” for "
-        "one that was chosen by its value."
+        "is the verdict. The intervals are of how much longer the slower side takes, and hold together."
     )
 
 

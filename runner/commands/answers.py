@@ -35,6 +35,7 @@ def answers(
     """
     from collector.analysis import analyze_run
     from collector.answers.document import make_answers_document
+    from collector.answers.measured import describe_measured
     from collector.answers.run_answers import answer_run
     from runner.price_tables.loading import load_prices
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
@@ -51,13 +52,13 @@ def answers(
     found = answer_run(analysis)
     print_skipped(collection, make_error_console())
     if as_json:
-        echo(make_answers_document(collection.run.run_id, found).to_json())
+        echo(make_answers_document(collection.run.run_id, found, measured=describe_measured(analysis)).to_json())
     else:
-        _print(found)
+        _print(found, describe_measured(analysis))
 
 
-def _print(found: "list[Answer]") -> None:
+def _print(found: "list[Answer]", measured: str) -> None:
     from collector.answers.texts import list_lines
 
-    for line in list_lines(found):
+    for line in list_lines(found, measured=measured):
         CONSOLE.print(line, soft_wrap=True)

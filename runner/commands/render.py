@@ -66,7 +66,7 @@ def render(
     prices: PricesOption = None,
     earlier: EarlierOption = None,
 ) -> None:
-    """Print the cells of MATRIX, or write their manifests, and what they will take; measure nothing."""
+    """Print what the cells of MATRIX are, or write their manifests, and what they will take; measure nothing."""
     from runner.commands.estimates import Pricing
     from runner.kubernetes.syntax import check_option, check_queue
     from runner.matrix.expansion import load_matrix
@@ -110,8 +110,13 @@ def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
         for planned in loaded.cells:
             echo(planned.model_dump_json())
         return
-    for planned in loaded.cells:
-        echo(f"{planned.cell.cell_id}  repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}")
+    from runner.matrix.cell_names import describe_cell
+
+    names = [describe_cell(planned.cell) for planned in loaded.cells]
+    width = max(map(len, names), default=0)
+    for name, planned in zip(names, loaded.cells, strict=True):
+        protocol = f"repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}"
+        echo(f"{name:<{width}}  {protocol}  {planned.cell.cell_id}")
     repeats = sum(planned.repeats for planned in loaded.cells)
     echo(f"{loaded.source}: {len(loaded.cells)} cells, {repeats} repeats", err=True)
 

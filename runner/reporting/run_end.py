@@ -82,12 +82,13 @@ def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None
 
 def _print_answers(analysis: "Analysis", console: Console) -> None:
     """Print what the run says and what it does not say."""
+    from collector.answers.measured import describe_measured
     from collector.answers.run_answers import answer_run
     from collector.answers.texts import list_lines
     from collector.report.terminal import print_text
 
     console.print()
-    for line in list_lines(answer_run(analysis), is_short=True):
+    for line in list_lines(answer_run(analysis), measured=describe_measured(analysis), is_short=True):
         print_text(console, line)
     console.print()
 

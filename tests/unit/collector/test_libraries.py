@@ -30,16 +30,15 @@ def make_gpu_environment(package: str, cuda: str, cudnn: str, **settings: str | 
         (
             "conv6",
             make_gpu_environment("tensorflow", "12.5.1", "9", memory_format="NHWC"),
-            "The frameworks ran on different libraries and settings: CUDA 13.0 (PyTorch), 12.5.1 (TensorFlow, of its "
-            "build); cuDNN 9.19.0 (PyTorch), 9 (TensorFlow, of its build); layout of images NCHW (PyTorch), NHWC "
-            "(TensorFlow); cuDNN tries its algorithms first (cudnn_benchmark): yes (PyTorch), not recorded "
-            "(TensorFlow).",
+            "The frameworks differ in: CUDA 13.0 (PyTorch), 12.5.1 (TensorFlow, of its build); cuDNN 9.19.0 (PyTorch), "
+            "9 (TensorFlow, of its build); layout of images NCHW (PyTorch), NHWC (TensorFlow); cuDNN tries its "
+            "algorithms first (cudnn_benchmark): yes (PyTorch), not recorded (TensorFlow).",
         ),
         (
             "resnet18",
             make_gpu_environment("tensorflow", "13.0", "9.19.0.1", memory_format="NCHW", cudnn_benchmark=True),
             "Keras, in which TensorFlow runs, computes the batch norms of resnet18 from several operations, PyTorch in "
-            "one; the mode fused-norm of TensorFlow measures what that costs.",
+            "one.",
         ),
         ("conv6", make_gpu_environment("tensorflow", "13.0", "91900", memory_format="NCHW", cudnn_benchmark=True), ""),
     ],
@@ -53,6 +52,30 @@ def test_libraries_of_compared_frameworks_are_named_where_they_differ(
     graph = make_cell(model=model, device="gpu", input_size=32, framework="tensorflow", mode="graph")
     analysis = analyze_run(collect(*make_spread(cell, 0.1, pytorch), *make_spread(graph, 0.2, own)))
     assert describe_libraries(analysis.comparisons["frameworks"], analysis.collection) == text
+
+
+@pytest.mark.parametrize("is_measured", [True, False])
+def test_fused_norms_are_named_only_where_they_were_measured(collect: Collect, is_measured: bool) -> None:
+    pytorch, own = (make_gpu_environment(name, "13.0", "91900") for name in ("torch", "tensorflow"))
+    fields = {"model": "resnet18", "device": "gpu", "input_size": 32}
+    modes = ("graph", "fused-norm") if is_measured else ("graph",)
+    others = [
+        result
+        for mode in modes
+        for result in make_spread(make_cell(framework="tensorflow", mode=mode, **fields), 0.2, own)
+    ]
+    analysis = analyze_run(collect(*make_spread(make_cell(**fields), 0.1, pytorch), *others))
+    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
+    assert ("fused-norm" in text) == is_measured
+
+
+def test_the_short_text_names_what_differs_without_its_values(collect: Collect) -> None:
+    pytorch = make_gpu_environment("torch", "13.0", "91900", memory_format="NCHW", cudnn_benchmark=True)
+    own = make_gpu_environment("tensorflow", "12.5.1", "9", memory_format="NHWC")
+    graph = make_cell(device="gpu", framework="tensorflow", mode="graph")
+    analysis = analyze_run(collect(*make_spread(make_cell(device="gpu"), 0.1, pytorch), *make_spread(graph, 0.2, own)))
+    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
+    assert text == "The frameworks' CUDA, cuDNN, layout of images and search of cuDNN's algorithms differ."
 
 
 def test_what_a_cpu_does_not_use_is_not_named_of_cells_on_it(collect: Collect) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from bench.schema import Verdict
 from bench.store import Store
 from collector.results.column_meanings import MEANINGS, describe_meaning, find_unit
 from collector.results.dataset.columns import TABLE_COLUMNS
@@ -18,6 +19,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 COLUMNS = {
     name: dtype for table in (RESULT_COLUMNS, SAMPLE_COLUMNS, *TABLE_COLUMNS.values()) for name, dtype in table.items()
 }
+VERDICTS: tuple[Verdict, ...] = ("noisy", "throttled")
+"""Of a third repeat of each cell: the former counts, the latter does not."""
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -59,8 +62,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for cell, factor in zip(cells, (1, 2), strict=True)
             for repeat in (1, 2)
         ]
-        noisy = make_result(cells[0], run_id=run_id, repeat=3, validity=make_validity("noisy"))
-        put_documents(store, make_run(cells, run_id=run_id), [*results, noisy])
+        noisy, throttled = (
+            make_result(cell, run_id=run_id, repeat=3, step_seconds=(seconds * 3,) * 3, validity=make_validity(verdict))
+            for cell, verdict in zip(cells, VERDICTS, strict=True)
+        )
+        put_documents(store, make_run(cells, run_id=run_id), [*results, noisy, throttled])
         load_run(store, run_id, writes_tables=True)
     (part,) = (directory / "tables" / "attempts" / "night-2").iterdir()
     (part.parent / part.name.replace(part.stem.split(".")[1], "0" * 32)).write_bytes(part.read_bytes())
@@ -79,7 +85,7 @@ def test_the_examples_give_one_answer(example: str, tables: Path) -> None:
     ]
     assert found == [
         ("night-1", "jax", 0.3, 2),
-        ("night-1", "pytorch", 0.15, 2),
+        ("night-1", "pytorch", 0.2, 3),  # 0.1, 0.2 and the noisy 0.3 s
         ("night-2", "jax", 1.2, 2),
-        ("night-2", "pytorch", 0.6, 2),
+        ("night-2", "pytorch", 0.8, 3),
     ]

@@ -27,7 +27,7 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
     # The speedup and the costs rest on the same card and its host. The intervals of two costs hold together; a single
     # ratio needs no word on others.
     assert select_texts(answers, "how-sure") == [
-        "All ratios above were measured on one card and its host, 3 repeats a side. The intervals of 2 "
+        "All ratios above: on one card and its host, 3 repeats a side. The intervals of 2 "
         "costs hold together in 95 % of cases; these are not tested."
     ]
     assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
@@ -45,8 +45,7 @@ def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
 def test_on_one_kind_of_machine_the_fastest_is_the_cheapest_at_any_price(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(2.0)), "no-prices")
     assert text.endswith(
-        "All sound cells ran on one kind of machine: whatever it costs an hour, what is fastest for a sample is also "
-        "cheapest for a sample."
+        "All sound cells ran on one kind of machine, on which what is fastest for a sample is also cheapest for it."
     )
 
 

@@ -1,10 +1,13 @@
 """Memory and rooflines in sentences, and what larger batches are worth as a table."""
 
-from answered_runs import GPU_PYTORCH, answer, make_spread, select_texts
+from typing import Any
+
+from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, answer, make_spread, select_texts
+from bench.schema import Environment, Result
 from collector.analysis import analyze_run
 from collector.answers.batch_rules import make_batches_table
 from collector.tables.roofline import describe_limit
-from factories import make_cell, make_roofline
+from factories import make_cell, make_gpu_use, make_memory, make_roofline
 from measured_runs import Collect
 from shared_runs import make_gpu_cell, make_tenants_result
 
@@ -24,14 +27,41 @@ def test_cells_below_half_of_their_nearest_roof_have_no_limit(collect: Collect) 
     (text,) = select_texts(answer(collect, results), "roofline")
     assert text == (
         "2 of 3 cells reach at least 50 % of what their nearest roof allows (arithmetic), operations counted as direct "
-        "convolutions. What limits the others is not known; resnet18 train, GPU, batch 64, 32 px, PyTorch eager "
-        "reaches 3.00 %."
+        "convolutions. What limits the others is not known; resnet18 train, PyTorch eager reaches 3.00 %."
     )
     assert [describe_limit("arithmetic", share) for share in shares.values()] == [
         "arithmetic",
         "arithmetic",
         "not known",
     ]
+
+
+GIB = 2**30
+
+
+def make_repeats_with(environment: Environment, tensors: float, used: float, **fields: Any) -> list[Result]:
+    """Return repeats of a cell on a card with so many GiB for tensors, and in use on the device."""
+    return make_spread(
+        make_cell(device="gpu", **fields),
+        0.1,
+        environment,
+        memory=make_memory(peak_memory_allocated_bytes=round(tensors * GIB)),
+        gpu_use=(make_gpu_use(memory_used_peak_bytes=round(used * GIB)),),
+    )
+
+
+def test_memory_is_compared_in_tensors_and_not_in_what_a_framework_keeps(collect: Collect) -> None:
+    results = [
+        *make_repeats_with(GPU_PYTORCH, 1, 2, model="conv6"),
+        *make_repeats_with(GPU_PYTORCH, 4, 6, model="vgg16", input_size=32),
+        *make_repeats_with(GPU_TENSORFLOW, 3, 33, model="vgg16", input_size=32, framework="tensorflow", mode="graph"),
+    ]
+    (text,) = select_texts(answer(collect, results), "memory")
+    assert text == (
+        "vgg16 train took most memory of the GPU, for its tensors 4.00 GiB (PyTorch eager) and 3.00 GiB (TensorFlow "
+        "graph). With what each framework keeps for later, which the model does not need, in use were 6.00 GiB and "
+        "33.0 GiB. Whether a smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
+    )
 
 
 def test_what_other_tenants_take_is_no_unknown_limit(collect: Collect) -> None:

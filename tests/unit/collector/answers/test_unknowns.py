@@ -49,17 +49,14 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "repeats, and no sentence here rests on them.",
         "not-compared": "2 of 2 pairs have no ratio: 1 left out: no repeat of TensorFlow was measured under sound "
         "conditions; 1 not compared: no ok repeat of JAX.",
-        "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much another one of the kind "
-        "differs "
+        "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
-        "not-planned": "Not planned in any batch: 3 of 6 combinations of work and program, among them PyTorch "
-        "compiled, TensorFlow eager, TensorFlow compiled for any work. The report marks each of them. A matrix file "
-        "that names them measures them: benchmatrix run FILE (docs/matrix.md).",
-        "no-prices": f"What this costs is not known: no price was given. benchmatrix cost {RUN_ID} computes it at "
-        "listed prices, or with --prices FILE at yours; with --dataset NAME that of an epoch, whose steps take its "
-        "samples over the samples/s of the cell.",
-        "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU) and one "
-        "precision (fp32, not tf32, fp16 or bf16): how others compare is not known from this run.",
+        "not-planned": "3 of 6 combinations of work and program were not planned in any batch, among them PyTorch "
+        "compiled, TensorFlow eager, TensorFlow compiled for any work: a matrix file that names them measures them.",
+        "no-prices": f"What this costs is not known, as no price was given: benchmatrix cost {RUN_ID} computes it at "
+        "listed prices or yours (--prices FILE), also of an epoch (--dataset NAME).",
+        "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU), one "
+        "precision (fp32, not tf32, fp16 or bf16) and one batch of conv6 train: how others compare is not known.",
     }
 
 
@@ -79,8 +76,8 @@ def test_cards_of_one_host_are_one_set_of_cards_for_each_number_of_gpus(collect:
     ]
     (text,) = select_texts(answer(collect, results), "one-machine")
     assert text == (
-        "Measured on one card (Tesla T4) and one set of 2 cards (Tesla T4): by how much another one of the kind "
-        "differs is not known."
+        "Measured on one card (Tesla T4) and one set of 2 cards (Tesla T4): by how much others of the kind "
+        "differ is not known."
     )
 
 
@@ -98,9 +95,8 @@ def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
     assert text == (
-        "No difference is shown in 1 of 1 ratio of frameworks: that does not say that the sides are equal. It would "
-        "take at least about 17 repeats a side to show differences of this size; so few as were measured do not tell "
-        "it more closely (`repeats:` in the matrix)."
+        "1 of 1 ratio of frameworks shows no difference, which does not say that the sides are equal. To show one of "
+        "this size takes at least about 17 repeats a side (`repeats:` in the matrix)."
     )
     (text,) = select_texts(answer(collect, make_framework_pair(1.0001)), "no-difference")
     assert text.endswith("Ratios so near to 1 would take more than 50 repeats a side.")
@@ -126,7 +122,7 @@ def test_more_than_three_repeats_tell_in_how_many_cases_others_would_show_a_rati
 def test_no_repeats_are_proposed_where_each_has_its_own_machine(collect: Collect) -> None:
     results = make_sides((0.1, 0.112, 0.09), (0.103, 0.11256, 0.09108), "bench-1", "bench-2", "bench-3")
     (text,) = select_texts(answer(collect, results), "no-difference")
-    assert text.endswith("that does not say that the sides are equal.")
+    assert text.endswith("which does not say that the sides are equal.")
 
 
 def test_repeats_are_proposed_for_as_many_tests_as_the_table_has(collect: Collect) -> None:
@@ -137,8 +133,8 @@ def test_repeats_are_proposed_for_as_many_tests_as_the_table_has(collect: Collec
     ]
     results = [*make_framework_pair(1.01), *at_fault]
     (text,) = select_texts(answer(collect, results, include_invalid=True), "no-difference")
-    assert text.startswith("No difference is shown in 1 of 1 ratio of frameworks: ")
-    assert "It would take at least about 21 repeats a side to show" in text
+    assert text.startswith("1 of 1 ratio of frameworks shows no difference, ")
+    assert "takes at least about 21 repeats a side" in text
 
 
 def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_others(collect: Collect) -> None:
@@ -147,7 +143,7 @@ def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_oth
     num_left_out = sum(not one.is_on_terminal for one in found)
     assert num_left_out > 0
     assert short.splitlines()[-1] == f"The report has {num_left_out} more sentences, and all tables."
-    assert "No difference is shown" in short
+    assert "no difference, which" in short
     assert [one.text in short for one in found] == [one.is_on_terminal for one in found]
     assert all(one.text in long for one in found)
 
@@ -156,8 +152,8 @@ def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collec
     # Three repeats 1 % apart: t(2) = 4.3027 times 0.010000 / sqrt(3) is 0.024842; exp of it is 1.02515.
     (text,) = select_texts(answer(collect, make_spread(make_cell(), 0.1)), "certainty")
     assert text == (
-        "1 step time has a 95 % interval, each by itself, from 3 repeats. Half of the intervals reach at most 2.52 % "
-        "above their step time, the widest 2.52 % (conv6 train, CPU, batch 64, 32 px, PyTorch eager)."
+        "1 step time has a 95 % interval from 3 repeats: half of the intervals reach at most 2.52 % above their step "
+        "time, the widest 2.52 % (conv6 train, PyTorch eager)."
     )
 
 
@@ -221,9 +217,9 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     assert more.text == "More such findings are in the tables: 2 of fastest."
     # All ran on one machine: none of them says so by itself. Both tables have 12 ratios.
     assert certainty.text == (
-        "All ratios above were measured on one machine, 3 repeats a side. Each table is judged by itself (12 ratios of "
-        "frameworks, 12 ratios of batches): a difference is stated after Holm's adjustment, and intervals in brackets "
-        "hold together with those of the others in 95 % of cases, if both sides vary alike."
+        "All ratios above: on one machine, 3 repeats a side. A difference is stated where it remains after Holm's "
+        "adjustment over all ratios of its table (12 ratios of frameworks, 12 ratios of batches); intervals hold "
+        "together with those of the others in 95 % of cases, if both sides vary alike."
     )
     assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
     order = [rule.id for rule in RULES]

@@ -69,7 +69,7 @@ def test_a_mean_over_fewer_models_decides_nothing(tmp_path: Path, missing: str) 
     result = evaluate(tmp_path, *make_ratios(ratios))["latency"]
     assert result.verdict == "not tested here"
     assert "was not measured for all of them on one GPU: on NVIDIA H100 " in result.reason
-    assert "vgg16 at 224 px 10.0 % lower" in result.reason
+    assert "vgg16 at 224 px" in result.reason.partition("on NVIDIA H100")[2]
     assert missing not in result.reason.partition("on NVIDIA H100")[2]
 
 

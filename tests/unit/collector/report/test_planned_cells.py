@@ -50,8 +50,9 @@ def test_each_way_to_end_has_its_sign_and_its_reason(tmp_path: Path) -> None:
     }
     assert [sign for sign, _ in table.signs] == ["✓", "!", "✕", "?", "∅", "–"]
     assert table.summary == (
-        "6 cells: 2 measured, 1 measured, without a sound repeat, 1 failed, 1 without a result, 1 left out. 7 of 12 "
-        "combinations of work and program are not planned."
+        "6 cells: 2 measured, 1 measured, without a sound repeat, 1 failed, 1 without a result, 1 left out. They are "
+        "in 5, as 1 has several, of the 12 combinations of a work (model, phase, device) with a program (framework, "
+        "mode, precision); 7 are not planned."
     )
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from answered_runs import make_framework_pair, make_spread
 from collector.analysis import analyze_run
 from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS, Comparison
 from collector.tables.comparisons import HEADINGS, make_comparison_table
 from collector.tables.table import Table
-from factories import make_cell, make_validity
+from factories import make_cell, make_environment, make_validity
 from measured_runs import collect_results, make_repeats
 
 
@@ -29,8 +30,8 @@ def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path: Path) 
     remarks = [table.remark for table in tables if table is not None]
     assert remarks[0].endswith(" Hardware: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads.")
     assert remarks[1].endswith(" GPU: Tesla T4. CPU: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads.")
-    assert [frameworks[name] for name in ("time ratio", "second, ms", "first, ms")] == ["1.25", "400.0", "500.0"]
-    assert devices["speedup"] == "40.0"
+    assert [frameworks[name] for name in ("second, ms", "first, ms")] == ["400.0", "500.0"]
+    assert devices["verdict"] == "CPU takes 40.0 times as long"
     assert "Measured on: one machine." in remarks[0]
     assert "Measured on: one card and its host." in remarks[1]
     assert frameworks["verdict"].startswith("TensorFlow eager takes 25")
@@ -54,7 +55,41 @@ def test_pairs_that_are_left_out_have_no_row(tmp_path: Path) -> None:
     collection = collect_results(tmp_path, *make_repeats(make_cell(), 0.1, 0.1), *throttled, repeats=2)
     assert make_comparison_table(FRAMEWORKS, analyze_run(collection)) is None
     included = make_comparison_table(FRAMEWORKS, analyze_run(collection, include_invalid=True))
-    assert read_first_row(included)["time ratio"] == "2.00"
+    assert read_first_row(included)["verdict"] == "TensorFlow eager takes 2.00 times as long"
+
+
+def test_a_pair_has_one_interval_in_the_direction_of_its_verdict(tmp_path: Path) -> None:
+    # Sides 1 % apart with 3 repeats: the standard error of the log ratio is 0.0081652, with 4 degrees of freedom. Of 2
+    # ratios together, t at 1 - 0.05 / 4 is 3.4954: a factor of exp(0.028541) = 1.02895 to either side.
+    results = [
+        *make_framework_pair(0.8),
+        *make_framework_pair(1.01, phase="infer"),
+    ]
+    table = make_comparison_table(FRAMEWORKS, analyze_run(collect_results(tmp_path, *results, repeats=3)))
+    assert table is not None
+    assert [heading for heading in table.headings if "95 %" in heading or "ratio" in heading] == ["95 % interval"]
+    rows = [dict(zip(table.headings, row, strict=True)) for row in table.format_rows()]
+    # 0.1 / 0.08 = 1.25: 1.2148 and 1.2862; 1.01: 0.98158 and 1.03924.
+    assert [(row["verdict"], row["95 % interval"]) for row in rows] == [
+        ("PyTorch eager takes 25 % longer", "21 to 29 %"),
+        ("no difference shown", "−2 to 4 %"),
+    ]
+
+
+def test_a_ratio_that_was_not_tested_has_the_interval_of_its_own(tmp_path: Path) -> None:
+    # On two machines: t(4) at 97.5 % is 2.7764, a factor of exp(0.02267) = 1.02293 about 2; the other pair is tested.
+    elsewhere = make_environment(hostname="bench-2", versions={"tensorflow": "2.21.0"})
+    graph = make_cell(framework="tensorflow", mode="graph", phase="infer")
+    results = [
+        *make_framework_pair(0.8),
+        *make_spread(make_cell(phase="infer"), 0.1),
+        *make_spread(graph, 0.2, elsewhere),
+    ]
+    table = make_comparison_table(FRAMEWORKS, analyze_run(collect_results(tmp_path, *results, repeats=3)))
+    assert table is not None
+    rows = [dict(zip(table.headings, row, strict=True)) for row in table.format_rows()]
+    (row,) = (row for row in rows if row["verdict"].startswith("no verdict"))
+    assert row["95 % interval"] == "1.96 to 2.05 times"
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)

@@ -1,0 +1,45 @@
+"""Hold what the report says of one thing to know before trusting a run."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from collector.analysis import Analysis
+
+State = Literal["good", "beware", "unknown"]
+MAX_NAMED = 2
+"""Things that a line names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustLine:
+    """One thing to know before trusting the figures."""
+
+    title: str
+    text: str
+    state: State
+    anchor: str = ""
+    """The id of the part of the report that has more; empty: none has."""
+
+    @property
+    def sign(self) -> str:
+        """The sign of its state."""
+        return {"good": "✓", "beware": "!", "unknown": "?"}[self.state]
+
+    @property
+    def meaning(self) -> str:
+        """The state in words."""
+        return {"good": "nothing against it", "beware": "beware", "unknown": "not known"}[self.state]
+
+
+def select_ok(analysis: Analysis) -> pd.DataFrame:
+    """Return the rows of the repeats that ended ok."""
+    results = analysis.collection.results
+    return results[results["status"] == "ok"]
+
+
+def join_some(texts: list[str]) -> str:
+    """Return the first texts, and how many more there are."""
+    shown = ", ".join(texts[:MAX_NAMED])
+    return f"{shown} and {len(texts) - MAX_NAMED:,} more" if len(texts) > MAX_NAMED else shown

@@ -1,0 +1,71 @@
+"""Say what of a run's origin is a reason for doubt: machines, versions, signatures, the tool, documents left out."""
+
+from collector.analysis import Analysis
+from collector.facts import count_things, describe_signatures
+from collector.labels import FRAMEWORK_NAMES
+from collector.report.trust_line import State, TrustLine, join_some, select_ok
+
+
+def name_machines(analysis: Analysis) -> TrustLine | None:
+    """Return what it ran on, hosts, GPUs and the drivers: beware of several drivers."""
+    ok = select_ok(analysis)
+    hosts = sorted(ok["host"].dropna().unique())
+    drivers = sorted(ok["driver_version"].dropna().unique())
+    if len(drivers) < 2:
+        return None
+    parts = [f"{count_things(len(hosts), 'host')} ({join_some(hosts)})" if hosts else "the host is not known"]
+    gpu = ok[ok["device"] == "gpu"]
+    if len(gpu):
+        names = join_some(sorted(gpu["gpu_name"].dropna().unique())) or "of a kind that is not known"
+        number = gpu.loc[gpu["gpu_uuid"].notna(), "gpu_uuid"].str.split(", ").explode().nunique()
+        parts.append(f"{count_things(number, 'GPU')} ({names})" if number else f"GPU: {names}")
+    parts.append(f"driver {join_some(drivers)}")
+    return TrustLine(title="Machine", text=f"{'; '.join(parts)}.", state="beware", anchor="environments")
+
+
+def name_versions(analysis: Analysis) -> TrustLine | None:
+    """Return the versions of frameworks and Python: beware of several, unknown where one is missing."""
+    ok = select_ok(analysis)
+    parts: list[str] = []
+    states: set[State] = set()
+    for name, rows in ok.groupby("framework", sort=True):
+        versions = sorted(rows["framework_version"].dropna().unique())
+        is_open = bool(rows["framework_version"].isna().any())
+        parts.append(
+            f"{FRAMEWORK_NAMES.get(str(name), name)} {join_some([*versions, *(['not known'] if is_open else [])])}"
+        )
+        states |= {"beware"} if len(versions) > 1 else {"unknown"} if is_open else set()
+    if not states:
+        return None
+    python = join_some(sorted(ok["python_version"].dropna().unique()))
+    parts.append(f"Python {python}" if python else "Python: not known")
+    state: State = "beware" if "beware" in states else "unknown"
+    return TrustLine(title="Versions", text=f"{', '.join(parts)}.", state=state, anchor="environments")
+
+
+def judge_signatures(analysis: Analysis) -> TrustLine:
+    """Unknown where signatures were not checked; beware of wrong ones."""
+    found = analysis.collection.signatures
+    state: State = "unknown" if found is None else "beware" if found.problems else "good"
+    return TrustLine(title="Signatures", text=f"{describe_signatures(analysis.collection)}.", state=state)
+
+
+def name_tool(analysis: Analysis) -> TrustLine | None:
+    """Return the version of this tool that planned the run: beware of changes that no revision has."""
+    run = analysis.collection.run
+    commit, dirty, _ = (run.git_revision or "").partition("-dirty")
+    if commit and not dirty:
+        return None
+    revision = f"revision {commit[:12]}" if commit else "its revision is not known"
+    changed = ", with changes that no revision has" if dirty else ""
+    text = f"benchmatrix {run.tool_version}, {revision}{changed}."
+    return TrustLine(title="Tool", text=text, state="beware" if dirty else "unknown")
+
+
+def count_skipped(analysis: Analysis) -> TrustLine | None:
+    """Beware of documents that do not count."""
+    count = len(analysis.collection.skipped)
+    if not count:
+        return None
+    text = f"{count_things(count, 'document')} in the store did not count."
+    return TrustLine(title="Skipped", text=text, state="beware", anchor="not-known")
