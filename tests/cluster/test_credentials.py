@@ -40,9 +40,7 @@ def grant_run(connection: Connection, namespace: str) -> None:
     path = f"/apis/{group}/v1/namespaces/{namespace}"
     create(connection, f"{path}/roles", {"metadata": {"name": ACCOUNT}, "rules": rules})
     role = {"apiGroup": group, "kind": "Role", "name": ACCOUNT}
-    create(
-        connection, f"{path}/rolebindings", {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [subject]}
-    )
+    create(connection, f"{path}/rolebindings", {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [subject]})
 
 
 def request_token(connection: Connection, namespace: str, name: str) -> str:
@@ -62,7 +60,9 @@ def end_token(plane: ControlPlane, connection: Connection, namespace: str, name:
     """Let a token no longer count, as if its time were over; return when the API server refuses it."""
     connection.request("delete", f"/api/v1/namespaces/{namespace}/secrets/{name}")
     context = ssl.create_default_context(cafile=str(plane.folder / "api.crt"))
-    request = urllib.request.Request(f"https://127.0.0.1:{plane.port}/api", headers={"Authorization": f"Bearer {token}"})
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{plane.port}/api", headers={"Authorization": f"Bearer {token}"}
+    )
 
     def is_refused() -> bool:
         try:
@@ -106,7 +106,7 @@ def test_a_run_goes_on_with_the_token_that_takes_the_place_of_one_that_ended(
     first = request_token(connection, namespace, "first")
     token.write_text(first)
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "%s"}}
-    script = f"printf '{json.dumps(answer)}' \"$(cat \"$0\")\""
+    script = f'printf \'{json.dumps(answer)}\' "$(cat "$0")"'
     plugin = {"apiVersion": answer["apiVersion"], "command": "sh", "args": ["-c", script, str(token)]}
     setup = Setup.make(connection, namespace, store, make_cells(6), max_in_flight=2)
     running = setup.start(log_in({"tokenFile": str(token)} if source == "token file" else {"exec": plugin}))
