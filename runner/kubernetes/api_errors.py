@@ -12,7 +12,7 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.known_secrets import hide_secrets
-from runner.kubernetes.login import describe_error
+from runner.kubernetes.login import describe_error, name_token
 
 UNREACHABLE = "Unreachable"
 WRONG_SERVER = "WrongServer"
@@ -20,6 +20,7 @@ INVALID_ANSWER = "InvalidAnswer"
 """Of an answer that is none of Kubernetes (runner.kubernetes.answers)."""
 ANONYMOUS = 'User "system:anonymous"'
 """The user name that Kubernetes reports for requests without valid credentials."""
+REFUSED_CREDENTIALS = "the API server does not accept the credentials (401 Unauthorized), which may have expired"
 NOT_READY = "not yet ready to handle request"
 """What admission plugins answer with 403 while the API server starts:
 https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go
@@ -133,12 +134,20 @@ def to_user_error(error: ApiError, context: str) -> UserError:
         hint = "the Jobs go on; give the same command again when it is back"
         who = "" if error.reason == UNREACHABLE else f"the API server answers {int(error.status)}: "
         return TransientError(f"--on {context}: {who}{error.message}; {hint}")
+    if is_unauthorized(error):
+        hint = "log in again, or write new ones there; Jobs that were submitted go on, and the same command resumes the run"
+        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_token(context)}; {hint}")
     if error.reason == INVALID_ANSWER:
         hint = "another program may answer in the server's place, or an extension of it is broken"
         return UserError(f"--on {context}: {error.message}; {hint}")
     if error.reason == WRONG_SERVER:
         return UserError(f"--on {context}: {error.message}")
     return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
+
+
+def is_unauthorized(error: ApiError) -> bool:
+    """Return whether the API server refused the credentials without a word more; a login of ours says what failed."""
+    return error.status == HTTPStatus.UNAUTHORIZED and error.message in ("Unauthorized", "HTTP 401")
 
 
 def _read_retry_after(text: str | None) -> float | None:

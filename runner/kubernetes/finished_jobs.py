@@ -1,7 +1,7 @@
 """Deleting the Jobs that have finished and have their record, so that a long run does not fill etcd.
 
 Nothing relies on them: progress and resuming rest on the records in the store. The newest stay, with their pods and
-logs, until their `ttlSecondsAfterFinished`.
+logs, until their `ttlSecondsAfterFinished`; none does where a quota counts them and leaves no room for others.
 """
 
 import json
@@ -52,6 +52,8 @@ class FinishedJobs:
     fingerprint: str
     placements: PlacementTracker
     _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
+    _is_room_needed: bool = False
+    """Whether none stays."""
     _num_deletions: int = 0
     """Requests under way."""
     _is_refused: bool = False
@@ -62,18 +64,26 @@ class FinishedJobs:
         self._kept.append(job)
         self._delete_more()
 
+    def make_room(self) -> None:
+        """Have all of them deleted, from now on: a quota that is used up counts them."""
+        self._is_room_needed = True
+        self._delete_more()
+
     @property
     def is_behind(self) -> bool:
         """Whether Jobs finish faster than the API server deletes them, and no more should be created for now."""
         return len(self._kept) >= MAX_KEPT and not self._is_refused
 
     def _delete_more(self) -> None:
-        while len(self._kept) >= NUM_KEPT + BATCH_SIZE and self._num_deletions < NUM_DELETIONS and not self._is_refused:
-            batch = [self._kept.popleft() for _ in range(BATCH_SIZE)]
+        while self._has_batch() and self._num_deletions < NUM_DELETIONS and not self._is_refused:
+            batch = [self._kept.popleft() for _ in range(min(BATCH_SIZE, len(self._kept)))]
             placed = self.placements.placed
             known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
             self._num_deletions += 1
             self.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
+
+    def _has_batch(self) -> bool:
+        return bool(self._kept) if self._is_room_needed else len(self._kept) >= NUM_KEPT + BATCH_SIZE
 
     def _delete(self, batch: list[FinishedJob], placed: AbstractSet[str] | None) -> bool:
         """Delete the Jobs, after the placements that they lack were written; return whether the runner may.

@@ -19,7 +19,8 @@ Kubernetes makes them, inside one Job; the runner only watches. manifests/job.ya
 What a Job that failed for good means for the repeat is in job_outcomes.py.
 
 The runner creates a Job again, under the same name, in two cases. The first: the Job is gone (somebody deleted it, or
-its TTL was over), the store has no record of it, now and some seconds later, and the run was not cancelled. The second:
+its TTL was over), the store has no record of it, now and some seconds later, none of its pods runs on without it, and
+the run was not cancelled. The second:
 the Job failed for a reason that is not the cell's and that its rules cannot tell (pod_ends.py): its node was at fault,
 or its pod was taken down without the condition DisruptionTarget. The failed Job is deleted then. `--retry-failed` is
 not a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round` and so a new name.
@@ -36,6 +37,7 @@ from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_completion import JobCompletion
 from runner.kubernetes.job_outcomes import JobOutcome
+from runner.kubernetes.missing_pods import find_running_pod
 from runner.kubernetes.node_fault_tracker import NodeFaultTracker
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pod_ends import explain_interruption, explain_node_fault, explain_own_limit
@@ -45,6 +47,8 @@ from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 MISSING_SECONDS = 3.0
 """After how long the store is searched again for a missing Job: another runner may have given it up."""
+ORPHAN_SECONDS = 5.0
+"""After how long it is looked again whether a pod whose Job was deleted without it has ended."""
 MAX_DISRUPTIONS = 20
 """How many pods of a repeat may be ended from outside before it is given up."""
 MAX_NODE_FAULTS = 6
@@ -161,7 +165,19 @@ class JobRetries:
         elif not is_last:
             self.dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
         else:
+            find = partial(find_running_pod, self.recorder.connection, self.recorder.namespace, tracked)
+            self.dispatcher.request(find, partial(self._handle_running_pod, tracked))
+
+    def _handle_running_pod(self, tracked: TrackedJob, pod: str) -> None:
+        """Create a missing Job again, unless its pod measures on without it: the repeat would have two records."""
+        if not pod or tracked.job is not None:
             self.cancellation_watcher.check(partial(self._create_again, tracked))
+            return
+        self.dispatcher.warn(
+            f"Job {tracked.name} was deleted without its pod {pod}, which runs on: its record is waited for; to have "
+            f"the repeat measured anew, delete the pod"
+        )
+        self.dispatcher.call_later(ORPHAN_SECONDS, partial(self._find_record, tracked, is_last=True))
 
     def _create_again(self, tracked: TrackedJob) -> None:
         if tracked.job is not None:  # created since, or the list of Jobs was older than the Job

@@ -81,7 +81,7 @@ def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dic
         raise ValueError(f"{_describe_plugin(context)} {error}") from None
     except Exception as error:  # noqa: BLE001  (whatever a token file or a plugin does: its text may show the token)
         message = describe_error(error) if isinstance(error, ConfigException | OSError) else type(error).__name__
-        raise ValueError(f"{_name_token(context)} cannot be renewed ({message})") from None
+        raise ValueError(f"{name_token(context)} cannot be renewed ({message})") from None
     return {name: _check_header(value, context) for name, value in headers.items()}
 
 
@@ -116,7 +116,7 @@ def _check_header(value: str, context: str) -> str:
     scheme, _, token = value.partition(" ")
     if not re.fullmatch(TOKEN, token.strip()):
         raise ValueError(
-            f"{_name_token(context)} is empty or has a space, a line break or another character that no token has; "
+            f"{name_token(context)} is empty or has a space, a line break or another character that no token has; "
             "log in again, or write it again without"
         )
     return f"{scheme} {token.strip()}"
@@ -141,7 +141,8 @@ def _check_certificates(configuration: kubernetes.client.Configuration, context:
             raise ValueError(f"{place}: cannot be used; expected certificates in PEM") from None
 
 
-def _name_token(context: str) -> str:
+def name_token(context: str) -> str:
+    """Return in words where the token of a context comes from: kubeconfig, user and the keys that may hold it."""
     if context == IN_CLUSTER:
         return SERVICE_ACCOUNT
     return f"{_name_user(context)}: its token (token, tokenFile, exec or auth-provider)"

@@ -4,7 +4,7 @@ All of them are explained by one list of events and one of pods, however many th
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Any
 
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.object_status import read_pod_status
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 NO_POD_SECONDS = 20.0
@@ -20,6 +21,8 @@ MAX_PAUSE_SECONDS = 60.0
 """Between two requests, which are NO_POD_SECONDS apart at first."""
 FAILED_CREATE = "FailedCreate"
 """The reason of the Job controller's events about pods that it could not create."""
+COUNTED_PODS = "count/pods"
+"""The resource of a quota on pods of all phases; `pods` are those that have not ended."""
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 
 
@@ -57,6 +60,17 @@ def read_overdue_pods(connection: Connection, namespace: str, labels: str) -> di
     return {job_name: message for job_name, message in found.items() if job_name}
 
 
+def find_running_pod(connection: Connection, namespace: str, tracked: TrackedJob) -> str:
+    """Return the name of a pod of a Job that is gone which runs on, since nobody deleted it; empty if there is none.
+
+    `kubectl delete --cascade=orphan` leaves it. ApiError if the pods cannot be listed.
+    """
+    query = {"labelSelector": f"{JOB_NAME_LABEL}={tracked.name}"}
+    pods = connection.read_items(f"/api/v1/namespaces/{namespace}/pods", read_pod_status, query)
+    running = (pod for pod in pods if pod.phase == "Running" and not pod.is_deleted)
+    return next((pod.name for pod in running if pod.uid not in tracked.settled_uids), "")
+
+
 @dataclass(kw_only=True)
 class MissingPods:
     """Asks why Jobs have no pod, for all of them at once and only while there are such Jobs; on the main thread."""
@@ -66,6 +80,8 @@ class MissingPods:
     namespace: str
     labels: str
     """The selector of the run's pods."""
+    make_room: Callable[[], None] = lambda: None
+    """Called when a quota counts pods that have ended, and leaves no room for one: has finished Jobs deleted."""
     _pause_seconds: float = 0.0
     """Until the next request is allowed; 0: no Job lacked a pod for long when that was last checked."""
     _next_request: float = 0.0
@@ -98,6 +114,8 @@ class MissingPods:
         def keep_reasons(reasons: dict[str, str]) -> None:
             for tracked in others:
                 tracked.missing_pod_reason = reasons.get(tracked.name, "")
+            if any("exceeded quota" in reason and COUNTED_PODS in reason for reason in reasons.values()):
+                self.make_room()
 
         if ending:
             read = partial(read_overdue_pods, self.connection, self.namespace, self.labels)

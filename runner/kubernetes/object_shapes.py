@@ -33,6 +33,7 @@ METADATA: Fields = {
     "annotations": MapOf(TEXT),
     "creationTimestamp": TIME,
     "deletionTimestamp": TIME,
+    "finalizers": TEXTS,
     "ownerReferences": ListOf({"kind!": TEXT}),
     "resourceVersion": TEXT,
     "continue": TEXT,

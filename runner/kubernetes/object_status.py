@@ -55,6 +55,8 @@ class JobStatus:
     image: str = ""
     required_node: str = ""
     """The name of the node that its pods must run on; empty: any."""
+    kept_by: str = ""
+    """The finalizers of a Job that was deleted and is still there; empty: it was not deleted, or names none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +133,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         store_url=sys.intern(_read_store_url(container)),
         image=sys.intern(container.get("image", "")),
         required_node=sys.intern(_read_required_node(job["spec"].get("template", {}).get("spec", {}))),
+        kept_by=", ".join(metadata.get("finalizers", ())) if "deletionTimestamp" in metadata else "",
     )
 
 

@@ -1,5 +1,6 @@
 """What a cluster session reports while it runs."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from bench.schema import Result
@@ -17,3 +18,15 @@ class ClusterObserver(Protocol):
 
     def warn(self, message: str) -> None:
         """Report something that keeps cells from running and that the user can fix."""
+
+
+def warn_once(observer: ClusterObserver) -> Callable[[str, str], None]:
+    """Return what reports each cause of a warning the first time that it comes, before there is a session."""
+    told: set[str] = set()
+
+    def warn(message: str, dedup_key: str) -> None:
+        if dedup_key not in told:
+            told.add(dedup_key)
+            observer.warn(message)
+
+    return warn

@@ -29,6 +29,11 @@ UNEXPLAINED = (
     "have changed, and at the Job controller"
 )
 
+KEPT = (
+    "its Job was deleted and is still there, kept by its finalizers ({finalizers}); its repeat is measured again when "
+    "it is gone"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PodFailure:
@@ -53,7 +58,8 @@ class PodFailure:
         """The message without the names and numbers that differ from pod to pod and from moment to moment."""
         if self.kind == "bad-image":  # its name and version matter
             return f"{self.kind} {self.message}"
-        return f"{self.kind} {_PARTICULARS.sub('', self.message)}"
+        words = _PARTICULARS.sub("", self.message).split()
+        return f"{self.kind} {' '.join(sorted(word.strip('[],.;') for word in words))}"  # a list has no order
 
 
 def find_pending_pod(tracked: TrackedJob) -> PodStatus | None:
@@ -82,10 +88,14 @@ def find_pod_failure(tracked: TrackedJob, *, unschedulable_seconds: float) -> Po
 
 
 def _explain_nothing(tracked: TrackedJob) -> PodFailure | None:
-    """Return that nobody says why a Job has no pod, if that has lasted; it is not given up for that.
+    """Return that a deleted Job stays, or that nobody says why a Job has no pod; it is not given up for that.
 
     None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of another.
     """
+    if tracked.job is not None and tracked.job.kept_by and not tracked.job.num_terminating:
+        return PodFailure(
+            kind="bad-configuration", message=KEPT.format(finalizers=tracked.job.kept_by), patience_seconds=math.inf
+        )
     has_had_pods = tracked.job is not None and bool(tracked.job.num_failed_pods or tracked.job.num_terminating)
     if has_had_pods or tracked.no_pod_since is None:
         return None

@@ -12,7 +12,15 @@ from typing import Protocol
 
 import kubernetes.client
 
-from runner.kubernetes.api_errors import ANONYMOUS, NO_RIGHT, UNREACHABLE, ApiError, BusyError
+from runner.kubernetes.api_errors import (
+    ANONYMOUS,
+    NO_RIGHT,
+    REFUSED_CREDENTIALS,
+    UNREACHABLE,
+    ApiError,
+    BusyError,
+    is_unauthorized,
+)
 from runner.kubernetes.rate_limiter import MAX_PAUSE_SECONDS
 
 PATIENCE_SECONDS = 900.0
@@ -62,7 +70,9 @@ class Retries:
         if left <= 0:
             raise error
         if now - self._since >= WARN_SECONDS:
-            self.connection.warn(f"{error.message}; it is tried again", f"API server {error.reason or error.status}")
+            why = REFUSED_CREDENTIALS if is_unauthorized(error) else error.message
+            message = f"{why}; it is tried again, for {self._find_patience(error):g} s in all"
+            self.connection.warn(message, f"API server {error.reason or error.status}")
         if not isinstance(error, BusyError):
             self.connection.log_in_again(error.client)
         asked = min(error.retry_after or 0.0, MAX_PAUSE_SECONDS) if isinstance(error, BusyError) else 0.0

@@ -21,7 +21,7 @@ from runner.kubernetes.foreign_jobs import ForeignJobs
 from runner.kubernetes.former_nodes import FormerNodes
 from runner.kubernetes.login import find_context
 from runner.kubernetes.node_fault_tracker import NodesAtFaultError
-from runner.kubernetes.observer import ClusterObserver
+from runner.kubernetes.observer import ClusterObserver, warn_once
 from runner.kubernetes.permissions import RUN_PERMISSIONS
 from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.prepull import Prepuller
@@ -176,6 +176,7 @@ class ClusterRun:
         observer: ClusterObserver,
         console: Console,
     ) -> None:
+        connection.warn = warn_once(observer)  # an API server that is away is told before there is a session
         options = self.make_options(run, renderer, connection, observer)
         namespace, spending = options.namespace, options.spending
         # Without, finished Jobs stay until their TTL is over.

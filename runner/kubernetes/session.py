@@ -138,6 +138,7 @@ class ClusterSession:
             spending=self._spending,
             jobs=self.jobs,
             is_held_back=lambda: self._finished_jobs.is_behind,
+            make_room=lambda: self._finished_jobs.make_room(),
             find_wish=lambda tracked: self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked)),
         )
 
@@ -180,6 +181,7 @@ class ClusterSession:
                 connection=options.connection,
                 namespace=options.namespace,
                 labels=select_run(options.run_id, options.fingerprint),
+                make_room=lambda: self._finished_jobs.make_room(),
             ),
             start_seconds=options.renderer.profile.start_seconds,
             give_up=completion.give_up,

@@ -50,6 +50,8 @@ class Submission:
     """Returns the node that a new Job should run on."""
     is_held_back: Callable[[], bool] = lambda: False
     """Returns whether the cluster has as many finished Jobs as it may have: then none is created."""
+    make_room: Callable[[], None] = lambda: None
+    """Called when a quota leaves no room for a Job: has those deleted that have finished."""
     is_held_by_budget: bool = False
     """Whether the budget left no room for a Job when there was nothing else that kept it from being created."""
     _waiting: defaultdict[str, deque[tuple[int, TrackedJob]]] = field(
@@ -156,7 +158,9 @@ class Submission:
             self._tell_changes(tracked, body, made)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" in error.message:
-                hint = "finished Jobs count until they are deleted: `ttl_seconds_after_finished` of the profile"
+                hint = (
+                    "finished Jobs count until they are deleted: those of this run are now, once they have their record"
+                )
                 self.dispatcher.warn_later(
                     f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
                 )
@@ -207,5 +211,6 @@ class Submission:
             self.jobs.move(tracked, "created")
         else:
             self.jobs.move(tracked, "refused-by-quota")
+            self.make_room()
             self._waiting[tracked.node_kind].appendleft((-1, tracked))
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

@@ -57,6 +57,40 @@ def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
     assert "exceeded quota: small, requested: count/jobs.batch=1" in setup.observed.warnings[0]
 
 
+@pytest.mark.parametrize("counted", ["count/jobs.batch", "count/pods"])
+def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, counted: str
+) -> None:
+    kubelet = start_kubelet(num_nodes=4)
+    set_quota(connection, namespace, **{counted: "4"})
+    setup = Setup.make(connection, namespace, store, make_cells(12))  # whose finished Jobs stay for a day
+
+    setup.measure()
+
+    check_all_once(setup, kubelet, 12)
+    assert len(setup.list_jobs()) <= 4 if counted == "count/jobs.batch" else len(setup.list_pods()) <= 4
+    assert f"exceeded quota: small, requested: {counted}=1" in setup.observed.warnings[0]
+
+
+def test_a_limit_range_that_refuses_the_pods_is_told_once(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.kubernetes.pod_failures.CONFIGURATION_SECONDS", 3.0)
+    start_kubelet(num_nodes=4)
+    limits = [{"type": "Container", "max": {"cpu": "500m", "memory": "1Gi"}}]
+    path = f"/api/v1/namespaces/{namespace}/limitranges"
+    connection.request(
+        "create", path, body=json.dumps({"metadata": {"name": "l"}, "spec": {"limits": limits}}).encode()
+    )
+    setup = Setup.make(connection, namespace, store, make_cells(8))
+
+    setup.measure()
+
+    assert {result.error and result.error.kind for result in setup.observed.results} == {"bad-configuration"}
+    assert len(setup.observed.warnings) == 1  # though the API server names the two limits in either order
+    assert "maximum cpu usage per Container is 500m, but limit is 1" in setup.observed.warnings[0]
+
+
 def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
