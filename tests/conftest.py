@@ -85,7 +85,8 @@ for variable in TERMINAL_VARIABLES:
 
 # What takes minutes begins first, so that no worker is left alone with it at the end.
 LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
-# These take 15 to 50 s of CPU each, and a push waits for them all the same: they begin before the short ones.
+# These take 3 to 30 s of CPU each, and a push waits for them all the same: they begin before the short ones, longest
+# first. What begins last then takes a second or two, and no worker is left alone with it.
 LONG_MODULES = (
     "unit/runner/commands/test_watch.py",
     "unit/docs/test_make_results.py",
@@ -94,6 +95,23 @@ LONG_MODULES = (
     "unit/collector/results/test_committed_tables.py",
     "unit/bench/tenants/test_tenants.py",
     "unit/repository/test_sinks.py",
+    "unit/runner/test_output.py",
+    "unit/runner/images/test_names.py",
+    "unit/runner/nights/test_webhooks.py",
+    "unit/runner/kubernetes/rendering/test_job_name.py",
+    "unit/collector/report/test_costs.py",
+    "unit/runner/test_start.py",
+    "unit/runner/local/test_host_lock.py",
+    "unit/bench/schema/test_json_schema.py",
+    "unit/collector/answers/test_costs_and_tenants.py",
+    "unit/runner/commands/test_answers.py",
+    "unit/collector/report/test_trust.py",
+    "unit/collector/answers/test_unknowns.py",
+    "unit/bench/test_attempt_observation.py",
+    "unit/runner/commands/test_bad_stores.py",
+    "unit/repository/test_shape.py",
+    "unit/docs/test_sharing_tables.py",
+    "unit/collector/versus/test_same_as_the_report.py",
 )
 
 
@@ -105,8 +123,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         markers = find_markers(item)
         for marker in markers:
             item.add_marker(marker)
-        is_long = item.path.relative_to(TESTS).as_posix() in LONG_MODULES
-        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST) + (not is_long))
+        path = item.path.relative_to(TESTS).as_posix()
+        length = LONG_MODULES.index(path) if path in LONG_MODULES else len(LONG_MODULES)
+        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST) + length)
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
 

@@ -25,7 +25,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for source in image.sources:
             target = tmp_path / source
             if (ROOT / source).is_dir():
-                shutil.copytree(ROOT / source, target, dirs_exist_ok=True)
+                shutil.copytree(ROOT / source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / source, target)
