@@ -88,7 +88,7 @@ def draw_submissions(num_jobs: int, mean_seconds: float, load: float, seed: int)
 def start_laboratory(
     plane: ControlPlane, folder: Path, assets: Path, submissions: Sequence[Submission]
 ) -> Iterator[Laboratory]:
-    """Have Kueue with the users' queues, and a node whose pods run as long as their jobs take."""
+    """Start Kueue with the users' queues, and a node whose pods run as long as their jobs take."""
     connection = Connection(context=plane.context)
     make_namespace(connection, NAMESPACE)
     body = b'{"metadata": {"labels": {"%s": ""}}}' % MANAGED_LABEL.encode()

@@ -100,7 +100,7 @@ class Observer:
 
 @contextmanager
 def start_plane(folder: Path, assets: Path, **options: Any) -> Iterator[ControlPlane]:
-    """Have a control plane in `folder`, which KUBECONFIG leads to. `options`: those of ControlPlane."""
+    """Start a control plane in `folder` and point KUBECONFIG to it. `options`: those of ControlPlane."""
     plane = ControlPlane(folder=folder / "plane", assets=assets, node_grace_seconds=NODE_GRACE_SECONDS, **options)
     plane.start()
     os.environ["KUBECONFIG"] = str(plane.kubeconfig)

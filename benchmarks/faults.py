@@ -37,7 +37,7 @@ def kill(kind: Callable[..., FaultOutcome]) -> Program:
 
 
 def fill(folder: Path, times: int, seed: int) -> list[FaultOutcome]:
-    """Have commands fail for want of disk."""
+    """Run commands that fail for want of disk."""
     with mount_small_disk(folder / "disk") as disk:
         if disk is None:
             print("full disk: SKIPPED, no tmpfs can be mounted here; it takes root")
@@ -50,7 +50,7 @@ def fill(folder: Path, times: int, seed: int) -> list[FaultOutcome]:
 
 
 def lie(folder: Path, times: int, seed: int) -> list[FaultOutcome]:
-    """Have the answers of an S3 server be faulty in every way."""
+    """Make the answers of an S3 server faulty in every way."""
     store = FaultyStore(folder)
     store.start()
     try:

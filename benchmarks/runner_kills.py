@@ -55,7 +55,7 @@ def main() -> None:
 
 @contextmanager
 def start_store(folder: Path) -> Iterator[Store]:
-    """Have a store on an S3 server in `folder`, whose keys are in the environment."""
+    """Start a store on an S3 server in `folder`, whose keys are in the environment."""
     server = S3Server(root=folder / "s3" / "root")
     os.environ |= server.environment
     server.start()

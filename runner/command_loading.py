@@ -18,7 +18,7 @@ PROGRAM = "benchmatrix"
 
 @contextmanager
 def clean_usage_errors(ctx: Any) -> Iterator[None]:
-    """Have a usage error name its command, and its message hold no credentials and nothing that steers a terminal.
+    """Make a usage error name its command, and remove credentials and what steers a terminal from its message.
 
     It is shown in a box, which may break a URL in two before the guarded streams see it. An option without its value
     is an error without a command.
@@ -132,7 +132,7 @@ class LazyCommands(Mapping[str, Any]):
 
 
 def _take_no_value(params: Iterable[Any]) -> None:
-    """Have the help of flags show no type: `--json <bool>` would look as if it took a value."""
+    """Remove the type of flags from the help: `--json <bool>` would look as if it took a value."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""

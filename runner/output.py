@@ -67,7 +67,7 @@ class GuardedStream:
 
 @contextmanager
 def guard_output() -> Iterator[None]:
-    """Have faults of stdout and stderr raise OutputError; both are flushed at the end, whatever the end is."""
+    """Turn faults of stdout and stderr into OutputError; both are flushed at the end, whatever the end is."""
     streams = sys.stdout, sys.stderr
     for stream in streams:
         if hasattr(stream, "reconfigure"):  # a name that is not UTF-8, or a terminal that knows ASCII alone

@@ -48,14 +48,11 @@ class AllowedImports(Contract):
     type_name = "allowed_imports"
 
     allowed_imports = RulesField()
-    # Pairs "PACKAGE -> PACKAGE" that ought to go; one that nothing needs any more breaks the contract.
-    known_violations = fields.SetField(subfield=fields.StringField(), required=False, default=set())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Return the errors of the graph, as sentences."""
         rules: tuple[Rule, ...] = self.allowed_imports  # type: ignore[assignment]  # import-linter sets the parsed value
-        known: set[str] = self.known_violations  # type: ignore[assignment]  # import-linter sets the parsed value
-        errors = [*find_errors(graph, rules, known)]
+        errors = [*find_errors(graph, rules), *find_idle_entries(graph, rules)]
         return ContractCheck(kept=not errors, metadata={"errors": errors})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
@@ -64,9 +61,8 @@ class AllowedImports(Contract):
             output.print_error(error, bold=False)
 
 
-def find_errors(graph: ImportGraph, rules: Sequence[Rule], known_violations: set[str]) -> Iterator[str]:
+def find_errors(graph: ImportGraph, rules: Sequence[Rule]) -> Iterator[str]:
     """Yield a sentence for each import that is not allowed and for each rule that is missing or says nothing."""
-    needed = set()
     for module in sorted(graph.modules):
         if module.split(".")[0] not in ROOTS:
             continue
@@ -75,34 +71,33 @@ def find_errors(graph: ImportGraph, rules: Sequence[Rule], known_violations: set
             yield f"{module}: it has no rule; add one to {WHERE}"
             continue
         for imported in sorted(graph.find_modules_directly_imported_by(module)):
-            if rule.allows(imported) or imported.split(".")[0] in sys.stdlib_module_names:
-                continue
-            violation = f"{rule.package} -> {name_package(imported, rules)}"
-            needed.add(violation)
-            if violation not in known_violations:
+            if not rule.allows(imported) and imported.split(".")[0] not in sys.stdlib_module_names:
                 yield f"{module} imports {imported}; the rule of {rule.package} does not allow it ({WHERE})"
-    yield from find_idle_entries(graph, rules, known_violations - needed)
-
-
-def find_idle_entries(graph: ImportGraph, rules: Sequence[Rule], unneeded: set[str]) -> Iterator[str]:
-    """Yield a sentence for each package in a rule that does not exist, and for each known violation that does not."""
     for rule in rules:
         for package in (rule.package, *rule.allowed):
             if package.split(".")[0] in ROOTS and package not in graph.modules:
                 yield f"{package}, in the rule of {rule.package}: there is no such package; take it out of {WHERE}"
-    for violation in sorted(unneeded):
-        yield f"{violation}: nothing does this any more; take it out of known_violations in pyproject.toml"
+
+
+def find_idle_entries(graph: ImportGraph, rules: Sequence[Rule]) -> Iterator[str]:
+    """Yield a sentence for each package that a rule allows and none of the rule's modules imports."""
+    used = set()
+    for module in graph.modules:
+        rule = find_rule(module, rules)
+        if rule is None:
+            continue
+        for imported in graph.find_modules_directly_imported_by(module):
+            if named := [name for name in rule.allowed if is_named_by(imported, name)]:
+                used.add((rule.package, max(named, key=len)))
+    for rule in rules:
+        for name in rule.allowed:
+            if (rule.package, name) not in used:
+                yield f"{name}, in the rule of {rule.package}: nothing imports it; take it out of {WHERE}"
 
 
 def find_rule(module: str, rules: Sequence[Rule]) -> Rule | None:
     """Return the most specific rule about `module`."""
     return max((rule for rule in rules if rule.covers(module)), key=lambda rule: len(rule.package), default=None)
-
-
-def name_package(module: str, rules: Sequence[Rule]) -> str:
-    """Return the package of the table that holds `module`; of a third party, its own name."""
-    rule = find_rule(module, rules)
-    return rule.package if rule else module
 
 
 def is_named_by(module: str, name: str) -> bool:

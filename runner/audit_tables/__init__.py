@@ -1,1 +1,1 @@
-"""Reading tables that are audited from YAML and CSV files of users."""
+"""Read tables that are audited from YAML and CSV files of users."""

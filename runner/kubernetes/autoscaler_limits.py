@@ -1,4 +1,4 @@
-"""How far an autoscaler may grow a pool, where the Kubernetes API says so.
+"""Read how far an autoscaler may grow a pool, where the Kubernetes API says so.
 
 Karpenter says so, also in EKS Auto Mode and AKS node auto-provisioning, which are made of it: its NodePools are
 objects with labels, taints and limits of resources, so that it is known which of them a cell can use.

@@ -1,4 +1,4 @@
-"""Cancelling a run and deleting its Jobs; results in the store stay."""
+"""Cancel a run and delete its Jobs; results in the store stay."""
 
 import json
 import time

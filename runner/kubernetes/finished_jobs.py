@@ -1,4 +1,4 @@
-"""Deleting the Jobs that have finished and have their record, so that a long run does not fill etcd.
+"""Delete the Jobs that have finished and have their record, so that a long run does not fill etcd.
 
 Nothing relies on them: progress and resuming rest on the records in the store. The newest stay, with their pods and
 logs, until their `ttlSecondsAfterFinished`; none does where a quota counts them and leaves no room for others.

@@ -1,4 +1,4 @@
-"""Jobs that carry a run's id and are not its own: telling them from its own, and telling the user about them.
+"""Tell the Jobs that carry a run's id and are not its own from those that are, and name them to the user.
 
 A Job belongs to the run of the store that it writes to, whichever version of this tool made it. If it has the run's
 fingerprint too, a runner follows it; if not, it was made with other images, variables or cores, for another plan, or by

@@ -1,4 +1,4 @@
-"""Finding where the cells of a comparison ran under an earlier runner, so that the rest of them goes there too."""
+"""Find where the cells of a comparison ran under an earlier runner, so that the rest of them goes there too."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping

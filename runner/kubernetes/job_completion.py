@@ -1,4 +1,4 @@
-"""Bringing a tracked Job to its terminal record, once it has finished or is given up."""
+"""Bring a tracked Job to its terminal record, once it has finished or is given up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ class JobCompletion:
         self.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
-        """Have the Job deleted and its record written with this outcome."""
+        """Delete the Job and write its record with this outcome, on request threads."""
         self.jobs.move(tracked, "given-up")
         self.dispatcher.record(partial(self.recorder.give_up, tracked, outcome), partial(self.finish, tracked))
 
     def withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Have a Job deleted whose pod no node takes, and created again after a pause."""
+        """Delete a Job whose pod no node takes; it is created again after a pause."""
         self.jobs.move(tracked, "withdrawn")
         self.dispatcher.record(partial(self.recorder.withdraw, tracked), partial(self._finish_or_requeue, tracked, job))
 

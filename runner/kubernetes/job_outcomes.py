@@ -1,4 +1,4 @@
-"""What a Job that has finished without a record means: the status of its repeat, and the reason.
+"""Explain a Job that has finished without a record: the status of its repeat, and the reason.
 
 Which ends of a pod are final is decided by the Job's podFailurePolicy: see job_retries.py. Only final ends come here.
 """

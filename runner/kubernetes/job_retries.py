@@ -1,4 +1,4 @@
-"""Why a repeat is measured again: the retries that Kubernetes makes, and the one that the runner makes.
+"""Decide whether a repeat is measured again: the retries that Kubernetes makes, and the one of the runner.
 
 Kubernetes makes them, inside one Job; the runner only watches. manifests/job.yaml.j2 sets the rules:
 

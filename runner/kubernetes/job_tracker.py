@@ -1,4 +1,4 @@
-"""Handling what the informers report about Jobs and pods."""
+"""Handle what the informers report about Jobs and pods."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reading the objects of Kueue that say why a suspended Job does not start.
+"""Read the objects of Kueue that say why a suspended Job does not start.
 
 Kueue makes a Workload of each Job that it manages, and says in the Workload's conditions what becomes of it:
 https://kueue.sigs.k8s.io/docs/concepts/workload/. Its API version v1beta1 is no longer served from Kueue 0.20 on

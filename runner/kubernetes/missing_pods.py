@@ -1,4 +1,4 @@
-"""Why Jobs in flight have no pod, in the words of the Job controller or of the node that does not let a pod go.
+"""Explain why Jobs in flight have no pod, in the words of the Job controller or of the node that does not let a pod go.
 
 All of them are explained by one list of events and one of pods, however many they are.
 """

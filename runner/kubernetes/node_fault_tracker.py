@@ -1,4 +1,4 @@
-"""Counting the nodes' faults of a run: storing them, keeping later Jobs off such nodes, stopping where all fail."""
+"""Count the faults of nodes in a run: store them, keep later Jobs off such nodes, stop where all fail."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Which nodes of a pool fail the cells that others measure, and when all of them do.
+"""Find the nodes of a pool that fail cells which others measure, and notice when all of them do.
 
 Counted from the node faults of the run, those of earlier runners of it included. What ended ok is known from this
 runner's time alone: without it a node merely stays left out for its hour.

@@ -1,4 +1,4 @@
-"""What labels and the status of a Node object say of its machine.
+"""Read what labels and the status of a Node object say of its machine.
 
 Machine type, region and zone: https://kubernetes.io/docs/reference/labels-annotations-taints/
 """

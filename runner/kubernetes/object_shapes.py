@@ -1,4 +1,4 @@
-"""What this tool reads of each kind of object of an API server, and of which type each value is.
+"""List what this tool reads of each kind of object of an API server, and of which type each value is.
 
 Every answer is held against the shape of its kind before anything reads it (runner.kubernetes.answers): a proxy, a
 broken extension or another program may have written it. Whoever reads another field adds it here; a test changes every

@@ -1,4 +1,4 @@
-"""What the runner keeps of Jobs and pods: a few hundred bytes each, read from the API's JSON."""
+"""Read what the runner keeps of Jobs and pods from the API's JSON: a few hundred bytes each."""
 
 import re
 import sys

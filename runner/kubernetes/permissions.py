@@ -1,4 +1,4 @@
-"""What the runner asks the API server for: the one list that its Roles are rendered from and `doctor` asks about."""
+"""List what the runner asks the API server for: the list that its Roles are rendered from and `doctor` asks about."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Recording where attempts ran: one document for each pod whose container has run, written once.
+"""Record where attempts ran: one document for each pod whose container has run, written once.
 
 The informer of pods reports when a container runs; a node is asked for once. So it costs no request per pod.
 """
@@ -121,7 +121,7 @@ class PlacementTracker:
     """Placements that are being written."""
 
     def note(self, pod: PodStatus) -> None:
-        """Have the placement of a pod written if its container has run and it has none yet."""
+        """Request the placement record of a pod if its container has run and it has none yet."""
         if not pod.has_run or not pod.node or pod.uid in self.placed:
             return
         self.placed.add(pod.uid)

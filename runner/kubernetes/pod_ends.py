@@ -1,4 +1,4 @@
-"""Why a pod ended that did not end by itself: taken down from outside, refused by its kubelet, or on a faulty node.
+"""Explain why a pod ended from outside: taken down, refused by its kubelet, or on a faulty node.
 
 A Job's podFailurePolicy sees the exit code and the condition DisruptionTarget alone. The condition says that a pod was
 preempted, drained, evicted since its node ran short, lost with its node, or ended by a graceful shutdown of the node:

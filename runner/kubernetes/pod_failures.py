@@ -1,4 +1,4 @@
-"""Why a pod does not start, in the cluster's own words, and how long that may last."""
+"""Explain why a pod does not start, in the cluster's own words, and how long that may last."""
 
 import math
 import re

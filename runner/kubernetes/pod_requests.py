@@ -1,4 +1,4 @@
-"""What a pod requests of the node that it runs on, and of the queue that it waits in."""
+"""Compute what a pod requests of the node that it runs on, and of the queue that it waits in."""
 
 from collections import defaultdict
 from collections.abc import Mapping

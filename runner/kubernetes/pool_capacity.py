@@ -1,4 +1,4 @@
-"""How many Jobs of a pool may be unfinished at once: what the profile says, else twice what its nodes can hold.
+"""Limit how many Jobs of a pool are unfinished at once: what the profile says, else twice what its nodes can hold.
 
 Nodes with whole GPUs and those that share them are counted apart, by the way of sharing: cells of one kind do not hold
 up others.

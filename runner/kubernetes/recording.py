@@ -1,4 +1,4 @@
-"""Finding or writing the terminal record of a repeat whose Job has finished, is missing or is given up."""
+"""Find or write the terminal record of a repeat whose Job has finished, is missing or is given up."""
 
 import json
 import time

@@ -20,7 +20,7 @@ class RequestThreads:
             thread.start()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Have the next free thread do `work`."""
+        """Queue `work` for the next free thread."""
         self._queue.put(work)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The state of a run on its cluster: its Jobs by state, why some wait, and how fast they finish."""
+"""Read the state of a run from its cluster: its Jobs by state, why some wait, and how fast they finish."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

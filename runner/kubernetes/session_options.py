@@ -1,4 +1,4 @@
-"""How a session measures its run, and what follows directly from that."""
+"""Define how a session measures its run, and what follows directly from that."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Applying to a cluster what runs need in their namespace."""
+"""Apply to a cluster what runs need in their namespace."""
 
 import base64
 import json

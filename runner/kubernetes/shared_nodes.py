@@ -1,4 +1,4 @@
-"""Having the cells of a comparison run on one node, one after the other.
+"""Keep the cells of a comparison on one node, one after the other.
 
 A block is what the report compares within a round: the same work in other frameworks, modes and precisions. Its first
 cell goes to any node. As soon as that is known, the next one is submitted, and its pod waits for this node; and so on.
@@ -181,7 +181,7 @@ class SharedNodes:
                 return
 
     def _release(self, tracked: TrackedJob, node: str) -> None:
-        """Have the Job deleted; it is created again, as one that somebody deleted is, for any node."""
+        """Delete the Job; it is created again, as one that somebody deleted is, for any node."""
         del self._bound[tracked.name], self._waiting_since[tracked.name]
         tracked.is_released = True
         self._given_up.add(node)

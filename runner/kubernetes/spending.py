@@ -1,4 +1,4 @@
-"""What a run costs, as an estimate, and whether its caps on nodes and on money leave room for another Job.
+"""Estimate what a run costs, and whether its caps on nodes and on money leave room for another Job.
 
 The estimate, of the whole run, whichever runners handled it:
 

@@ -1,4 +1,4 @@
-"""What keeps pods that have a node from starting, in the kubelet's words: sandbox, network, volumes, devices.
+"""Find what keeps pods that have a node from starting, in the kubelet's words: sandbox, network, volumes, devices.
 
 While a pod is in `ContainerCreating`, its status says nothing more; its events do (`FailedCreatePodSandBox`,
 `FailedMount`, `FailedAttachVolume`, `FailedPrepareDynamicResources`, ...: pkg/kubelet/events/event.go).

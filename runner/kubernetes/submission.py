@@ -1,4 +1,4 @@
-"""Creating the Jobs of a run: as many at once as pools, budget and options allow, none while a quota leaves no room."""
+"""Create the Jobs of a run: as many at once as pools, budget and options allow, none while a quota leaves no room."""
 
 import json
 import threading

@@ -33,7 +33,7 @@ def explain_unshared(cell: Cell) -> str | None:
 
 @contextmanager
 def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[dict[str, str]]]:
-    """Have the tenants of a cell share its device in the body; yield the variables that each of them needs.
+    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs.
 
     Raise ProcessNotStarted where the sharing cannot be set up. A process that it takes inherits `keep_open`.
     """

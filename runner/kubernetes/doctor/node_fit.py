@@ -1,4 +1,4 @@
-"""Which nodes of a cluster can hold a pod, and why others cannot.
+"""Find the nodes of a cluster that can hold a pod, and why others cannot.
 
 The conditions are those of the scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity and
 NodeResourcesFit, on empty nodes: what runs there now will end, but pods of DaemonSets stay.

@@ -1,4 +1,4 @@
-"""Whether a ClusterQueue of Kueue can ever admit a pod: resources, flavours and quotas, as Kueue compares them.
+"""Decide whether a ClusterQueue of Kueue can ever admit a pod: resources, flavours and quotas, as Kueue compares them.
 
 The rules are those of Kueue's flavour assigner (pkg/scheduler/flavorassigner/flavorassigner.go), on an empty queue:
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ and https://kueue.sigs.k8s.io/docs/concepts/resource_flavor/.

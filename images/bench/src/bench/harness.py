@@ -180,7 +180,7 @@ class TimedWindow:
         self._events: list[tuple[Any, Any]] = []
 
     def prepare_events(self, num_steps: int) -> None:
-        """Have events ready for so many more steps: making them between steps would leave work in their queue."""
+        """Prepare events for so many more steps: making them between steps would leave work in their queue."""
         timer = self._workload.device_timer
         if timer is not None:
             self._events += [(timer.make_event(), timer.make_event()) for _ in range(num_steps)]

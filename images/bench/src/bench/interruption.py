@@ -35,7 +35,7 @@ class Interruption:
     """Held by the first that ends the process, and never released."""
 
     def watch(self, listener: SigtermListener) -> None:
-        """Have SIGTERM, which `listener` listens for, and the time limit end the process."""
+        """End the process on SIGTERM, which `listener` listens for, and at the time limit."""
         listener.on_sigterm = self._end_by_signal
         if self.timeout_seconds is not None:
             timer = threading.Timer(self.timeout_seconds, self._end_by_timeout)

@@ -10,7 +10,7 @@ _secrets: set[str] = set()
 
 
 def remember_secret(value: object) -> None:
-    """Have `hide_secrets` hide this text from now on; None and texts of less than MIN_CHARACTERS are ignored."""
+    """Make `hide_secrets` hide this text from now on; None and texts of less than MIN_CHARACTERS are ignored."""
     if isinstance(value, str) and len(value) >= MIN_CHARACTERS:
         _secrets.add(value)
 

@@ -13,7 +13,7 @@ _parent_has_ended = threading.Event()
 
 
 def end_with_parent(*_: int) -> None:
-    """Have this worker end when its parent does, however that ends; called in the worker, with its number.
+    """End this worker when its parent ends, however that ends; called in the worker, with its number.
 
     PyTorch's own workers notice it up to 5 s later, Grain's never: they would take CPU time from the next repeat.
     """
