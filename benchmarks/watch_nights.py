@@ -23,6 +23,10 @@ from night_scenarios import STEP, Scenario, run_programme, two_sessions_bound  #
 
 NUM_PROGRAMMES = 20
 MIXED = Scenario(name="200 cells, 1 to 3 %, 20 of them with two levels", own=(0.01, 0.03), num_two_levels=20)
+SIZES = ((30, 12), (100, 6), (300, 3))
+"""Numbers of cells, with how many programmes are simulated of each."""
+FIRST_SIZE_SEED = 100
+"""So that these programmes are none of those of the other tables."""
 OWN = (0.005, 0.01, 0.0125, 0.015, 0.02, 0.03)
 
 
@@ -30,13 +34,15 @@ def main() -> None:
     """Run every scenario and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programmes", type=int, default=NUM_PROGRAMMES, help="simulated programmes of 60 nights")
-    parser.add_argument("--only", choices=("alarms", "steps", "drifts", "others"), help="one table")
+    parser.add_argument("--only", choices=("alarms", "sizes", "steps", "drifts", "others"), help="one table")
     parser.add_argument("--others", action="store_true", help="compare with other methods, too")
     parser.add_argument("--otava", metavar="PYTHON", help="an interpreter that has apache-otava 0.8")
     arguments = parser.parse_args()
     for name, list_lines in (("alarms", list_alarm_lines), ("steps", list_step_lines), ("drifts", list_drift_lines)):
         if arguments.only in (None, name):
             print_lines(list_lines(arguments.programmes))
+    if arguments.only in (None, "sizes"):
+        print_lines(list_size_lines())
     if arguments.others or arguments.otava:
         print_lines(list_other_lines(MIXED, arguments.programmes, arguments.otava))
 
@@ -68,6 +74,20 @@ def list_alarm_lines(num_programmes: int) -> Iterator[str]:
         again = np.mean([outcome.num_confirmations for outcome in outcomes]) / scenario.num_nights
         more = sum(number > 1 for number in alarms)
         yield f"| {scenario.name} | {np.mean(alarms):.2f} | {max(alarms)} | {more} of {len(alarms)} | {again:.1f} |"
+
+
+def list_size_lines() -> Iterator[str]:
+    """Yield the lines of the table of false alarms by the number of cells, none of which changes."""
+    yield from ("| cells | programmes | alarms, nights of 1 % | alarms, nights of 1 to 3 % |", "|---|---|---|---|")
+    for num_cells, num_programmes in SIZES:
+        alarms = [
+            sum(
+                run_programme(Scenario(name="", own=own, num_cells=num_cells), FIRST_SIZE_SEED + seed).num_false_alarms
+                for seed in range(num_programmes)
+            )
+            for own in ((0.01, 0.01), (0.01, 0.03))
+        ]
+        yield f"| {num_cells} | {num_programmes} | {alarms[0]} | {alarms[1]} |"
 
 
 def list_step_lines(num_programmes: int) -> Iterator[str]:

@@ -123,7 +123,10 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     """Return numerator over denominator of two independent estimates.
 
     The squared log standard errors add; the degrees of freedom are Welch and Satterthwaite's
-    (B. L. Welch, Biometrika 34, 1947, 28-35).
+    (B. L. Welch, Biometrika 34, 1947, 28-35). Where the sides have different numbers of values, the standard error is
+    at least that of Student's test of two sides that vary alike: two values that happen to be near each other would
+    else make a ratio over ten values look sure, which calls one of ten ratios of equal sides different
+    (docs/decisions/0077-sides-of-different-numbers-of-repeats.md).
     """
     center = numerator.center / denominator.center
     parts = [
@@ -136,7 +139,21 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     variance = sum(squared for squared, _ in parts)
     # As shares of the variance, which cannot overflow or vanish when they are squared.
     freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in parts)
-    return Estimate(center=center, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
+    least = _pool_variances(parts)
+    return Estimate(center=center, log_standard_error=math.sqrt(max(variance, least)), degrees_of_freedom=freedom)
+
+
+def _pool_variances(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the squared standard error of a difference of two means of values that vary alike; 0 without the values.
+
+    `parts`: the squared standard error and the degrees of freedom of each. An estimate from n values has n - 1 of them;
+    one that was put together from several, or moderated, has a fraction or as many as all others, and is not pooled.
+    """
+    freedoms = [freedom for _, freedom in parts]
+    if freedoms[0] == freedoms[1] or not all(freedom.is_integer() for freedom in map(float, freedoms)):
+        return 0.0
+    single = sum(squared * (freedom + 1) * freedom for squared, freedom in parts) / sum(freedoms)
+    return single * sum(1 / (freedom + 1) for freedom in freedoms)
 
 
 def estimate_paired_ratio(numerators: Mapping[str, float], denominators: Mapping[str, float]) -> Estimate:

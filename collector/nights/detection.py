@@ -26,7 +26,7 @@ SUSPICION_P_VALUE = 0.01
 simulation two to eight of 200 cells a night."""
 DECISION_P_VALUE = 2e-5
 """A change is told where it is less likely than this after it was measured again. 200 cells in 60 nights are 12,000
-looks; benchmarks/watch_nights.py finds 0.2 to 0.8 false alarms in such a programme (docs/nights.md)."""
+looks; benchmarks/watch_nights.py finds 0.2 to 0.9 false alarms in such a programme (docs/nights.md)."""
 NUM_SURE_NIGHTS = 7
 """Nights before a change that are asked for where there are more nights than that."""
 MIN_NIGHTS_BEFORE = 2

@@ -190,7 +190,8 @@ def describe_noise(noise: NoiseDescription) -> str:
     never = f"a smaller difference is never called {FLOOR_WORDS}"
     if noise.source == "given":
         return f"Floor {floor} for {cells}: {source}; {never}."
-    return f"Floor {floor} for {cells}: {never}, as identical runs differ by as much; {source}."
+    differ = "differ" if noise.source == "measured" else "are assumed to differ"
+    return f"Floor {floor} for {cells}: {never}, as identical runs {differ} by as much; {source}."
 
 
 def _describe_source(noise: NoiseDescription) -> str:

@@ -78,6 +78,14 @@ function findPValue(estimate) {
   return tailShare(Math.abs(Math.log(estimate.center)) / estimate.error, estimate.freedom);
 }
 
+// The squared standard error of two means of different numbers of values that vary alike; 0 where they have as many, or
+// where an estimate is not of single values: its degrees of freedom are a fraction then.
+function poolVariances(squares, freedoms) {
+  if (freedoms[0] === freedoms[1] || !freedoms.every(Number.isInteger)) return 0;
+  const single = (squares[0] * (freedoms[0] + 1) * freedoms[0] + squares[1] * (freedoms[1] + 1) * freedoms[1]) / (freedoms[0] + freedoms[1]);
+  return single * (1 / (freedoms[0] + 1) + 1 / (freedoms[1] + 1));
+}
+
 // One over the other, of two independent estimates.
 function estimateRatio(numerator, denominator) {
   const center = numerator.center / denominator.center;
@@ -85,7 +93,8 @@ function estimateRatio(numerator, denominator) {
   const squares = [numerator.error ** 2, denominator.error ** 2];
   const variance = squares[0] + squares[1];
   const freedom = 1 / ((squares[0] / variance) ** 2 / numerator.freedom + (squares[1] / variance) ** 2 / denominator.freedom);
-  return { center, error: Math.sqrt(variance), freedom };
+  const least = poolVariances(squares, [numerator.freedom, denominator.freedom]);
+  return { center, error: Math.sqrt(Math.max(variance, least)), freedom };
 }
 
 // One over the other, machine by machine: what a machine does to both cancels.

@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 
 from collector.statistics import Estimate
-from collector.versus.noise import RunEstimate, assume_noise, estimate_noise, list_differences, take_noise
+from collector.versus.document import NoiseDescription
+from collector.versus.noise import RunEstimate, Source, assume_noise, estimate_noise, list_differences, take_noise
+from collector.versus.texts import describe_noise
 from factories import START
 
 
@@ -105,3 +107,24 @@ def test_the_default_floor_is_that_of_nights_of_three_percent() -> None:
 
 def test_a_given_floor_is_the_floor() -> None:
     assert math.expm1(take_noise(0.05).between_runs.log_floor) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("measured", "as identical runs differ by as much; measured, 2 identical runs of 3 cells (a, b)."),
+        ("default", "as identical runs are assumed to differ by as much; the default, since"),
+        ("given", "as given by --floor; a smaller difference is never called slower or faster."),
+    ],
+)
+def test_a_floor_says_whether_it_was_measured(source: Source, words: str) -> None:
+    noise = NoiseDescription(
+        device="cpu",
+        is_same_machine=True,
+        is_same_run=False,
+        source=source,
+        floor=0.087,
+        run_ids=("a", "b") if source == "measured" else (),
+        num_cells=3,
+    )
+    assert words in describe_noise(noise)
