@@ -5,7 +5,6 @@ container would do, that is to put its record into the store, is done here as we
 """
 
 import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -17,9 +16,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_SIGKILL, EXIT_TRY_AGAIN
+from bench.exit_codes import EXIT_SIGKILL
 from bench.schema import Cell, Result, Validity, Verdict
 from bench.store import Store, result_key
+from container_states import EXITS, WAITING, describe_added, list_added
 from factories import make_failed_result, make_result, make_validity
 from fake_nodes import FakeNodes, format_now
 from runner.kubernetes.api_errors import ApiError
@@ -45,33 +45,10 @@ Behaviour = Literal[
     "no-device",
 ]
 Pod = dict[str, Any]
-OWN_CONTAINERS = r"bench|tenant-\d+"
-"""Those that the tool asks for; a pod with others goes on when they have ended."""
 IMAGE_ID = f"registry.example/benchmatrix/pytorch@sha256:{'5' * 64}"
 """What the nodes say that they ran, whatever the tag."""
 VERDICTS: dict[str, tuple[Verdict, ...]] = {"contaminated": ("contaminated",)}
 """On the measurements of containers that end well; valid where there is none."""
-# How a container ends that leaves no record: exit code, reason, the log's tail.
-EXITS: dict[str, tuple[int, str, str]] = {
-    "no-record": (0, "Completed", ""),
-    "oom": (137, "OOMKilled", "out of memory"),
-    "user-error": (2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
-    "in-log": (EXIT_RESULT_IN_LOG, "Error", "BENCH_RESULT ..."),
-    "crash": (139, "Error", "Segmentation fault"),
-    "node-fault": (EXIT_NODE_FAULT, "Error", "error: fault of this machine: device: GPU is lost"),
-    "busy": (EXIT_TRY_AGAIN, "Error", "error: GPU GPU-1 is in use by others"),
-    "over-limit": (EXIT_PREEMPTED, "Error", "preempted: ended by SIGTERM"),
-}
-WAITING: dict[str, tuple[str, str]] = {
-    "image": ("ImagePullBackOff", 'Back-off pulling image "x": not found'),
-    "secret": ("CreateContainerConfigError", 'secret "benchmatrix-store" not found'),
-    "stuck": ("ContainerCreating", ""),
-    "no-device": (
-        "CreateContainerError",
-        'failed to generate container "5d" spec: failed to apply OCI options: CDI device injection failed: '
-        "unresolvable CDI devices nvidia.com/gpu=GPU-1",
-    ),
-}
 
 
 def read_variables(pod: Pod) -> dict[str, str]:
@@ -275,7 +252,7 @@ class FakeKubelet:
 
     def _set_state(self, pod: Pod, phase: str, state: dict[str, Any], **more: str) -> None:
         """Set the state of the container `bench`, and of the pod; containers that a policy added run on to its end."""
-        added = [found for found in pod["spec"]["containers"] if not re.fullmatch(OWN_CONTAINERS, found["name"])]
+        added = list_added(pod)
         is_killed = "deletionTimestamp" in pod["metadata"]
         if added and phase in ("Succeeded", "Failed") and not is_killed and not more:
             phase = "Running"
@@ -289,11 +266,7 @@ class FakeKubelet:
             "state": state,
         }
         ready = {"type": "Ready", "status": str(is_running), "lastTransitionTime": format_now()}
-        others = [
-            {"name": found["name"], "image": found["image"], "imageID": "", "ready": True, "restartCount": 0}
-            | {"state": state if "waiting" in state or phase != "Running" else {"running": {"startedAt": format_now()}}}
-            for found in added
-        ]
+        others = [describe_added(found, state, is_running=phase == "Running") for found in added]
         status = {
             "phase": phase,
             "startTime": format_now(),

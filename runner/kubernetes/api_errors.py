@@ -135,8 +135,9 @@ def to_user_error(error: ApiError, context: str) -> UserError:
         who = "" if error.reason == UNREACHABLE else f"the API server answers {int(error.status)}: "
         return TransientError(f"--on {context}: {who}{error.message}; {hint}")
     if is_unauthorized(error):
-        hint = "log in again, or write new ones there; Jobs that were submitted go on, and the same command resumes the run"
-        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_token(context)}; {hint}")
+        hint = "Jobs that were submitted go on, and the same command resumes the run"
+        remedy = f"log in again, or write new ones there; {hint}"
+        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_token(context)}; {remedy}")
     if error.reason == INVALID_ANSWER:
         hint = "another program may answer in the server's place, or an extension of it is broken"
         return UserError(f"--on {context}: {error.message}; {hint}")

@@ -35,7 +35,7 @@ EVENTS: Mapping[Event, str] = {
     "job-seen": "the informer reports the Job, which has not finished",
     "job-finished": "the informer reports the Job, which has finished",
     "job-missing": "the Job was deleted, or the informer has not reported it a minute after its creation",
-    "given-up": "its pod cannot start, or its nodes took it down too often; the Job is deleted",
+    "given-up": "its pod cannot start or is kept from ending, or its nodes took it down too often; the Job is deleted",
     "withdrawn": "no node took its pod for long, and the run has a deadline until which to wait, or its node cannot "
     "start the pod; the Job is deleted",
     "retried": "the missing Job has left no record, so another one is created",

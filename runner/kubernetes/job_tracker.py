@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled
+from runner.kubernetes.changed_pods import ChangedPods
 from runner.kubernetes.finished_jobs import FinishedJob, FinishedJobs
 from runner.kubernetes.informers import Changed, InformerFailed, Listed, Notification
 from runner.kubernetes.job_completion import JobCompletion
@@ -36,6 +37,7 @@ class JobTracker:
     placements: PlacementTracker
     shared_nodes: SharedNodes
     node_faults: NodeFaultTracker
+    changed_pods: ChangedPods
     has_begun: bool = False
     """The Jobs that existed at the start are known, so it is known what is missing."""
 
@@ -118,8 +120,12 @@ class JobTracker:
         if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
         self.node_faults.note_pod(tracked, pod)
+        if not (is_deleted or pod.is_deleted):
+            self.changed_pods.note(tracked, pod)
         if pod.phase == "Running":
             tracked.running_pod_uid = pod.uid
+            if pod.is_held and not pod.is_deleted and tracked.job is not None:
+                self.completion.note_held(tracked, tracked.job, pod)
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return

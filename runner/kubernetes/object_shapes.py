@@ -55,6 +55,7 @@ POD_SPEC: Shape = {
             "resources": {"requests": MapOf(QUANTITY)},
         }
     ),
+    "initContainers": ListOf({"name!": TEXT, "restartPolicy": TEXT}),
     "nodeName": TEXT,
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": SELECTOR}},
 }

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from bench.schema import check_time
 from bench.store.keys import NAME
 from runner.kubernetes.node_affinity import list_required_terms
+from runner.kubernetes.pod_containers import is_measured, list_others
 from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, POOL_LABEL, REPEAT_LABEL
 
 CONTAINER = "bench"
@@ -101,6 +102,10 @@ class PodStatus:
     qos_class: str
     cpu_request: str
     """A quantity; empty: its container requests none."""
+    other_containers: tuple[str, ...] = ()
+    """The names of containers that run beside those that measure: sidecars that a policy of the cluster added."""
+    is_held: bool = False
+    """Those that measure have ended, and another container keeps the pod from ending."""
 
 
 def read_job_status(job: dict[str, Any]) -> JobStatus:
@@ -154,9 +159,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     labels = metadata.get("labels", {})
     conditions = {item["type"]: item for item in status.get("conditions", ())}
     scheduled, disrupted = conditions.get("PodScheduled", {}), conditions.get(NODE_DISRUPTION, {})
-    is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
     container = _find_named(status.get("containerStatuses", ()))
-    requests = _find_named(pod["spec"].get("containers", ())).get("resources", {}).get("requests", {})
     state = container.get("state", {})
     waiting, terminated = _find_waiting(status.get("containerStatuses", ())), state.get("terminated", {})
     is_known = terminated.get("reason") != STATUS_UNKNOWN
@@ -170,7 +173,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
         created_at=read_time(metadata["creationTimestamp"]),
-        unschedulable=scheduled.get("message", "") or "Unschedulable" if is_unschedulable else "",
+        unschedulable=_read_unschedulable(scheduled),
         disruption=_describe_disruption(disrupted),
         waiting_reason=waiting.get("reason", ""),
         waiting_message=waiting.get("message", ""),
@@ -186,7 +189,9 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         has_run="running" in state or ("terminated" in state and is_known),
         image_id=container.get("imageID", ""),
         qos_class=status.get("qosClass", ""),
-        cpu_request=requests.get("cpu", ""),
+        cpu_request=_read_requests(pod["spec"]).get("cpu", ""),
+        other_containers=list_others(pod["spec"]),
+        is_held=status.get("phase") == "Running" and is_measured(status.get("containerStatuses", ())),
     )
 
 
@@ -213,6 +218,17 @@ def _find_waiting(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
 def _read_store_url(container: dict[str, Any]) -> str:
     value = next((entry.get("value", "") for entry in container.get("env", ()) if entry["name"] == STORE_VARIABLE), "")
     return str(value).replace("$$", "$")  # Kubernetes reads $(NAME) as a reference, and $$ as a dollar
+
+
+def _read_unschedulable(scheduled: Mapping[str, Any]) -> str:
+    """Return the scheduler's message in a condition; empty if a node was found, or was not looked for."""
+    is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+    return scheduled.get("message", "") or "Unschedulable" if is_unschedulable else ""
+
+
+def _read_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
+    requests: dict[str, Any] = _find_named(spec.get("containers", ())).get("resources", {}).get("requests", {})
+    return requests
 
 
 def _describe_disruption(condition: dict[str, Any]) -> str:

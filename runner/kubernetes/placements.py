@@ -59,6 +59,7 @@ class PlacementRecorder:
             image_id=pod.image_id or None,
             qos_class=pod.qos_class or None,
             cpu_request_cores=float(read_quantity(pod.cpu_request)) if pod.cpu_request else None,
+            other_containers=pod.other_containers,
             node=self._find_node(pod.node),
         )
         key = placement_key(self.run_id, placement.cell_id, placement.repeat, placement.attempt)

@@ -13,6 +13,7 @@ from functools import partial
 from bench.schema import Result
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import CancellationWatcher, list_marks
+from runner.kubernetes.changed_pods import ChangedPods
 from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.finished_jobs import FinishedJobs
 from runner.kubernetes.informers import Informer, Notification
@@ -60,8 +61,7 @@ class ClusterSession:
         """
         marks = list_marks(options.recorder.store, options.run_id).union(*options.cancelled_with.values())
         self.jobs, self._spending = TrackedJobs(), options.spending
-        self._deadline, self._observer = options.deadline, options.observer
-        self._next_tick = 0.0
+        self._deadline, self._observer, self._next_tick = options.deadline, options.observer, 0.0
         self._connection = options.connection
         self._dispatcher = options.make_dispatcher()
         self._connection.warn = self._dispatcher.warn_later
@@ -91,6 +91,13 @@ class ClusterSession:
             placements=self._placements,
             shared_nodes=self._shared_nodes,
             node_faults=self._node_faults,
+            changed_pods=self._make_changed_pods(options),
+        )
+
+    def _make_changed_pods(self, options: SessionOptions) -> ChangedPods:
+        connection, renderer = options.connection, options.renderer
+        return ChangedPods(
+            dispatcher=self._dispatcher, connection=connection, namespace=options.namespace, renderer=renderer
         )
 
     def _make_shared_nodes(self, options: SessionOptions) -> SharedNodes:

@@ -1,6 +1,5 @@
 """A scheduled run of the chart on a real API server: what it asks for, and what it reports."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +8,7 @@ from typing import Any
 
 import helm_python
 import pytest
+from audit import REVIEWS, read_requests
 from commands import CallMain, create
 from kubernetes.config import incluster_config
 from releases import FULLNAME, RELEASE, find_pod_of, make_restricted_namespace, trigger
@@ -37,8 +37,6 @@ MATRIX = {
 }
 REFUSED = {("", "nodes", "get"), ("", "nodes", "list")}
 """What a runner asks for and no Role can allow, as nodes are in no namespace."""
-REVIEWS = {("authorization.k8s.io", "selfsubjectaccessreviews", "create")}
-"""What every user may ask: whether it may do something (ClusterRole system:basic-user)."""
 UNUSED = {("", "events", "create")}
 """What only a confirmed regression needs (test_night_events.py); one night has none."""
 
@@ -71,18 +69,6 @@ def make_endings() -> Callable[[Pod], Any]:
     """The first pod ends well, the second leaves its record in its log, others hang."""
     endings = iter(["ok", "in-log"])
     return lambda pod: next(endings, "hang")
-
-
-def read_requests(plane: ControlPlane, user: str) -> set[tuple[str, str, str]]:
-    """Return API group, resource and verb of every request of a user, from the API server's audit log."""
-    requests = set()
-    for line in plane.audit_log.read_text().splitlines():
-        event = json.loads(line)
-        if event["user"]["username"] == user:
-            about = event["objectRef"]
-            resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
-            requests.add((about.get("apiGroup", ""), resource, event["verb"]))
-    return requests
 
 
 def asked_for_events(plane: ControlPlane, user: str) -> bool:

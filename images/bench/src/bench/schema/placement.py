@@ -52,5 +52,7 @@ class Placement(SignableDocument):
     """`Guaranteed`, `Burstable` or `BestEffort`."""
     cpu_request_cores: PositiveAmount | None = None
     """Cores that the container requested."""
+    other_containers: tuple[str, ...] = ()
+    """The names of containers that ran in the pod beside those that measured, such as a proxy that a policy added."""
     node: Node | None = None
     """null: the runner may not read nodes, or the node was gone."""
