@@ -5,6 +5,7 @@ import re
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
 from bench.errors import UserError
@@ -64,9 +65,21 @@ def _download(url: str) -> bytes:
     return content
 
 
+class _WebRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to https, and from http to http: urllib would follow one to ftp as well."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if newurl.lower().startswith(("https://", f"{req.type}://")):
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+        raise urllib.error.URLError("it redirects to what is neither https nor what was asked for")
+
+
 def _ask(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT})
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+    opener = urllib.request.build_opener(_WebRedirect)
+    with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
         content: bytes = answer.read(MAX_BYTES + 1)
         if answer.length and len(content) <= MAX_BYTES:  # what is left of the length that the server announced
             raise http.client.IncompleteRead(b"", answer.length)

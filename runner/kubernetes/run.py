@@ -38,7 +38,16 @@ from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot, Retries
-from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing, store_plan
+from runner.runs import (
+    check_run_id,
+    choose_run,
+    describe_damage,
+    describe_plan,
+    is_stored,
+    select_missing,
+    store_plan,
+    warn_of_second_runner,
+)
 from runner.signing import check_cells_sign, find_run_digest, list_trusted_keys
 
 
@@ -149,6 +158,7 @@ class ClusterRun:
         if is_stored(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
+            warn_of_second_runner(self.store, self.run_id, console.print)
             store_plan(self.store, run)
             console.print(f"run {run.run_id}")
         records = Records.of(self.store, run)

@@ -27,11 +27,17 @@ def check_store(url: str | None, cells_environment: Mapping[str, str]) -> Findin
         message = f"{url}: the cells on a cluster do not see this machine's directories"
         return Finding(check="store", state="failed", message=message, hint=f"name a bucket, {BUCKET_URLS}")
     try:
-        Store.open(url).check_writable()
+        store = Store.open(url)
+        store.check_writable()
+        is_first_told = store.tells_first_writer()
     except StoreError as error:
         message, _, hint = str(error).partition("; ")
         hint = "; ".join(filter(None, (hint, _name_cells_server(url, os.environ, cells_environment))))
         return Finding(check="store", state="failed", message=message, hint=hint)
+    if not is_first_told:
+        message = f"{url} can be written from here; its server ignores If-None-Match"
+        hint = "start no two runners under one --run-id: the second would not be stopped"
+        return Finding(check="store", state="warning", message=message, hint=hint)
     return Finding(check="store", state="ok", message=f"{url} can be written from here; cells have their own identity")
 
 

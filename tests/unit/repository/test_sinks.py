@@ -46,7 +46,6 @@ SINKS = {
     ("collector/files.py", "open"): FILE,
     ("collector/files.py", "replace_file"): FILE,
     ("collector/forecast/source_files.py", "Request"): "the user's own URL, without a body",
-    ("collector/forecast/source_files.py", "urlopen"): "the user's own URL, without a body",
     ("collector/report/html.py", "replace_text"): FILE,
     ("collector/report/paper_figures.py", "replace_file"): PICTURE,
     ("collector/report/paper_figures.py", "replace_text"): PICTURE,

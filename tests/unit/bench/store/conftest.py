@@ -1,10 +1,12 @@
 """Stores over directories and S3 servers."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +14,32 @@ from bench.store import Store
 from s3_server import S3Server
 
 
+class Server(ThreadingHTTPServer):
+    """Ends with itself the connections that clients keep open: a listing that a test gave up on would not end."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self._connections: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Remember the connection, and answer on it."""
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def server_close(self) -> None:
+        """End all connections too."""
+        super().server_close()
+        for connection in self._connections:
+            with suppress(OSError):  # it has ended
+                connection.shutdown(socket.SHUT_RDWR)
+
+
 @contextmanager
 def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Run a server that answers as the class given does, and yield its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True  # connections that clients keep open end with the tests
+    server = Server(handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -40,21 +63,29 @@ def s3_store(s3_server: S3Server) -> Store:
     return Store.open(f"s3://{s3_server.bucket}")
 
 
+@pytest.fixture
+def run_server() -> Iterator[Callable[[type[BaseHTTPRequestHandler]], str]]:
+    """Start servers that answer as the classes given do, until the test ends; return their URLs."""
+    with ExitStack() as running:
+        yield lambda handler: running.enter_context(serve(handler))
+
+
 OpenServed = Callable[[type[BaseHTTPRequestHandler]], Store]
 
 
 @pytest.fixture
-def open_served(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenServed]:
+def open_served(
+    monkeypatch: pytest.MonkeyPatch, run_server: Callable[[type[BaseHTTPRequestHandler]], str]
+) -> OpenServed:
     """Open the store of a made-up S3 server, which answers as the class given does."""
-    with ExitStack() as running:
 
-        def start(handler: type[BaseHTTPRequestHandler]) -> Store:
-            monkeypatch.setenv("AWS_ENDPOINT_URL", running.enter_context(serve(handler)))
-            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-            monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-            return Store.open("s3://b")
+    def start(handler: type[BaseHTTPRequestHandler]) -> Store:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", run_server(handler))
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        return Store.open("s3://b")
 
-        yield start
+    return start
 
 
 @pytest.fixture

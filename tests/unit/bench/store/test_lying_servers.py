@@ -6,15 +6,16 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from bench.store import Store, StoreError, StoreUnreachable, UnreadableObject
-from lying_s3_server import Lie, make_liar
+from lying_s3_server import Lie, make_liar, make_witness
+from store_calls import list_calls
 
 KEY = "runs/r1/results/c-00000000/1-a.json"
 
 
 @pytest.fixture
-def open_liar(open_served: Callable[[type[BaseHTTPRequestHandler]], Store]) -> Callable[[Lie], Store]:
-    """Open the store of a server that tells the lie given."""
-    return lambda lie: open_served(make_liar(lie))
+def open_liar(open_served: Callable[[type[BaseHTTPRequestHandler]], Store]) -> Callable[..., Store]:
+    """Open the store of a server that tells the lie given; one that names another address, the one given."""
+    return lambda lie, *elsewhere: open_served(make_liar(lie, *elsewhere))
 
 
 def test_a_listing_that_repeats_itself_ends(open_liar: Callable[[Lie], Store]) -> None:
@@ -22,12 +23,57 @@ def test_a_listing_that_repeats_itself_ends(open_liar: Callable[[Lie], Store]) -
         list(open_liar("same-page").list_objects("runs"))
 
 
-def test_a_listing_without_keys_and_without_end_ends(
+@pytest.mark.parametrize("lie", ["same-page", "no-keys"])
+def test_a_list_of_runs_that_repeats_itself_ends(lie: Lie, open_liar: Callable[[Lie], Store]) -> None:
+    with pytest.raises(StoreError, match="its listing does not end"):
+        open_liar(lie).list_run_ids()
+
+
+def test_pages_without_keys_and_without_end_end(
     open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.store.store.LIST_PATIENCE_SECONDS", 1)
+    store = open_liar("new-tokens")
     with pytest.raises(StoreUnreachable, match="no page of its listing came within 1 s"):
-        list(open_liar("no-keys").list_objects("runs"))
+        list(store.list_objects("runs"))
+    with pytest.raises(StoreUnreachable, match="its list of 'runs' did not end within 1 s"):
+        store.list_run_ids()
+
+
+@pytest.mark.parametrize("lie", ["huge-page", "endless-page"])
+def test_of_a_page_without_end_no_more_is_read_than_a_page_can_have(
+    lie: Lie, open_liar: Callable[[Lie], Store]
+) -> None:
+    store = open_liar(lie)
+    for call in (store.list_run_ids, lambda: list(store.list_objects("runs"))):
+        with pytest.raises(
+            StoreError, match="a page of its listing has more than 16,777,216 bytes; is it an S3 server"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("lie", ["many-entries", "entities", "web-page"])
+def test_a_page_that_no_s3_server_sends_is_no_listing(lie: Lie, open_liar: Callable[[Lie], Store]) -> None:
+    with pytest.raises(StoreError, match="answers a listing with what is none"):
+        list(open_liar(lie).list_objects("runs"))
+
+
+def test_a_redirect_is_refused_and_no_other_host_is_asked(
+    open_liar: Callable[..., Store],
+    run_server: Callable[[type[BaseHTTPRequestHandler]], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token-of-a-session")
+    monkeypatch.setattr("bench.store.backend.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.backend.PUT_RETRY_SECONDS", 0.1)
+    seen: list[str] = []
+    store = open_liar("elsewhere", run_server(make_witness(seen)).replace("127.0.0.1", "localhost"))
+    calls = [*list_calls(store), lambda: store.holds("x"), lambda: store.delete("x"), lambda: store.delete_many(["x"])]
+    for call in calls:
+        with pytest.raises(StoreError, match="sends requests elsewhere; name the server itself") as caught:
+            call()
+        assert not isinstance(caught.value, StoreUnreachable)
+    assert seen == []
 
 
 def test_an_object_that_is_said_to_be_huge_takes_no_memory(open_liar: Callable[[Lie], Store]) -> None:
@@ -59,28 +105,11 @@ def test_a_page_for_browsers_is_no_empty_bucket(open_liar: Callable[[Lie], Store
         open_liar("web-page").list_run_ids()
 
 
-def test_a_server_that_sends_requests_elsewhere_is_told(open_liar: Callable[[Lie], Store]) -> None:
-    listing = open_liar("elsewhere").backend.s3_listing
-    assert listing is not None
-    for call in (listing.check, lambda: listing.list_folders("runs")):
-        with pytest.raises(StoreError, match="sends requests elsewhere; name the server itself"):
-            call()
-
-
-@pytest.mark.parametrize("lie", ["same-page", "no-keys"])
-def test_a_list_of_runs_without_end_ends(
-    lie: Lie, open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.store.store.LIST_PATIENCE_SECONDS", 1)
-    with pytest.raises(StoreUnreachable, match="its list of 'runs' did not end within 1 s"):
-        open_liar(lie).list_run_ids()
-
-
 def test_a_listing_that_fills_the_memory_ends(
     open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.store.obstore_calls.MAX_LISTING_BYTES", -(2**40))  # any memory is more than that
-    store = open_liar("no-keys")
+    store = open_liar("new-tokens")
     for call in (store.list_run_ids, lambda: list(store.list_keys("runs"))):
         with pytest.raises(StoreError, match="store s3://b: what the server sends as a listing does not end"):
             call()

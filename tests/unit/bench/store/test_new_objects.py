@@ -9,7 +9,8 @@ import pytest
 from bench.errors import TransientError
 from bench.store import Store, run_key
 from factories import make_run
-from runner.runs import store_plan
+from runner.runs import store_plan, warn_of_second_runner
+from s3_server import S3Server
 
 KEY = run_key("r")
 
@@ -32,6 +33,11 @@ def make_handler(*, knows_condition: bool) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:  # noqa: N802
             self.reply(200, objects[self.path])
+
+        def do_POST(self) -> None:  # noqa: N802  (the store library deletes by DeleteObjects)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            objects.clear()
+            self.reply(200, b"<DeleteResult><Deleted><Key>k</Key></Deleted></DeleteResult>")
 
         def reply(self, status: int, body: bytes) -> None:
             self.send_response(status)
@@ -69,6 +75,33 @@ def test_a_server_without_conditions_takes_the_object_all_the_same(open_bucket: 
 
     assert store.put_new(KEY, b"mine")
     assert store.get(KEY) == b"mine"
+
+
+@pytest.mark.usefixtures("few_retries")
+@pytest.mark.parametrize("knows_condition", [True, False])
+def test_whether_the_server_tells_the_first_writer_is_found_out(
+    knows_condition: bool, open_bucket: Callable[[bool], Store]
+) -> None:
+    store = open_bucket(knows_condition)
+    told: list[str] = []
+
+    assert store.tells_first_writer() is knows_condition
+    warn_of_second_runner(store, "r", told.append)
+    warn_of_second_runner(store, None, told.append)
+
+    expected = "s3://b: its server ignores If-None-Match, so a second runner that begins run r at the same moment would"
+    assert [line[: len(expected)] for line in told] == ([] if knows_condition else [expected])
+
+
+def test_a_server_that_ignores_the_condition_is_found_out_and_keeps_nothing(
+    s3_server: S3Server, s3_store: Store
+) -> None:
+    assert not s3_store.tells_first_writer()
+    assert list(s3_store.list_keys("")) == []
+
+
+def test_a_directory_tells_the_first_writer(tmp_path: Path) -> None:
+    assert Store.open(f"file://{tmp_path}/store").tells_first_writer()
 
 
 def test_the_runner_that_comes_second_leaves_the_plan_of_the_first(tmp_path: Path) -> None:

@@ -37,3 +37,16 @@ def test_a_server_that_drips_holds_nobody_for_ever(beginning: bytes, monkeypatch
     monkeypatch.setattr(source_files, "LIMIT_SECONDS", 0.5)
     with serve(answer_once(beginning, b"x")) as url, pytest.raises(UserError, match=r"it has not ended after 0\.5 s"):
         read_source(f"{url}/table.csv")
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("ftp://127.0.0.1:1/table.csv", "it redirects to what is neither https nor what was asked for"),
+        ("file:///etc/passwd", "HTTP status 302"),
+    ],
+)
+def test_a_redirect_to_what_is_no_web_server_is_not_followed(place: str, reason: str) -> None:
+    answer = f"HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode()
+    with serve(answer_once(answer)) as url, pytest.raises(UserError, match=reason):
+        read_source(f"{url}/table.csv")

@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import obstore.store
 from obstore.exceptions import BaseError
@@ -26,12 +27,12 @@ from bench.store.settings import (
     hide_user,
     limit_login,
 )
-from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
+from bench.store.store_errors import NOWHERE, StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
 if TYPE_CHECKING:
     import boto3
     from botocore.client import BaseClient
-    from obstore.store import ObjectStore, RetryConfig
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
     from bench.store.s3_listing import S3Listing
 
@@ -41,7 +42,6 @@ MAX_SHOWN = 200
 DEFAULT_REGION = "us-east-1"
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 RETRY_SECONDS = 10  # reads and the check: somebody is waiting
-CONNECT_SECONDS, READ_SECONDS = 5, 30  # of one listing by boto3: as the store library
 INITIAL_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5
 MAX_RETRIES = 1000  # never reached: the time is the bound
@@ -68,7 +68,7 @@ class Backend:
     """The directory of a `file://` store, which is listed without the store library: that one fails at a link to a
     folder above it, and does not name what is no file."""
     s3_listing: "S3Listing | None" = None
-    """Lists what the store library cannot; of buckets of S3 alone."""
+    """Lists a bucket of S3, where the store library has no limit; None for all others."""
     tags: EntityTags = field(default_factory=EntityTags)
 
 
@@ -135,10 +135,21 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     from bench.store.s3_listing import S3Listing  # boto3 takes long to import: only a store that needs it does
+    from bench.store.s3_requests import S3Requests
 
     session, client = _resolve_aws(url)
     endpoint = client.meta.endpoint_url
     provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
+    credentials = CheckedCredentials(provider=provider, config=provider.config, source=provider.credentials.method)
+    make_bucket = f"make it with `aws s3 mb s3://{bucket}`"
+    requests = S3Requests(
+        endpoint=endpoint,
+        bucket=bucket,
+        region=client.meta.region_name,
+        get_credentials=credentials,
+        make_bucket=make_bucket,
+        retry_seconds=RETRY_SECONDS,
+    )
     open_with = functools.partial(
         obstore.store.S3Store,
         bucket,
@@ -146,20 +157,32 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
         endpoint=endpoint,
         region=client.meta.region_name,
         virtual_hosted_style_request=False,
-        client_options={"allow_http": True},
-        credential_provider=CheckedCredentials(
-            provider=provider, config=provider.config, source=provider.credentials.method
-        ),
+        client_options={"allow_http": True, **_keep_at(endpoint)},
+        credential_provider=credentials,
     )
     with _translate_setting_errors(url, AWS_SETTINGS):
         return Backend(
             place=endpoint,
             long_retries=open_with(retry_config=_plan_retries(PUT_RETRY_SECONDS)),
             short_retries=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
-            make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
+            make_bucket=make_bucket,
             settings=AWS_SETTINGS,
-            s3_listing=S3Listing(client, bucket, prefix, endpoint),
+            s3_listing=S3Listing(requests, prefix),
         )
+
+
+def _keep_at(endpoint: str) -> "ClientConfig":
+    """Return the options that keep the store library from following a redirect to another host.
+
+    It has no option for that: so all other hosts get a proxy that is not there. Where the environment names a proxy for
+    the server, that one stays, and redirects are followed through it.
+    """
+    from bench.store.s3_requests import find_proxy
+
+    host = str(urlsplit(endpoint).hostname)
+    if find_proxy(endpoint) is not None or host.endswith("."):  # a name that the list of exceptions cannot have
+        return {}
+    return {"proxy_url": NOWHERE, "proxy_excludes": host}
 
 
 def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
@@ -191,30 +214,17 @@ def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
 
 
 def _make_client(session: "boto3.Session") -> "BaseClient":
-    from botocore.config import Config
-
-    config = Config(
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
-        retries={"max_attempts": 3},
-        s3={"addressing_style": "path"},  # as the store library is told
-    )
+    """Return the client that knows the endpoint; it is asked nothing."""
     try:
-        client: BaseClient = session.client("s3", region_name=_find_region(session), config=config)
+        client: BaseClient = session.client("s3", region_name=_find_region(session))
     except ValueError as error:
         raise ValueError(f"{ENDPOINT}: {error}") from None
-    client.meta.events.register_last("before-call.s3", _stay)
     return client
 
 
 def _find_region(session: "boto3.Session") -> str:
     """Return the region of the bucket: AWS_REGION, which boto3 alone of AWS's libraries does not read, comes first."""
     return os.environ.get("AWS_REGION") or session.region_name or DEFAULT_REGION
-
-
-def _stay(context: dict[str, Any], **_: object) -> None:
-    """Have botocore follow no redirect: it asks the same server for the bucket's region, again and again."""
-    context.setdefault("s3_redirect", {})["redirected"] = True
 
 
 def _open_other(url: str) -> Backend:

@@ -25,6 +25,8 @@ TABLES_PREFIX = "tables"
 # Refused in keys: what leaves the store, what file systems or S3 take for something else, and names like those of
 # obstore's staging files (`x.json#1`).
 HOSTILE_PART = re.compile(r"|\.|\.\.|.*[\x00-\x1f\x7f\\].*|.*#[0-9]+", re.DOTALL)
+# What nearly all keys are: looked at as a whole, which takes a quarter of the time.
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +197,8 @@ def check_key(key: str) -> str:
 
 def find_key_problem(key: str) -> str:
     """Return in words why this can be no key of ours; empty where it can be one."""
+    if _PLAIN_KEY.fullmatch(key):
+        return ""
     hostile = next((part for part in key.split("/") if HOSTILE_PART.fullmatch(part)), None)
     return "" if hostile is None else f"the part {hostile!r} is not allowed"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 
 from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
+from bench.store.listing import StoredObject
 from bench.store.store_errors import StoreError, is_cut
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ CHECK_BYTES = 65_536  # about a result
 # Of one request: the store library repeats a request that got no answer, but not one whose answer was cut
 # (https://github.com/apache/arrow-rs-object-store/issues/15, mended for GET alone, and for one cut).
 MAX_CUT_ANSWERS = 5
+LIST_CHUNK = 1000  # keys in one page of S3
 NUM_READ_AHEAD = 4  # objects for each thread that were read and not yet taken: enough that it seldom waits
 
 # Of memory while a listing is read: a page of 1,000 keys has 0.3 MB, the names of 100,000 runs 30 MB. The store library
@@ -60,6 +62,35 @@ def await_listing(work: Callable[[], T], limit_seconds: float) -> T:
         raise StoreError("what the server sends as a listing does not end; is it an S3 server?") from None
     except WorkTooSlowError:
         raise TimeoutError from None
+
+
+def list_pages(store: "ObjectStore", folder: str) -> Iterator[list[StoredObject]]:
+    """Yield what a server lists below `folder` ('': all), page by page, none empty.
+
+    A listing whose page was cut goes on behind the last whole one.
+    """
+    last_key, num_cut = None, 0
+    pages = store.list(folder or None, offset=None, chunk_size=LIST_CHUNK)
+    while True:
+        try:
+            page = next(pages, None)
+            num_cut = 0
+        except BaseError as error:
+            num_cut += 1
+            if num_cut >= MAX_CUT_ANSWERS or not is_cut(str(error)):
+                raise
+            pages = store.list(folder or None, offset=last_key, chunk_size=LIST_CHUNK)  # after an error they just end
+            continue
+        if not page:
+            return
+        last_key = max(found["path"] for found in page)
+        yield [StoredObject.of_server(found) for found in page]
+
+
+def list_folders(store: "ObjectStore", folder: str) -> list[str]:
+    """Return the names of the folders directly in `folder` of a bucket."""
+    found = repeat_cut(lambda: store.list_with_delimiter(folder))
+    return [prefix.rpartition("/")[2] for prefix in found["common_prefixes"]]
 
 
 def repeat_cut(call: Callable[[], T]) -> T:
@@ -169,6 +200,15 @@ def write_and_date_object(store: "ObjectStore", key: str) -> datetime:
         return store.head(key)["last_modified"]
     finally:
         store.delete(key)
+
+
+def is_first_writer_told(backend: "Backend", key: str) -> bool:
+    """Return whether the server keeps an object that is there from `write_new_object`; `key`: of one for this test."""
+    write_object(backend.short_retries, key, b"first")
+    try:
+        return not write_new_object(backend, key, b"second")
+    finally:
+        backend.short_retries.delete(key)
 
 
 def delete_objects(store: "ObjectStore", keys: list[str]) -> None:

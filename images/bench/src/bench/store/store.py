@@ -2,12 +2,12 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import Self, TypeVar
 from uuid import uuid4
 
 from obstore.exceptions import BaseError
@@ -17,35 +17,33 @@ from bench.store.keys import NAME, check_key
 from bench.store.listing import StoredObject, list_directory, list_folders
 from bench.store.object_reading import read_object
 from bench.store.obstore_calls import (
-    MAX_CUT_ANSWERS,
     await_listing,
     delete_objects,
+    is_first_writer_told,
+    list_pages,
     read_objects,
-    repeat_cut,
     submit,
     write_and_date_object,
     write_and_delete_object,
     write_new_object,
     write_object,
 )
+from bench.store.obstore_calls import list_folders as list_bucket_folders
 from bench.store.store_errors import (
+    ENDLESS,
     KeyMissing,
     StoreError,
     StoreUnreachable,
     UnreadableObject,
     explain_error,
     explain_panic,
-    find_odd_key,
     get_headline,
-    is_cut,
     is_panic,
     is_transient,
 )
 
-if TYPE_CHECKING:
-    from obstore import ObjectMeta
+T = TypeVar("T")
 
-LIST_CHUNK = 1000  # keys in one page of S3
 # A page takes a second, with all retries RETRY_SECONDS: who answers forever with empty pages never gives one.
 LIST_PATIENCE_SECONDS = 120
 # A hundred thousand results a night for half a year: more is a server that makes keys up.
@@ -92,13 +90,25 @@ class Store:
     def put_new(self, key: str, data: bytes) -> bool:
         """Write an object if there is none of this key; return False where another is there.
 
-        A server that does not know `If-None-Match: *`, as AWS, Google and Azure do, takes it for `put`.
+        A server that does not know `If-None-Match: *`, as AWS, Google and Azure do, takes it for `put`:
+        `tells_first_writer` finds that out.
         """
         data = self.seal(check_key(key), data)
         with self._translate_errors(key):
             is_new = submit(functools.partial(write_new_object, self.backend, key, data)).result()
             # A request whose answer was lost is repeated, and meets its own object.
             return is_new or submit(functools.partial(self._read, key)).result() == data
+
+    def tells_first_writer(self) -> bool:
+        """Return whether `put_new` knows of objects that are there: tried with one that is deleted again.
+
+        A server of S3 that ignores `If-None-Match: *`, such as `rclone serve s3`, takes the plan of a second runner.
+        """
+        if self.backend.directory is not None:
+            return True
+        key = f"runs/write-check-{uuid4().hex}"
+        with self._translate_errors():
+            return submit(functools.partial(is_first_writer_told, self.backend, key)).result()
 
     def put_with_short_retries(self, key: str, data: bytes) -> None:
         """Write an object as `put` does, but retry for `RETRY_SECONDS` only: for callers that have a deadline."""
@@ -163,46 +173,24 @@ class Store:
             if self.backend.directory is not None:
                 yield from list_directory(self.backend.directory, folder)
                 return
-        yield from self._list_pages(
-            folder,
-            lambda after: self.backend.short_retries.list(folder or None, offset=after, chunk_size=LIST_CHUNK),
+        by_ourselves = self.backend.s3_listing
+        yield from self._read_pages(
+            list_pages(self.backend.short_retries, folder) if by_ourselves is None else by_ourselves.list_pages(folder)
         )
 
-    def _list_pages(
-        self, folder: str, list_after: "Callable[[str | None], Iterator[Sequence[ObjectMeta]]]"
-    ) -> Iterator[StoredObject]:
-        """Yield what a server lists; raise StoreError where its listing does not come to an end.
-
-        `list_after` lists what comes behind a key: a listing whose page was cut goes on behind the last whole one.
-        """
-        num_listed, first_keys, num_cut, last_key = 0, set[str](), 0, None
-        pages = list_after(None)
+    def _read_pages(self, pages: Iterator[list[StoredObject]]) -> Iterator[StoredObject]:
+        """Yield what the pages of a server list; raise StoreError where its listing does not come to an end."""
+        num_listed, first_keys = 0, set[str]()
         while True:
             with self._translate_errors():
-                try:
-                    with self._name_store():
-                        chunk = await_listing(functools.partial(next, pages, None), LIST_PATIENCE_SECONDS)
-                    num_cut = 0
-                except BaseError as error:
-                    if self.backend.s3_listing is not None and find_odd_key(str(error)) is not None:
-                        yield from self._list_by_boto3(folder, last_key)
-                        return
-                    num_cut += 1
-                    if num_cut >= MAX_CUT_ANSWERS or not is_cut(str(error)):
-                        raise
-                    pages = list_after(last_key)  # after an error these pages just end
-                    continue
-                except TimeoutError:
-                    waited = f"no page of its listing came within {LIST_PATIENCE_SECONDS} s"
-                    raise StoreUnreachable(f"store {self.url}: {waited}; try again") from None
-            if not chunk:
+                page = self._await_listing(functools.partial(next, pages, None), "no page of its listing came")
+            if page is None:
                 return
-            num_listed += len(chunk)
-            if chunk[0]["path"] in first_keys or num_listed > MAX_LISTED_OBJECTS:
-                raise StoreError(f"store {self.url}: its listing does not end; is the server one that lists by pages?")
-            first_keys.add(chunk[0]["path"])
-            last_key = max(found["path"] for found in chunk)
-            yield from map(StoredObject.of_server, chunk)
+            num_listed += len(page)
+            if page[0].key in first_keys or num_listed > MAX_LISTED_OBJECTS:
+                raise StoreError(f"store {self.url}: {ENDLESS}")
+            first_keys.add(page[0].key)
+            yield from page
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys of `list_objects` that can be read."""
@@ -238,30 +226,22 @@ class Store:
                 names = self._list_bucket_folders("runs")
         return sorted(name for name in names if re.fullmatch(NAME, name))
 
-    def _list_by_boto3(self, folder: str, after: str | None) -> Iterator[StoredObject]:
-        """Yield what an S3 bucket has behind the key `after`; a key that the store library refuses has its problem."""
-        assert self.backend.s3_listing is not None
-        with self._name_store():
-            yield from self.backend.s3_listing.list_objects(folder, after)
-
     def _list_bucket_folders(self, folder: str) -> list[str]:
-        ask = functools.partial(self.backend.short_retries.list_with_delimiter, folder)
-        by_boto3 = self.backend.s3_listing
+        by_ourselves = self.backend.s3_listing
+        if by_ourselves is not None:
+            ask = functools.partial(by_ourselves.list_folders, folder)
+        else:
+            ask = functools.partial(list_bucket_folders, self.backend.short_retries, folder)
+        return self._await_listing(ask, f"its list of '{folder}' did not end")
+
+    def _await_listing(self, work: Callable[[], T], lateness: str) -> T:
+        """Return what `work` returns, the request of a listing; StoreError where it takes too long, or too much."""
         try:
             with self._name_store():
-                found = await_listing(lambda: repeat_cut(ask), LIST_PATIENCE_SECONDS)
-                names = [prefix.rpartition("/")[2] for prefix in found["common_prefixes"]]
-                if not names and by_boto3 is not None:
-                    submit(by_boto3.check).result()
-                return names
+                return await_listing(work, LIST_PATIENCE_SECONDS)
         except TimeoutError:
-            waited = f"its list of '{folder}' did not end within {LIST_PATIENCE_SECONDS} s"
-            raise StoreUnreachable(f"store {self.url}: {waited}; try again") from None
-        except BaseError as error:
-            if by_boto3 is None or find_odd_key(str(error)) is None:
-                raise
-        with self._name_store():
-            return submit(lambda: by_boto3.list_folders(folder)).result()
+            late = f"{lateness} within {LIST_PATIENCE_SECONDS} s"
+            raise StoreUnreachable(f"store {self.url}: {late}; try again") from None
 
     @contextmanager
     def _name_store(self) -> Iterator[None]:

@@ -20,6 +20,13 @@ FOREIGN_LISTING = (
     "{place} answers a listing with what is none, such as a web page; is it the address of the S3 server, and not of "
     "its console or of a proxy?"
 )
+ENDLESS = "its listing does not end; is the server one that lists by pages?"
+ELSEWHERE = (
+    "{place} sends requests elsewhere; name the server itself as the endpoint, and the bucket's region in "
+    "AWS_DEFAULT_REGION"
+)
+NOWHERE = "http://127.0.0.1:0"
+"""Where the store library is told to find hosts other than the server's own: at a port that nothing can listen on."""
 # What the text shows, and what to say about it; the first that matches is taken.
 EXPLANATIONS = (
     (
@@ -52,6 +59,10 @@ EXPLANATIONS = (
         FOREIGN_LISTING,
     ),
     (
+        r"non-2xx status code: (30[1-9])",
+        ELSEWHERE,
+    ),
+    (
         r"HTTP error: (.*)",
         "{place} cannot be reached ({found}); check that the server runs, the network, and the endpoint "
         "(AWS_ENDPOINT_URL for s3)",
@@ -77,6 +88,8 @@ class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
 
 def explain_error(text: str, place: str, make_bucket: str) -> str | None:
     """Return what to report of an obstore error at `place`; None for one that is not known."""
+    if is_sent_elsewhere(text):
+        return ELSEWHERE.format(place=place)
     headline = text.partition("Debug source:")[0]
     os_error = re.search(r"\(os error (\d+)\)", headline)
     if os_error:
@@ -101,18 +114,20 @@ def explain_os_error(number: int | None, place: str) -> str | None:
 
 def is_transient(text: str) -> bool:
     """Return whether an obstore error may pass: the server cannot be reached, is busy, or has an error of its own."""
+    if is_sent_elsewhere(text):
+        return False
     return re.search(r"HTTP error: |status code: (5[0-9][0-9]|429)", text.partition("Debug source:")[0]) is not None
+
+
+def is_sent_elsewhere(text: str) -> bool:
+    """Return whether an obstore error says that it was redirected to another host, which it was kept from asking."""
+    _, _, details = text.partition("Debug source:")
+    return re.search(rf"\b{re.escape(NOWHERE.removeprefix('http://'))},", details) is not None
 
 
 def is_cut(text: str) -> bool:
     """Return whether an obstore error says that an answer began and did not come to its end."""
     return "HTTP error:" in text and re.search(r"IncompleteBody|IncompleteMessage|UnexpectedEof", text) is not None
-
-
-def find_odd_key(text: str) -> str | None:
-    """Return the key for which the store library refuses a whole listing; None for any other error."""
-    match = re.search(r"object with invalid path: .*?[Pp]ath \"(.*?)\"", text, re.DOTALL)
-    return None if match is None else match[1]
 
 
 def is_panic(error: BaseException) -> bool:
