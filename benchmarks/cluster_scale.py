@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
 
 from bare_loop import time_bare_run, time_bare_submission  # noqa: E402
 from cluster_setup import (  # noqa: E402
-    Everything,
+    EnoughReached,
     MeteredConnection,
     Observer,
     make_session,
@@ -124,7 +124,7 @@ def measure_resume(arguments: argparse.Namespace, plane: ControlPlane, store: St
     observer = Observer(lambda jobs: jobs.count("in-flight") == len(jobs))
     start = time.monotonic()
     session = make_session(setup, renderer, MeteredConnection(context=plane.context), observer, arguments.max_in_flight)
-    with suppress(Everything):
+    with suppress(EnoughReached):
         session.run()
     seconds = time.monotonic() - start
     report("resume", f"{seconds:.2f} s for {arguments.cells} Jobs", RESUME_TARGET, seconds <= RESUME_TARGET)
@@ -147,7 +147,7 @@ def time_submission(setup: Setup, renderer: JobRenderer, jobs: Sequence[TrackedJ
     """Return the seconds from the session's first request for a Job to its last."""
     connection = MeteredConnection(context=setup.connection.context)
     observer = Observer(lambda jobs: jobs.count("to-submit", "submitting") == 0)
-    with suppress(Everything):
+    with suppress(EnoughReached):
         make_session(setup, renderer, connection, observer, len(jobs)).run()
     return connection.created[-1] - connection.created[0]
 

@@ -37,8 +37,8 @@ NUM_KUBELET_THREADS = 24
 T = TypeVar("T")
 
 
-class Everything(Exception):  # noqa: N818  (an answer rather than an error)
-    """What was waited for is there."""
+class EnoughReached(Exception):  # noqa: N818  (an answer rather than an error)
+    """Ends a run in which what was waited for has happened."""
 
 
 class MeteredConnection(Connection):
@@ -87,7 +87,7 @@ class Observer:
     def tick(self, jobs: TrackedJobs) -> None:
         """End the run where enough has happened."""
         if self.is_enough(jobs):
-            raise Everything
+            raise EnoughReached
 
     def finish(self, tracked: TrackedJob, result: Result) -> None:
         """Count what did not end well."""
