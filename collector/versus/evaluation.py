@@ -183,8 +183,7 @@ def _name_group(key: GroupKey, number: int) -> str:
     """Return the name of the mean of so many ratios: each of two cells of one device, or of one of each device."""
     pools = key[0]
     _, is_same_machine, shares = pools[0]
-    devices = " and ".join(DEVICE_NAMES[device] for device, *_ in pools)
-    cells = f"{devices} cells" if len(pools) == 1 else f"pairs of {devices} cells"
+    cells = f"{'pairs of ' * (len(pools) - 1)}{' and '.join(DEVICE_NAMES[device] for device, *_ in pools)} cells"
     return f"all {number} {cells}{' with tenants' if shares else ''}{'' if is_same_machine else f', {ACROSS}'}"
 
 
