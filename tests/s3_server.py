@@ -3,6 +3,7 @@
 It ignores If-None-Match, keeps no versions, and serves every directory in its root as a bucket.
 """
 
+import atexit
 import socket
 import subprocess
 import sys
@@ -17,6 +18,12 @@ START_DEADLINE_SECONDS = STOP_DEADLINE_SECONDS = 600.0
 """Only a test that fails takes so long."""
 MAX_RESERVED_PORTS = 100
 _RESERVED: deque[socket.socket] = deque()
+
+
+@atexit.register
+def _release_ports() -> None:
+    for holder in _RESERVED:
+        holder.close()
 
 
 def find_free_port() -> int:

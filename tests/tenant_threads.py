@@ -20,6 +20,8 @@ from factories import make_cell
 from stub_framework import StubFramework
 
 STEP_SECONDS = 0.01
+WINDOW_SECONDS = 2.0
+"""Long enough for a step of each tenant though the machine is busy: each reads the counters of all processes first."""
 
 
 class SleepingFramework(StubFramework):
@@ -77,7 +79,10 @@ def make_group(folder: Path, monkeypatch: pytest.MonkeyPatch, *frameworks: StubF
     for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, "")  # attempts set them for good
     cell = make_cell(
-        **({"tenants": len(frameworks), "min_seconds": 0.5, "num_steps": 3, "max_warmup_seconds": 1e-3} | fields)
+        **(
+            {"tenants": len(frameworks), "min_seconds": WINDOW_SECONDS, "num_steps": 3, "max_warmup_seconds": 1e-3}
+            | fields
+        )
     )
     by_tenant = dict(enumerate(frameworks))
     # Each tenant has a thread of its own, which bears its number.

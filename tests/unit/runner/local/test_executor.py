@@ -77,8 +77,9 @@ def read_records(executor: LocalExecutor) -> list[Result]:
 )
 def test_a_process_that_dies_leaves_one_record_with_its_last_words(
     body: str, status: str, kind: str, exit_code: int | None, signal_name: str | None, message: str,
-    executor: LocalExecutor, tmp_path: Path,
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    monkeypatch.setattr("runner.local.process.OOM_COUNTERS", ())  # other tests run out of memory at the same time
     make_interpreter(tmp_path / "python", body)
 
     result = executor.measure_repeat(make_repeat(2))

@@ -18,12 +18,18 @@ from runner.local import process
 from runner.local.process import ProcessEnd, ProcessNotStarted, delay_interrupts
 
 
+@pytest.fixture(autouse=True)
+def no_kills_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the kernel count none: it counts those of the whole machine, where other tests provoke some."""
+    monkeypatch.setattr(process, "OOM_COUNTERS", ())
+
+
 @pytest.fixture
 def alarm() -> Iterator[Callable[[float], None]]:
-    """Calls for a KeyboardInterrupt after so many seconds, wherever the program is then."""
+    """Sends SIGINT to this process after so many seconds, wherever the program is then."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     previous = signal.signal(signal.SIGALRM, interrupt)
     yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds) and None
