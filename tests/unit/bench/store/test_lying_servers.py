@@ -79,7 +79,12 @@ def test_a_redirect_is_refused_and_no_other_host_is_asked(
     seen: list[str] = []
     witness = serve_witness(seen)
     store = open_liar("elsewhere", f"http://localhost:{witness.server_address[1]}")
-    calls = [*list_calls(store), lambda: store.holds("x"), lambda: store.delete("x"), lambda: store.delete_many(["x"])]
+    calls: list[Callable[[], object]] = [
+        *list_calls(store),
+        lambda: store.holds("x"),
+        lambda: store.delete("x"),
+        lambda: store.delete_many(["x"]),
+    ]
     for call in calls:
         with pytest.raises(StoreError, match="sends requests elsewhere; name the server itself") as caught:
             call()
