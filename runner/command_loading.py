@@ -9,8 +9,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
+from bench.errors import UserError
 from runner.commands.catalog import COMMANDS, GROUPS
 from runner.commands.catalog_entry import CatalogEntry
+from runner.exhaustion import explain_limits
 from runner.terminal_text import echo, hide_typed_credentials, replace_unprintable
 
 PROGRAM = "benchmatrix"
@@ -48,6 +50,12 @@ class CatalogCommand(TyperCommand):
         """Read the words after the command; an error that repeats one is cleaned."""
         with clean_usage_errors(ctx):
             return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the command, where the process may take what it needs."""
+        if reason := explain_limits():
+            raise UserError(reason)
+        return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""

@@ -1,7 +1,10 @@
 """Says what this machine gave no more of: memory, open files, threads. Neither the user nor the tool made a mistake."""
 
 import errno
+import os
 import re
+import resource
+import threading
 
 _BY_NUMBER = {
     errno.EMFILE: "this process may open no more files; raise the limit (`ulimit -n`)",
@@ -10,6 +13,15 @@ _BY_NUMBER = {
     errno.EAGAIN: "no thread or process can be started; free memory, or raise the limit (`ulimit -u`, `ulimit -v`, or "
     "the container's)",
 }
+_FULL = "the disk {place}is full; free some space, or name another place"
+_NO_TEMPORARY = "no usable temporary directory"
+"""Of `tempfile`, where neither TMPDIR nor /tmp can be written; its number is that of a missing file."""
+MIN_ADDRESS_BYTES = 768 * 2**20
+"""The libraries for tables and statistics take 570 MB of addresses on two cores, more on many."""
+LOW_NUM_PROCESSES = 1024
+"""Of all processes and threads of a user (`ulimit -u`); where more are allowed, threads are not tried first."""
+NUM_THREADS = 8
+"""Threads that a command may have beside those of OpenBLAS, which has one for each core."""
 # What has no number: Python's threads and the linker's libraries. Rust's panics have the system's in their text.
 _BY_TEXT = {
     "can't start new thread": errno.EAGAIN,
@@ -19,11 +31,49 @@ _BY_TEXT = {
 _RUST_NUMBER = re.compile(r"Os \{ code: (\d+)")
 
 
+def explain_limits() -> str | None:
+    """Return why no command can work within the limits of this process; None where it can.
+
+    OpenBLAS, which SciPy brings along, would meet them while it is loaded: it asks for memory without an end, which no
+    signal but SIGKILL ends, and sends SIGINT to this process where a thread does not start.
+    """
+    return _explain_address_limit() or _explain_thread_limit()
+
+
+def _explain_thread_limit() -> str | None:
+    if not 0 <= resource.getrlimit(resource.RLIMIT_NPROC)[0] < LOW_NUM_PROCESSES:
+        return None
+    is_over, threads = threading.Event(), []
+    try:
+        for _ in range(len(os.sched_getaffinity(0)) + NUM_THREADS):
+            threads.append(threading.Thread(target=is_over.wait, daemon=True))
+            threads[-1].start()
+    except RuntimeError:  # can't start new thread
+        return _BY_NUMBER[errno.EAGAIN]
+    finally:
+        is_over.set()
+    return None
+
+
+def _explain_address_limit() -> str | None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY or limit >= MIN_ADDRESS_BYTES:
+        return None
+    have, need = limit // 2**20, MIN_ADDRESS_BYTES // 2**20
+    return (
+        f"this process may take {have} MiB of addresses, and needs {need} at the least; raise the limit (`ulimit -v`)"
+    )
+
+
 def explain_exhaustion(error: BaseException) -> str | None:
     """Return what is used up and how to get more, in words; None where an error has another reason."""
     if isinstance(error, MemoryError):
         return _BY_NUMBER[errno.ENOMEM]
     if isinstance(error, OSError):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _FULL.format(place="" if error.filename is None else f"of {str(error.filename)!r} ")
+        if _NO_TEMPORARY in str(error).lower():
+            return "no folder for temporary files can be written; make room in /tmp, or name one in TMPDIR"
         return _BY_NUMBER.get(error.errno or 0)
     text = str(error)
     if found := _RUST_NUMBER.search(text):

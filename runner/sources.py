@@ -47,10 +47,13 @@ def find_cache_folder() -> Path:
     As the XDG specification says (https://specifications.freedesktop.org/basedir-spec/latest/), unless
     BENCHMATRIX_CACHE_DIR names another folder.
     """
-    if named := os.environ.get(CACHE_VARIABLE):
-        return Path(named).expanduser().absolute()
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "benchmatrix"
+    try:
+        if named := os.environ.get(CACHE_VARIABLE):
+            return Path(named).expanduser().absolute()
+        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        return (base if base.is_absolute() else Path.home().absolute() / ".cache") / "benchmatrix"
+    except (RuntimeError, OSError):  # no HOME, and a user whom the system does not know; the current folder was deleted
+        raise UserError(f"there is no home folder; set HOME, or name a folder in {CACHE_VARIABLE}") from None
 
 
 def _find_package(name: str) -> Path:

@@ -1,12 +1,14 @@
 """A machine that gives no more memory, files or threads is one message, and no traceback."""
 
 import errno
+import resource
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from runner.exhaustion import explain_exhaustion
+from runner.exhaustion import explain_exhaustion, explain_limits
 
 RAISING = """
 import runner.cli as c, runner.matrix.expansion as e
@@ -27,6 +29,9 @@ c.main()
     [
         (MemoryError(), "no memory is left"),
         (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
+        (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), "the disk of '/tmp/x' is full; free some space"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "the disk is full; free some space"),
+        (FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"), "name one in TMPDIR"),
         (OSError(errno.ENFILE, "Too many open files in system"), "this machine can open no more files"),
         (RuntimeError("can't start new thread"), "ulimit -u"),
         (ImportError("x.so: failed to map segment from shared object"), "no memory is left"),
@@ -58,3 +63,36 @@ def test_a_command_ends_by_its_exit_codes(error: str, code: int, beginning: str)
     )
     assert (done.returncode, done.stderr[: len(beginning)]) == (code, beginning)
     assert code == 70 or "Traceback" not in done.stderr
+
+
+def test_a_limit_of_addresses_in_which_a_library_would_never_be_loaded_is_named() -> None:
+    """OpenBLAS asks for memory without an end, and keeps SIGTERM and Ctrl-C from being handled."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (400 * 2**20, 400 * 2**20))
+
+    command = [sys.executable, "-m", "runner.cli", "version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: this process may take 400 MiB of addresses, and needs 768 at the least; raise the limit (`ulimit -v`)\n"
+    )
+
+
+def test_a_limit_of_addresses_that_is_enough_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in (resource.RLIM_INFINITY, 768 * 2**20):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert explain_limits() is None
+
+
+def test_threads_that_cannot_be_started_are_named_before_a_library_meets_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (3 if kind == resource.RLIMIT_NPROC else -1, -1))
+    assert "no thread or process can be started" in (explain_limits() or "")

@@ -1,6 +1,7 @@
 """Directories as stores: errors of the file system, and writers that were killed."""
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -74,3 +75,15 @@ def test_what_a_killed_writer_left_is_not_listed_and_not_in_the_way(tmp_path: Pa
     assert list(store.list_keys("")) == []
     store.put("big", b"1")
     assert list(store.get_listed(store.list_keys(""))) == [("big", b"1")]
+
+
+def test_a_limit_of_the_size_of_files_is_named(tmp_path: Path) -> None:
+    store = Store.open(f"file://{tmp_path}/results")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"no file may be so large at .*results; raise the limit \(`ulimit -f`\)"):
+            store.put("x", bytes(100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(store.list_keys("")) == []

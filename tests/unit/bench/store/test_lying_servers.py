@@ -68,7 +68,12 @@ def test_a_redirect_is_refused_and_no_other_host_is_asked(
     monkeypatch.setattr("bench.store.backend.PUT_RETRY_SECONDS", 0.1)
     seen: list[str] = []
     store = open_liar("elsewhere", run_server(make_witness(seen)).replace("127.0.0.1", "localhost"))
-    calls = [*list_calls(store), lambda: store.holds("x"), lambda: store.delete("x"), lambda: store.delete_many(["x"])]
+    calls: list[Callable[[], object]] = [
+        *list_calls(store),
+        lambda: store.holds("x"),
+        lambda: store.delete("x"),
+        lambda: store.delete_many(["x"]),
+    ]
     for call in calls:
         with pytest.raises(StoreError, match="sends requests elsewhere; name the server itself") as caught:
             call()

@@ -105,6 +105,8 @@ def explain_os_error(number: int | None, place: str) -> str | None:
     """Return what to report of the system's error `number` at a directory; None for any other error."""
     if number in DISK_FULL:
         return f"the disk of {place} is full; free some space or name another place with --store"
+    if number == errno.EFBIG:
+        return f"no file may be so large at {place}; raise the limit (`ulimit -f`) or name another place with --store"
     if number in NOT_PERMITTED:
         return f"no permission to use {place}; change its permissions or name another place with --store"
     if number in NOT_A_DIRECTORY:
