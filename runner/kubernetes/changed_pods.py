@@ -49,7 +49,7 @@ class ChangedPods:
                 raise
             return None
         job = json.loads(self.renderer.render(tracked.repeat.planned, tracked.key))
-        return describe_changes(_pick(job["spec"]["template"]), _pick(found[0])) if found else None
+        return describe_pod_changes(job["spec"]["template"], found[0]) if found else None
 
     def _tell(self, kind: tuple[object, ...], pod: PodStatus, changes: str | None) -> None:
         if changes is None:
@@ -60,6 +60,11 @@ class ChangedPods:
                 "may not be what was planned, and a container that was added takes CPU and memory beside it",
                 f"changed pods {kind}",
             )
+
+
+def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
+    """Return in words how a pod differs from the template of its Job; empty if it does not."""
+    return describe_changes(_pick(template), _pick(pod))
 
 
 def _pick(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,9 +70,9 @@ class JobCompletion:
             f"keeps the pod from ending: its Job is deleted when the record is there. {KEEP_OFF}",
             f"held pods {names}",
         )
-        phase, end = ("Failed", "failed") if pod.exit_code else ("Succeeded", "complete")
-        ended = replace(job, end=end, ended_at=pod.ended_at)
-        tracked.pods[pod.name] = replace(pod, phase=phase, is_held=False)
+        has_failed = bool(pod.exit_code)
+        ended = replace(job, end="failed" if has_failed else "complete", ended_at=pod.ended_at)
+        tracked.pods[pod.name] = replace(pod, phase="Failed" if has_failed else "Succeeded", is_held=False)
         self.jobs.move(tracked, "given-up")
         find = partial(self._record_held, tracked, ended)
         self.dispatcher.record(find, partial(self._finish_or_requeue, tracked, ended))

@@ -76,6 +76,31 @@ def test_a_quota_on_jobs_is_found_before_the_run(examine: Examine, connection: C
     assert "exceeded quota: none, requested: count/jobs.batch=1" in found["message"]
 
 
+def test_a_quota_without_gpus_and_a_limit_on_pods_are_found_before_the_run(
+    examine: Examine, connection: Connection, namespace: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}"
+    hard = {"requests.nvidia.com/gpu": "0"}
+    create(connection, f"{path}/resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": hard}})
+    wait_for(lambda: connection.get_object(f"{path}/resourcequotas/none").get("status"), "the quota to be known")
+
+    _, findings = examine()
+
+    assert findings["pod: pytorch on the CPU"]["state"] == "ok"
+    assert findings["Job: pytorch on 1 GPU"]["state"] == "ok"  # a quota of pods says nothing of it
+    assert findings["pod: pytorch on 1 GPU"]["state"] == "failed"
+    assert "exceeded quota: none, requested: requests.nvidia.com/gpu=1" in findings["pod: pytorch on 1 GPU"]["message"]
+
+    limits = [{"type": "Container", "max": {"cpu": "500m"}}]
+    create(connection, f"{path}/limitranges", {"metadata": {"name": "small"}, "spec": {"limits": limits}})
+
+    def examine_again() -> str:
+        found = examine()[1]["pod: pytorch on the CPU"]
+        return str(found["message"]) if found["state"] == "failed" else ""
+
+    assert "maximum cpu usage per Container is 500m" in wait_for(examine_again, "the limit to be known")
+
+
 def test_secrets_that_cells_name_are_looked_for(examine: Examine, connection: Connection, namespace: str) -> None:
     profile = PROFILE + "image_pull_secrets: [pull]\nstore_secret: keys\n"
     create(connection, f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": "keys"}})

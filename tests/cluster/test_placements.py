@@ -74,7 +74,7 @@ def test_every_attempt_is_placed_without_a_request_for_its_pod(
         assert (placement.node.instance_type, placement.node.zone) == ("m6i.2xlarge", "eu-central-1a")
         assert (placement.node.is_spot, placement.node.num_cpus) == (True, 8)
     assert connection.num_requests["get nodes"] == 1
-    assert connection.num_requests["list pods"] == 1  # the informer's
+    assert connection.num_requests["list pods"] == 2  # the informer's, and of the one pod that is compared with its Job
 
 
 def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_else(

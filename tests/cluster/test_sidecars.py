@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from commands import create
+from doctor_calls import Examine
 from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
 
 from bench.schema import read_placement
@@ -167,3 +168,13 @@ def test_pods_that_nobody_changes_are_not_told(
     check_all_once(setup, kubelet, 2)
     assert setup.observed.warnings == []
     assert list_others(store, setup.run.run_id) == [()] * 2
+
+
+def test_doctor_says_what_a_policy_adds(examine: Examine, change_pods: Callable[[str], None]) -> None:
+    change_pods(add_container(*PLAIN))
+
+    _, findings = examine()
+
+    found = findings["pod: pytorch on the CPU"]
+    assert found["state"] == "warning"
+    assert found["message"].endswith("spec.containers.proxy was added")

@@ -1,12 +1,15 @@
 """Checks of the namespace: that it exists, has all objects that cells name, and takes their Jobs."""
 
 import base64
+import json
 from collections.abc import Iterator
 from http import HTTPStatus
 
 from bench.errors import UserError
 from bench.signatures.keys import parse_signing_key
+from runner.kubernetes.answers import decode_answer
 from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
 from runner.kubernetes.rendering.job_template import SIGNING_KEY
@@ -20,6 +23,8 @@ SECRET_KEYS = {
 """By the scheme of the store: the variables that the store library takes credentials from.
 https://docs.rs/object_store/latest/object_store/gcp/enum.GoogleConfigKey.html
 https://docs.rs/object_store/latest/object_store/azure/enum.AzureConfigKey.html"""
+NO_ACCOUNT = "error looking up service account"
+CHANGED = "what is added takes CPU and memory beside the measurement: have it leave this namespace or these pods alone"
 SETUP = "`benchmatrix setup` creates it"
 
 
@@ -91,6 +96,34 @@ def check_jobs(context: DoctorContext) -> Iterator[Finding]:
                 yield Finding(check=check, state="failed", message=error.message, hint=hint)
         else:
             yield Finding(check=check, state="ok", message="the API server would take it")
+
+
+def check_pods(context: DoctorContext) -> Iterator[Finding]:
+    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs.
+
+    Only who may create pods can ask; a run needs no such right.
+    """
+    path = f"/api/v1/namespaces/{context.namespace}/pods"
+    for kind in context.kinds:
+        check = f"pod: {kind.cell.framework} on {kind.place}"
+        template = json.loads(kind.body)["spec"]["template"]
+        metadata = template["metadata"] | {"generateName": "doctor-"}
+        body = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+        try:
+            made = context.connection.request("create", path, query={"dryRun": "All"}, body=body.encode())
+        except ApiError as error:
+            if error.status == HTTPStatus.FORBIDDEN and " cannot create resource " in error.message:
+                yield explain_unchecked("pods", error)
+                return
+            if error.status != HTTPStatus.NOT_FOUND and NO_ACCOUNT not in error.message:  # found above
+                hint = "the message names the quota, the limit, the policy or the webhook that is in the way"
+                yield Finding(check=check, state="failed", message=error.message, hint=hint)
+            continue
+        if changes := describe_pod_changes(template, decode_answer(made)):
+            message = f"a webhook or policy of the cluster changes it: {changes}"
+            yield Finding(check=check, state="warning", message=message, hint=CHANGED)
+        else:
+            yield Finding(check=check, state="ok", message="the API server would take it as it is")
 
 
 def explain_store_secret(name: str, namespace: str, store_url: str | None) -> str:

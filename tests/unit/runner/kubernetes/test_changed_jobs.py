@@ -22,6 +22,7 @@ ASKED: dict[str, Any] = {"spec": {"completions": 1, "suspend": False, "container
         ),
         ({"containers": [BENCH | {"cpu": "1"}, {"name": "p"}]}, "spec.containers.p was added"),
         ({"containers": [BENCH | {"cpu": {}}]}, "spec.containers.bench.cpu is {} instead of"),
+        ({"initContainers": [{"name": "p"}]}, "spec.initContainers.p was added"),
         ({"containers": "none"}, "spec.containers is 'none' instead of"),
     ],
 )
