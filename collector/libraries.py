@@ -15,9 +15,7 @@ BUILT_FOR = ("tensorflow",)
 """Frameworks that name the CUDA and cuDNN which they were built for (tf.sysconfig.get_build_info), not those loaded."""
 CUDNN_9 = 90_000
 """From cuDNN 9 on, cudnn_version.h has major * 10,000 + minor * 100 + patch as its number; before, major * 1,000."""
-BATCH_NORM = (
-    "Keras, in which {names} {run}, computes the batch norms of {models} from several operations, PyTorch in one"
-)
+BATCH_NORM = "Keras ({names}) computes the batch norms of {models} from several operations, PyTorch in one"
 FUSED_NORM = "the mode fused-norm of TensorFlow measures what that costs"
 
 
@@ -115,6 +113,6 @@ def _describe_batch_norms(pairs: pd.DataFrame) -> list[str]:
         return []
     names = [FRAMEWORK_NAMES[name] for name in dict.fromkeys(rows["framework_subject"])]
     models = " and ".join(dict.fromkeys(rows["model"]))
-    text = BATCH_NORM.format(names=" and ".join(names), run="run" if len(names) > 1 else "runs", models=models)
+    text = BATCH_NORM.format(names=", ".join(names), models=models)
     is_measured = bool((pairs["mode_subject"] == "fused-norm").any())
     return [f"{text}; {FUSED_NORM}." if is_measured else f"{text}."]

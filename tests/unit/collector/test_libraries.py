@@ -37,8 +37,7 @@ def make_gpu_environment(package: str, cuda: str, cudnn: str, **settings: str | 
         (
             "resnet18",
             make_gpu_environment("tensorflow", "13.0", "9.19.0.1", memory_format="NCHW", cudnn_benchmark=True),
-            "Keras, in which TensorFlow runs, computes the batch norms of resnet18 from several operations, PyTorch in "
-            "one.",
+            "Keras (TensorFlow) computes the batch norms of resnet18 from several operations, PyTorch in one.",
         ),
         ("conv6", make_gpu_environment("tensorflow", "13.0", "91900", memory_format="NCHW", cudnn_benchmark=True), ""),
     ],

@@ -37,7 +37,7 @@ def make_pair(seconds: float = 0.09, **fields: Any) -> list[Result]:
     ],
 )
 def test_a_claim_is_answered_where_the_run_has_its_ratio(
-    collect: Collect, fields: dict[str, object], anchors: list[str]
+    collect: Collect, fields: dict[str, Any], anchors: list[str]
 ) -> None:
     answers = [one for one in answer(collect, make_pair(**fields)) if one.rule == "claims"]
     assert [one.anchor for one in answers] == anchors

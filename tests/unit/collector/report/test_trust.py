@@ -8,7 +8,8 @@ import pytest
 
 from bench.schema import ForeignProcess, Verdict
 from collector.analysis import analyze_run
-from collector.report.trust import TrustLine, list_trust_lines
+from collector.report.trust import list_trust_lines
+from collector.report.trust_line import TrustLine
 from factories import (
     make_cell,
     make_cpu_use,
