@@ -1,7 +1,7 @@
 """The tables of comparisons: pairs of cells with their ratios and verdicts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pandas as pd
@@ -79,7 +79,7 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         ratio_column(heading.ratio, "ratio", heading.unit),
         ratio_interval_column(SINGLE_TITLE, "ratio", heading.unit),
         *([ratio_interval_column(JOINT_TITLE, "joint", heading.unit)] if num_tested > 1 else []),
-        text_column("verdict", "verdict"),
+        replace(text_column("verdict", "verdict"), is_finding=True),
         *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
