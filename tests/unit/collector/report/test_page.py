@@ -299,7 +299,7 @@ def test_arrow_words_and_colour_of_the_heat_map_point_one_way(opened: Visit) -> 
     ]
 
 
-# By a part of what stands beside a link, what is to be read where the link leads.
+# By a part of what stands beside a link, what is to be read where the link leads, within a screen and a half.
 LANDINGS = {
     "Repeats": "verdict",
     "Agreement": "repeats ok",
@@ -331,7 +331,10 @@ LAND = """({ address }) => {
   const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
   const isFolded = target.querySelector(":scope > details.fold:not([open])") !== null;
   const isInView = (top > -2 && top < 150) || (isAtEnd && top < innerHeight);
-  return { text: target.textContent, isOpen: target.checkVisibility() && !isFolded, isInView };
+  const isNear = (one) => one.getBoundingClientRect().top < 1.5 * innerHeight;
+  const texts = [...target.querySelectorAll("h2, h3, caption, th, td, dt, dd, p, li")].filter(isNear);
+  const text = texts.map((one) => one.textContent).join(" ");
+  return { text, isOpen: target.checkVisibility() && !isFolded, isInView };
 }"""
 
 
