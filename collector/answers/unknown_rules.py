@@ -11,6 +11,7 @@ from bench.schema import Precision
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
+from collector.answers.planning_rules import PLANNED_ANCHOR
 from collector.costs.texts import list_unpriced_lines
 from collector.facts import count_things, count_values, join_words, state_resumption
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
@@ -118,7 +119,7 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
     if not parts:
         return []
     text = f"Measured in {_join(parts, most=len(parts))}: how others compare is not known."
-    return [Said(text=text, anchor="step-times")]
+    return [Said(text=text, anchor=PLANNED_ANCHOR)]
 
 
 def _list_one_batch(measured: pd.DataFrame) -> list[str]:

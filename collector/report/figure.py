@@ -69,6 +69,11 @@ class FigureGroup:
     draws_steps: bool = False
     """Whether the page draws the steps of each cell here, from what it has for the details of cells."""
 
+    @property
+    def num_panels(self) -> int:
+        """How many plots the page can draw of it."""
+        return sum(max(1, len(figure.panels)) for figure in self.figures)
+
 
 def make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
     """Return what the page needs to draw the chart, which has no panels.

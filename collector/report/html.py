@@ -30,7 +30,7 @@ from collector.report.packing import Packed, Pools, compress_document, make_pool
 from collector.report.page_cells import list_page_cells, list_table_pairs, list_unshown_pairs, pack_cells
 from collector.report.page_details import pack_details
 from collector.report.page_steps import pack_steps
-from collector.report.sections import build_sections, list_tables
+from collector.report.sections import build_sections, list_shown_tables
 from collector.report.series_figures import make_detail_figures
 from collector.report.table_html import read_tables
 from collector.results.collection import Collection
@@ -151,9 +151,9 @@ def list_stale_tables(analysis: Analysis, html: str) -> list[str]:
     shown = read_tables(html)
     return [
         table.caption
-        for table in list_tables(analysis)
+        for table in list_shown_tables(analysis)
         if shown.get(table.caption) != [tuple(table.headings), *table.format_rows()]
-        or str(escape(table.remark)) not in html
+        or any(str(escape(text)) not in html for text in (table.remark, table.alike))
     ]
 
 

@@ -1,5 +1,6 @@
 """Build the figures that answer questions beyond single cells: rooflines, batches, memory, cost, scaling, nights."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -14,7 +15,7 @@ from collector.report.panels import name_devices, name_series, show_panels
 from collector.report.plots.batches import plot_latencies, plot_memory
 from collector.report.plots.marks import CROSS_CAPTION
 from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
-from collector.report.plots.roofline import plot_roofline
+from collector.report.plots.roofline import LINE_BREAK, plot_roofline
 from collector.report.plots.trade_offs import SPEEDUP_PIXELS, plot_costs, plot_scaling, plot_speedups
 from collector.results.cells import select_alone
 from collector.results.frames import Row
@@ -24,10 +25,10 @@ SPEEDUPS = Limit(column="cell_id_subject", most=60, what="points, the largest ba
 ROOFLINE_CAPTION = (
     "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
     "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
-    "so a cell moves more bytes and stands further left. Beside its fastest point stands the name of a work with "
-    "its batch: all its programs have its intensity. Lines: the peak of the device by precision, and its memory's "
-    "bandwidth times the intensity where that is known. Winograd's algorithm needs fewer operations than are "
-    f"counted, so a point above its line can be right. {CROSS_CAPTION}"
+    "so a cell moves more bytes and stands further left. The programs of a work have one intensity, in the middle of "
+    "where they stand beside each other; its name, with the batch, stands at the fastest of them. Lines: the peak of "
+    "the device by precision, and its memory's bandwidth times the intensity where that is known. Winograd's "
+    f"algorithm needs fewer operations than are counted, so a point above its line can be right. {CROSS_CAPTION}"
 )
 
 
@@ -100,7 +101,7 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
     rows = named.assign(
         panel=name_devices(measured),
         name=measured["label"],
-        work=measured["model"] + " " + measured["phase"] + ", " + measured["batch_size"].astype(str),
+        work=measured["model"] + LINE_BREAK + measured["phase"] + ", " + measured["batch_size"].astype(str),
         intensity=measured["flops_per_step"].astype(float) / measured["min_bytes_per_step"].astype(float),
         rate=measured["achieved_flops_per_second"],
         peak=measured["peak_flops_per_second"],
@@ -203,7 +204,10 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
 def show_changes(analysis: Analysis) -> FigureGroup:
     """Return the changes over the nights of the run's matrix, the newest first."""
     changes = list(reversed(analysis.history.changes))
-    rows = pd.DataFrame([_describe_change(change) for change in changes], columns=None if changes else ["panel"])
+    labels = dict(zip(analysis.summary["cell_id"], analysis.summary["label"], strict=True))
+    rows = pd.DataFrame(
+        [_describe_change(change, labels) for change in changes], columns=None if changes else ["panel"]
+    )
     return show_panels(
         number_rows(rows),
         lambda shown: plot_ratios(
@@ -218,10 +222,12 @@ def show_changes(analysis: Analysis) -> FigureGroup:
     )
 
 
-def _describe_change(change: RecordedChange) -> Row:
+def _describe_change(change: RecordedChange, labels: Mapping[str, str]) -> Row:
+    """Return the row of a change. Its name begins with what is short: the end of a long one is cut off in a file."""
     suspicion, decision = change.suspicion, change.decision
     shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
     state = "not decided" if decision is None else decision.outcome
-    what = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
-    name = f"{suspicion.first_run_id}: {what}, {state}"
+    cell_id = suspicion.cell_ids[0]
+    what = labels.get(cell_id, cell_id) if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
+    name = f"{suspicion.first_run_id}, {state}: {what}"
     return {"panel": "", "name": name, "ratio": shift.ratio, "ratio_low": shift.low, "ratio_high": shift.high}

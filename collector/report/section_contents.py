@@ -68,8 +68,9 @@ def collect_not_known(analysis: Analysis) -> Content:
     pairs = list(analysis.comparisons.values())
     lines = list_unknowns(analysis)
     not_compared = [line for line in (count_left_out(pairs), count_not_compared(pairs)) if line]
+    summary = " ".join([*lines, *not_compared]) or "nothing"
     return {
-        "summary": " ".join([*lines, *not_compared]) or "nothing",
+        "summary": "" if analysis.measured.empty else summary,  # of a run without figures it is what there is: open
         "lines": lines,
         "pairs": not_compared,
         "failures": failures[:MAX_LISTED],
@@ -132,7 +133,7 @@ def collect_forecast(analysis: Analysis) -> Content:
         return {}
     subject, *answers = describe_forecast(analysis.forecast)
     figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
-    return {"figure": figure, "answers": answers, "summary": f"{subject} {answers[0]}"}
+    return {"figure": figure, "subject": subject, "answers": answers}
 
 
 def collect_method(analysis: Analysis) -> Content:

@@ -98,9 +98,7 @@ def build_sections(analysis: Analysis, pools: Pools | None = None) -> list[Secti
             section=section,
             content=section.collect_content(analysis),
             tables=tuple(
-                view_table(count_skipped(table, analysis), pools)
-                for make in section.tables
-                if (table := make(analysis)) is not None
+                view_table(count_skipped(table, analysis), pools) for table in _list_section_tables(section, analysis)
             ),
         )
         for section in SECTIONS
@@ -108,8 +106,22 @@ def build_sections(analysis: Analysis, pools: Pools | None = None) -> list[Secti
     return [view for view in views if view.content or view.tables]
 
 
+def _list_section_tables(section: Section, analysis: Analysis) -> list[Table]:
+    """Return the tables as the section shows them: what all rows say alike stands in the caption.
+
+    A table above the words of its section is itself an answer, and keeps its columns.
+    """
+    made = [table for make in section.tables if (table := make(analysis)) is not None]
+    return made if section.tables_first else [table.lift_alike() for table in made]
+
+
+def list_shown_tables(analysis: Analysis) -> list[Table]:
+    """Return the tables of all sections of the run as the report shows them."""
+    return [table for section in SECTIONS for table in _list_section_tables(section, analysis)]
+
+
 def list_tables(analysis: Analysis) -> list[Table]:
-    """Return the tables of all sections of the run: the numbers of the report without its plots."""
+    """Return the tables of all sections of the run with all of their columns, for files."""
     return [table for section in SECTIONS for make in section.tables if (table := make(analysis)) is not None]
 
 
@@ -132,13 +144,13 @@ SECTIONS = (
         tables=(make_fastest_table,),
         tables_first=True,
     ),
+    Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=collect_overview),
     Section(
         anchor=PLANNED_ANCHOR,
         title="What was planned",
         template="planned.html.j2",
         collect_content=collect_planned,
     ),
-    Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=collect_overview),
     Section(
         anchor="not-known",
         title="What failed or was left out",
@@ -149,8 +161,8 @@ SECTIONS = (
     ),
     Section(
         anchor="plots",
-        title="Questions",
-        about="plots of step times, ratios, batches, rooflines, memory, durations and steps",
+        title="Plots",
+        about="by question: how fast, which is faster, how it grows with the batch, rooflines, memory, steps in order",
         template="plots.html.j2",
         collect_content=collect_plots,
     ),
@@ -192,9 +204,15 @@ SECTIONS = (
     ),
     Section(
         anchor="conditions",
-        title="Roofline, energy, devices",
-        about="shares of the peak and the roofline, kernel time, energy, clocks and temperatures",
-        tables=(make_roofline_table, make_kernel_time_table, make_energy_table, make_devices_table),
+        title="Load, clocks and energy",
+        about="use of CPUs and GPUs by the run and by others, clocks, temperatures, power",
+        tables=(make_devices_table, make_energy_table),
+    ),
+    Section(
+        anchor="roofline",
+        title="Roofline and kernel time",
+        about="shares of the device's peak and of the nearest roof; the time in kernels",
+        tables=(make_roofline_table, make_kernel_time_table),
     ),
     Section(
         anchor="nights",
@@ -224,8 +242,8 @@ SECTIONS = (
     ),
     Section(
         anchor="forecast",
-        title="Forecast",
-        about="GPU memory in later years",
+        title="Forecast of GPU memory",
+        about="from a public table of GPUs, by year: nothing of it was measured in this run",
         template="forecast.html.j2",
         collect_content=collect_forecast,
     ),

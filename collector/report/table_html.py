@@ -100,6 +100,8 @@ class _TableReader(HTMLParser):
         self._script = next((name for name in (PACKED_ROWS, PACKED_CELLS) if name in names), "")
         if tag in ("caption", "th", "td") or self._script:
             self._text = []
+        elif tag == "small" and self._text:  # what all rows say alike follows the caption's own words
+            self._name_table()
 
     def handle_data(self, data: str) -> None:
         """Add to the text that is being read."""
@@ -108,11 +110,10 @@ class _TableReader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         """End the text, the row or the packed rows that were being read."""
+        if tag == "caption" and self._text:
+            self._name_table()
         text, self._text = "".join(self._text or ()), None
-        if tag == "caption":
-            self._caption = text
-            self.tables[text] = []
-        elif tag in ("th", "td"):
+        if tag in ("th", "td"):
             self._row.append(text)
         elif tag == "tr" and self._row:
             self.tables[self._caption].append(tuple(self._row))
@@ -120,3 +121,9 @@ class _TableReader(HTMLParser):
             self._packed[self._caption] = text
         elif tag == "script" and self._script == PACKED_CELLS:
             self._cells = text
+
+    def _name_table(self) -> None:
+        """Begin the table whose caption was read."""
+        self._caption = "".join(self._text or ())
+        self.tables[self._caption] = []
+        self._text = None

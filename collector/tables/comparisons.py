@@ -1,7 +1,7 @@
 """The tables of comparisons: pairs of cells with their ratios and verdicts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pandas as pd
@@ -101,11 +101,12 @@ def _format_time(
 
 def _ratio_columns(comparison: Comparison) -> list[Column]:
     """Return what is said of a ratio: which side takes longer, with the interval by which that is judged."""
+    verdict = replace(text_column("verdict", "verdict"), is_finding=True)
     if comparison.measure == "efficiency":
         own = interval_column(INTERVAL_TITLE, "ratio_low", "ratio_high", PERCENT)
-        return [number_column("efficiency", "ratio", PERCENT), own, text_column("verdict", "verdict")]
+        return [number_column("efficiency", "ratio", PERCENT), own, verdict]
     interval = Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right")
-    return [text_column("verdict", "verdict"), interval]
+    return [verdict, interval]
 
 
 def _quote_interval(pair: Row, num_tested: int) -> str:

@@ -8,10 +8,10 @@ from collector.units import CELSIUS, CORES, MEGAHERTZ, PERCENT, WATT
 COLUMNS = [
     number_column("own use", "cpu_own_cores", CORES, is_optional=True),
     number_column("others' use", "cpu_other_cores", CORES, is_optional=True),
-    number_column("machine", "num_machine_cores", CORES, is_optional=True),
+    number_column("the machine has", "num_machine_cores", CORES, is_optional=True),
     number_column("quota used up", "cpu_throttled_share", PERCENT, is_optional=True),
     number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
-    number_column("of its maximum", "gpu_sm_clock_share", PERCENT, is_optional=True),
+    number_column("SM clock of its maximum", "gpu_sm_clock_share", PERCENT, is_optional=True),
     number_column("power limit", "gpu_power_limit_watts", WATT, is_optional=True),
     number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
 ]

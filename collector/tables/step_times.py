@@ -77,7 +77,7 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
     ends = {"95 % interval": ("interval_low_seconds", "interval_high_seconds")}
     quartiles = {"IQR of steps": ("q1_step_seconds", "q3_step_seconds")}
     return [
-        number_column(title, "center_step_seconds", MILLISECOND, num_digits=num_digits),
+        replace(number_column(title, "center_step_seconds", MILLISECOND, num_digits=num_digits), is_finding=True),
         *(interval_column(name, *own, MILLISECOND, num_digits=num_digits) for name, own in ends.items()),
         *(interval_column(name, *own, MILLISECOND, priority=1) for name, own in quartiles.items()),
     ]

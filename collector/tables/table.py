@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from collector.units import Unit
+from collector.units import NOT_THERE, Unit
 
 Align = Literal["left", "right"]
 
@@ -14,6 +14,8 @@ MAX_LISTED = 100
 """How many rows a page lists where there can be any number of them."""
 ESSENTIAL = 100
 """The priority of a column that is never dropped."""
+LEAST_ALIKE_ROWS = 3
+"""Rows from which on a text that all of them have is said once: two rows are often alike by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,8 @@ class Column:
     """Whether the column is dropped where no row has a value for it."""
     is_note: bool = False
     """Whether its texts are sentences, which terminals and logs show below the table."""
+    is_finding: bool = False
+    """Whether the table is read for it: it stays a column also where all rows are alike."""
 
     @property
     def heading(self) -> str:
@@ -53,6 +57,8 @@ class Table:
     rows: pd.DataFrame
     remark: str = ""
     """What a reader must know before reading the table."""
+    alike: str = ""
+    """What all rows say alike, for the caption: `timed steps 90 · verdict valid`."""
 
     @property
     def headings(self) -> list[str]:
@@ -62,6 +68,22 @@ class Table:
     def drop_column(self, column: Column) -> "Table":
         """Return the table without one of its columns."""
         return replace(self, columns=tuple(kept for kept in self.columns if kept is not column))
+
+    def lift_alike(self) -> "Table":
+        """Return the table without the columns whose texts are all the same: `alike` says them once.
+
+        The first column, those that the table is read for, and those without any value stay.
+        """
+        if len(self.rows) < LEAST_ALIKE_ROWS:
+            return self
+        first, *others = self.columns
+        found = {column.title: text for column in others if (text := find_common_text(column, self.rows))}
+        kept = tuple(column for column in others if column.title not in found)
+        if not found or not kept:
+            return self
+        units = {column.title: column.unit.label if column.unit else "" for column in others}
+        said = (" ".join(filter(None, [title and f"{title}:", text, units[title]])) for title, text in found.items())
+        return replace(self, columns=(first, *kept), alike=" · ".join(said))
 
     def format_rows(self) -> list[tuple[str, ...]]:
         """Return the texts of each row, one per column."""
@@ -89,6 +111,15 @@ def select_known(rows: pd.DataFrame, columns: list[Column]) -> pd.DataFrame:
     """Return the rows that have a value for any of `columns`."""
     sources = [source for column in columns for source in column.sources]
     return rows[rows[sources].notna().any(axis="columns")]
+
+
+def find_common_text(column: Column, rows: pd.DataFrame) -> str:
+    """Return the text that all rows have in a column; empty if they differ, have none, or the column stays anyway."""
+    if column.is_finding:
+        return ""
+    texts = (column.format(*row) for row in zip(*(rows[source] for source in column.sources), strict=True))
+    first = next(texts, "")
+    return first if first not in ("", NOT_THERE) and all(text == first for text in texts) else ""
 
 
 def format_column(column: Column, rows: pd.DataFrame) -> list[str]:

@@ -3,7 +3,7 @@
 import altair as alt
 import pandas as pd
 
-from collector.report.plots.marks import LABEL_PIXELS, Tooltips, cross_out, number_segments
+from collector.report.plots.marks import LABEL_PIXELS, SHIFT, Tooltips, cross_out, number_segments, spread_sideways
 from collector.report.plots.style import COLOURS_BY_LABEL, GREY, INK, make_scale
 from collector.units import GIB, MILLISECOND
 
@@ -13,7 +13,10 @@ GIB_NAMES = ("gib", "in_use")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "triangle-left")
 """Those that are told apart at a point's size; a cross is for unsound conditions."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2], [1, 3])
-BATCH_AXIS = alt.Axis(format="d", labelOverlap="greedy")
+GAP_PIXELS, MOST_PIXELS = 7, 30
+"""How far apart the series of a panel stand at each batch, and how wide all of them are at most."""
+BATCH_AXIS = alt.Axis(format="~r", labelOverlap="greedy", tickCount=4)
+"""Of a log scale to the base 2: with more ticks wanted, some would stand between powers of 2."""
 
 
 def plot_latencies(rows: pd.DataFrame) -> alt.LayerChart:
@@ -26,7 +29,7 @@ def plot_latencies(rows: pd.DataFrame) -> alt.LayerChart:
     times = {name: ordered[name] / MILLISECOND.size for name in ("seconds", "low", "high")}
     points = ordered.drop(columns=list(times)).assign(**{"ms": times["seconds"]}, low=times["low"], high=times["high"])
     points = points.assign(segment=number_segments(points, "series", "ms"))
-    points = points[points["ms"].notna()]
+    points = _spread_series(points[points["ms"].notna()])
     y = alt.Y("ms:Q", title=MILLISECONDS_TITLE, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
     tooltip: Tooltips = [
         "series:N",
@@ -48,8 +51,14 @@ def plot_memory(rows: pd.DataFrame, cards: pd.DataFrame) -> alt.LayerChart:
         gib=ordered["bytes"] / GIB.size, in_use=(ordered["in_use"] / GIB.size).clip(lower=ordered["bytes"] / GIB.size)
     )
     points = points.assign(segment=number_segments(points, "series", "gib"))
-    points = points[points["gib"].notna()]
-    y = alt.Y("gib:Q", title="GiB, log scale", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
+    points = _spread_series(points[points["gib"].notna()])
+    scale = alt.Scale(type="log", nice=False, padding=12)  # a nice one would leave less room between the cards
+    y = alt.Y(
+        "gib:Q",
+        title="GiB, log scale",
+        scale=scale,
+        axis=alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=4),
+    )
     tooltip: Tooltips = ["series:N", "batch_size:Q", *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in GIB_NAMES)]
     limits = cards.drop(columns="bytes").assign(gib=cards["bytes"] / GIB.size)
     base = alt.Chart(limits).encode(y=y)
@@ -59,17 +68,27 @@ def plot_memory(rows: pd.DataFrame, cards: pd.DataFrame) -> alt.LayerChart:
     return alt.LayerChart(data=points, layer=[rules, *lines, names], width="container", height=HEIGHT_PIXELS)
 
 
+def _spread_series(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points with their `shift` beside the batch: series with the same figures would cover each other."""
+    return points.assign(shift=spread_sideways(points, ["panel"], "series", gap=GAP_PIXELS, most=MOST_PIXELS))
+
+
 def _draw_use(points: pd.DataFrame, y: alt.Y) -> list[alt.Chart]:
     """Return the bars from the memory of tensors to what was in use on the device, where that was seen."""
     if points["in_use"].isna().all():
         return []
-    bars = alt.Chart().transform_filter("isValid(datum.in_use)").mark_rule(strokeWidth=5, opacity=0.4)
+    bars = alt.Chart().transform_filter("isValid(datum.in_use)").mark_rule(strokeWidth=5, opacity=0.4, xOffset=SHIFT)
     chart: alt.Chart = bars.encode(x=_batch_position(), y=y, y2="in_use:Q", color=_encode_series(points)[0])
     return [chart]
 
 
 def _batch_position() -> alt.X:
-    return alt.X("batch_size:Q", title="batch, log scale", scale=alt.Scale(type="log", base=2), axis=BATCH_AXIS)
+    return alt.X(
+        "batch_size:Q",
+        title="batch, log scale",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=MOST_PIXELS / 2 + 4),
+        axis=BATCH_AXIS,
+    )
 
 
 def _encode_series(points: pd.DataFrame) -> tuple[alt.Color, alt.Shape, alt.StrokeDash]:
@@ -97,12 +116,12 @@ def _draw_lines(points: pd.DataFrame, y: alt.Y, low: str | None, tooltip: Toolti
     base = alt.Chart().encode(x=x, y=y, color=colour)
     layers = [
         base.transform_filter("datum.is_sound")
-        .mark_line(strokeWidth=1.5, opacity=0.7)
+        .mark_line(strokeWidth=1.5, opacity=0.7, xOffset=SHIFT)
         .encode(detail="segment:N", strokeDash=dash),
-        base.mark_point(filled=True, size=55, opacity=1).encode(shape=shape, tooltip=list(tooltip)),
+        base.mark_point(filled=True, size=55, opacity=1, xOffset=SHIFT).encode(shape=shape, tooltip=list(tooltip)),
         *cross_out(points, x, y, ["series:N", "batch_size:Q"]),
     ]
     if low is not None and points[low].notna().any():
-        known = alt.Chart().transform_filter(f"isValid(datum.{low})").mark_rule(strokeWidth=2)
+        known = alt.Chart().transform_filter(f"isValid(datum.{low})").mark_rule(strokeWidth=2, xOffset=SHIFT)
         layers.insert(0, known.encode(x=x, y=alt.Y(f"{low}:Q", title=MILLISECONDS_TITLE), y2="high:Q", color=colour))
     return layers

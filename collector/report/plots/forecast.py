@@ -17,8 +17,9 @@ NAMES = [candidate.name for candidate in CANDIDATES]
 _MAX_GRID_LINES = 12
 _MAX_POWERS_OF_TWO = 16
 """An axis that spans more of them is marked in powers of ten."""
-BAR_STEP_YEARS = 0.35
-"""How far apart the candidates' intervals stand behind the year asked for."""
+BAR_STEP = 0.035
+"""How far apart the candidates' intervals stand behind the year asked for, as a share of all years: 11 pixels of the
+narrowest plot, so that their names do not touch."""
 
 
 def plot_forecast(forecast: Forecast) -> alt.LayerChart:
@@ -106,8 +107,9 @@ def _draw_lines(forecast: Forecast, value: alt.Y) -> alt.Chart:
 def _place_bars(forecast: Forecast) -> pd.DataFrame:
     """Return the forecasts for the year asked for that have an interval, each with its place behind that year."""
     asked = _date(forecast.predictions[forecast.predictions["year"] == forecast.year]).dropna(subset=["upper"])
+    step = BAR_STEP * (forecast.year - float(forecast.series.observations["date"].min()))
     return asked.assign(
-        date=asked["date"] + BAR_STEP_YEARS * asked["candidate"].map(NAMES.index).rank(),
+        date=asked["date"] + step * asked["candidate"].map(NAMES.index).rank(),
         value=asked["lower"],
         weight=(asked["interval"] == "calibrated").map({True: 4.0, False: 1.0}),
     )

@@ -120,14 +120,16 @@ def _name_axis(layer: alt.Chart, of: str) -> alt.Chart:
 
 
 def _draw_equality() -> list[alt.Chart]:
-    """Return two layers: one marks the ratio 1 in each row, the other makes the axis reach over LEAST_SPAN.
+    """Return two layers: one marks 1 in each row with a ratio, the other makes the axis reach over LEAST_SPAN.
 
     The marks are short strokes, since a line through all rows would cross their names. The other layer cannot be seen;
     without it each layer would have to repeat a domain of the axis.
     """
     low, high = LEAST_SPAN
     base = alt.Chart().transform_calculate(one="1", least=str(low), most=str(high)).encode(y=row_position())
-    strokes = base.mark_tick(color=INK, thickness=1, size=EQUALITY_PIXELS, yOffset=MARK_OFFSET)
+    strokes = base.transform_filter("isValid(datum.ratio)").mark_tick(
+        color=INK, thickness=1, size=EQUALITY_PIXELS, yOffset=MARK_OFFSET
+    )
     span = base.mark_rule(opacity=0)
     return [
         strokes.encode(x=_ratio_axis("one:Q")),

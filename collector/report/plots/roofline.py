@@ -9,34 +9,44 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from collector.report.plots.marks import cross_out
+from collector.report.plots.marks import SHIFT, cross_out, spread_sideways
 from collector.report.plots.style import FRAMEWORK_COLOURS, GREY, INK, make_scale
 from collector.units import TFLOPS
 
 HEIGHT_PIXELS = 300
-SPAN = 3.0
-"""How far the roofs go beyond the cells and the ridges to either side, as a factor."""
+SPANS = (4.0, 25.0)
+"""How far the roofs go beyond the cells and the ridges to the left and to the right, as factors: the names of the works
+at the ends have room there, also in one column of a paper."""
 PRECISION_SHAPES = {"fp32": "circle", "tf32": "square", "fp16": "triangle-up", "bf16": "diamond"}
 PRECISION_DASHES = {"fp32": [1, 0], "tf32": [6, 3], "fp16": [2, 2], "bf16": [8, 3, 2, 3]}
 MAX_NAMED_WORKS = 12
+LINE_BREAK = "\n"
+NAME_HEIGHT, Y_PADDING = 22, 12
+"""Pixels of a name in two lines, and of the room above the roofs and below the points."""
 NAME_PIXELS = 8
 """How far the names of works stand beside their points."""
+GAP_PIXELS, MOST_PIXELS = 8, 40
+"""How far apart the programs of a work stand, whose intensity is the same, and how wide all of them are at most."""
 AXIS = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
 
 
 def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw the rate of each cell over its intensity, on log axes, and the roof of each precision.
 
-    `rows`: name, work (model, phase and batch), framework (for people), precision, intensity (FLOP/byte), rate, peak
-    (FLOP/s), bandwidth (bytes/s), is_sound, and panel, the device. A roof without a known bandwidth is flat, one
-    without a known peak is not drawn.
+    `rows`: name, work (model, phase and batch, with LINE_BREAK where the name goes on below), framework (for people),
+    precision, intensity (FLOP/byte), rate, peak (FLOP/s), bandwidth (bytes/s), is_sound, and panel, the device. A roof
+    without a known bandwidth is flat, one without a known peak is not drawn.
     """
     points = rows.assign(tera=rows["rate"] / TFLOPS.size, peak_tera=rows["peak"] / TFLOPS.size)
     points = points.drop(columns=["rate", "peak", "bandwidth"])
+    shift = spread_sideways(points, ["panel", "work"], "name", gap=GAP_PIXELS, most=MOST_PIXELS)
+    points = _place_names(points.assign(shift=shift))
     x = alt.X(
         "intensity:Q", title="FLOP/byte, log scale", scale=alt.Scale(type="log", nice=False, padding=8), axis=AXIS
     )
-    y = alt.Y("tera:Q", title="TFLOP/s, log scale", scale=alt.Scale(type="log", nice=False, padding=12), axis=AXIS)
+    y = alt.Y(
+        "tera:Q", title="TFLOP/s, log scale", scale=alt.Scale(type="log", nice=False, padding=Y_PADDING), axis=AXIS
+    )
     legend = alt.Legend(title=None, orient="top")
     precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
     shape = alt.Shape("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_SHAPES))
@@ -45,7 +55,7 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     tooltip = ["name:N", alt.Tooltip("intensity:Q", format=",.3r"), alt.Tooltip("tera:Q", format=",.3r")]
     corners = [_draw_roofs(own).assign(panel=panel) for panel, own in rows.groupby("panel", sort=False)]
     roofs = alt.Chart(pd.concat(corners)).mark_line(color=GREY, strokeWidth=1.5)
-    cells = alt.Chart().mark_point(filled=True, size=70, opacity=0.9)
+    cells = alt.Chart().mark_point(filled=True, size=70, opacity=0.9, xOffset=SHIFT)
     layers = [
         roofs.encode(x=x, y=y, strokeDash=dash, detail="roof:N", tooltip=["roof:N"]),
         cells.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip),
@@ -55,28 +65,66 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
-def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Return two layers with the name of each kind of work beside its fastest point, left of the lower half of them.
+def _place_names(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points with where the name of their work stands: `way`, `reach` and `lift`.
 
-    The programs of a work stand below each other, as its intensity is theirs. Of more than MAX_NAMED_WORKS, which would
-    cover each other, none is named: the points say it to the pointer. Points without a name have an empty one, as a
-    layer without rows has no extent.
+    `way`: left (-1) of the lower half of a panel's works by intensity, right (1) of the others; `reach`: how many
+    pixels the programs of the work stand beside their place; `lift`: by how many pixels the name stands below its
+    point, so that names of one side do not cover each other.
+    """
+    keys = ["panel", "work"]
+    works = points.groupby(keys, sort=False).agg(
+        intensity=("intensity", "first"), tera=("tera", "max"), reach=("shift", lambda own: own.abs().max())
+    )
+    middle = works.groupby("panel")["intensity"].transform("median")
+    works["way"] = (works["intensity"] > middle).map({True: 1, False: -1})
+    ends = points.groupby("panel").agg(low=("tera", "min"), high=("tera", "max"), roof=("peak_tera", "max"))
+    spans = (ends[["high", "roof"]].max(axis=1) / ends["low"]).clip(lower=2).map(np.log)
+    panels = works.index.get_level_values("panel")
+    pixels = -works["tera"].map(np.log) / spans.reindex(panels).to_numpy() * (HEIGHT_PIXELS - 2 * Y_PADDING)
+    lifts = [
+        _push_apart(own) - own for _, own in pixels.groupby([panels, works["way"].to_numpy()], sort=False) if len(own)
+    ]
+    works["lift"] = pd.concat(lifts).round(1)
+    return points.join(works[["way", "reach", "lift"]], on=keys)
+
+
+def _push_apart(places: "pd.Series[float]") -> "pd.Series[float]":
+    """Return places from the top that are NAME_HEIGHT or more apart, in the same order; the topmost one stays."""
+    ordered = places.sort_values(kind="stable")
+    steps = np.arange(len(ordered)) * NAME_HEIGHT
+    return pd.Series(np.maximum.accumulate(ordered.to_numpy() - steps) + steps, index=ordered.index).reindex(
+        places.index
+    )
+
+
+def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Return two layers with the name of each kind of work at its fastest point, beside all programs of the work.
+
+    Of more than MAX_NAMED_WORKS, which would cover each other, none is named: the points say it to the pointer. Points
+    without a name have an empty one, as a layer without rows has no extent.
     """
     ranked = (
         alt.Chart()
         .transform_joinaggregate(fastest="max(tera)", groupby=["work"])
-        .transform_joinaggregate(num_works="distinct(work)", middle="median(intensity)")
+        .transform_joinaggregate(num_works="distinct(work)")
     )
     is_named = f"datum.num_works <= {MAX_NAMED_WORKS} && datum.tera === datum.fastest"
-    sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
-        ("<=", "right", -NAME_PIXELS),
-        (">", "left", NAME_PIXELS),
-    )
+    sides: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "right"), (1, "left"))
     return [
-        ranked.transform_calculate(shown=f"{is_named} && datum.intensity {half} datum.middle ? datum.work : ''")
-        .mark_text(align=align, baseline="middle", dx=pixels, fontSize=10, color=INK)
+        ranked.transform_calculate(shown=f"{is_named} && datum.way === {way} ? datum.work : ''")
+        .mark_text(
+            align=align,
+            baseline="middle",
+            lineBreak=LINE_BREAK,
+            lineHeight=NAME_HEIGHT / 2,
+            xOffset=alt.ExprRef(f"{way} * (datum.reach + {NAME_PIXELS})"),
+            yOffset=alt.ExprRef("datum.lift"),
+            fontSize=10,
+            color=INK,
+        )
         .encode(x=x, y=y, text="shown:N")
-        for half, align, pixels in sides
+        for way, align in sides
     ]
 
 
@@ -85,7 +133,7 @@ def _draw_roofs(rows: pd.DataFrame) -> pd.DataFrame:
     kinds = rows[["precision", "peak", "bandwidth"]].drop_duplicates().dropna(subset=["peak"])
     ridges = kinds["peak"] / kinds["bandwidth"]
     spots = pd.concat([rows["intensity"], ridges]).dropna()
-    low, high = float(spots.min()) / SPAN, float(spots.max()) * SPAN
+    low, high = float(spots.min()) / SPANS[0], float(spots.max()) * SPANS[1]
     corners = []
     for kind, ridge in zip(kinds.to_dict("records"), ridges, strict=True):
         is_flat = bool(np.isnan(ridge))

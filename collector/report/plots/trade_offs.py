@@ -3,10 +3,18 @@
 import altair as alt
 import pandas as pd
 
-from collector.report.plots.batches import SHAPES
-from collector.report.plots.marks import LABEL_PIXELS, cross_out, make_shape_legend, number_segments
+from collector.report.plots.batches import BATCH_AXIS, GAP_PIXELS, MOST_PIXELS, SHAPES
+from collector.report.plots.marks import (
+    LABEL_PIXELS,
+    SHIFT,
+    cross_out,
+    make_shape_legend,
+    number_segments,
+    spread_sideways,
+)
 from collector.report.plots.style import (
     BLUE,
+    COLOURS_BY_LABEL,
     FRAMEWORK_COLOURS,
     GREEN,
     INK,
@@ -21,6 +29,9 @@ HEIGHT_PIXELS = 260
 SPEEDUP_PIXELS = 44
 """The height of a model and phase, in which its frameworks stand below each other."""
 SERIES_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
+LOG_SCALE = alt.Scale(type="log", nice=False, padding=12)
+LOG_AXIS = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
+FRAMEWORK_SHAPES = make_scale(list(COLOURS_BY_LABEL), dict(zip(COLOURS_BY_LABEL, SHAPES, strict=False)))
 LINEAR_TITLE, SPEEDUP_TITLE = "% of linear", "times faster, log scale"
 
 
@@ -30,8 +41,8 @@ def plot_costs(rows: pd.DataFrame, currency: str) -> alt.LayerChart:
     `rows`: panel, name, framework (for people), machine, seconds, seconds_low, seconds_high, cost, cost_low, cost_high.
     """
     x_title, y_title = "s for 1,000 samples, log scale", f"{currency} for 1,000 samples, log scale"
-    x = alt.X("seconds:Q", title=x_title, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
-    y = alt.Y("cost:Q", title=y_title, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
+    x = alt.X("seconds:Q", title=x_title, scale=LOG_SCALE, axis=LOG_AXIS)
+    y = alt.Y("cost:Q", title=y_title, scale=LOG_SCALE, axis=LOG_AXIS)
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=alt.Legend(title=None, orient="top"))
     shape = alt.Shape("machine:N", legend=make_shape_legend("bottom"))
     tooltip = ["name:N", "machine:N", alt.Tooltip("seconds:Q", format=",.3r"), alt.Tooltip("cost:Q", format=",.3r")]
@@ -55,7 +66,9 @@ def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
     points = ordered.assign(**{name: 100 * ordered[name] for name in ("ratio", "ratio_low", "ratio_high")})
     points = points.assign(segment=number_segments(points, "series", "ratio"))
     points = points[points["ratio"].notna()]
-    x = alt.X("num_gpus:Q", title="GPUs, log scale", scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="d"))
+    points = points.assign(shift=spread_sideways(points, ["panel"], "series", gap=GAP_PIXELS, most=MOST_PIXELS))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=MOST_PIXELS / 2 + 4)
+    x = alt.X("num_gpus:Q", title="GPUs, log scale", scale=scale, axis=BATCH_AXIS)
     y = alt.Y("ratio:Q", title=LINEAR_TITLE, scale=alt.Scale(zero=True))
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=LABEL_PIXELS)
     # Both scales name all series, so that one legend has the colour and the shape.
@@ -69,12 +82,16 @@ def plot_scaling(rows: pd.DataFrame) -> alt.LayerChart:
     shape = alt.Shape("series:N", legend=legend, scale=make_scale(names, shapes))
     layers = [
         linear,
-        base.transform_filter("datum.is_sound").mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, detail="segment:N"),
-        base.mark_point(filled=True, size=60, opacity=1).encode(y=y, shape=shape, tooltip=["series:N", "ratio:Q"]),
+        base.transform_filter("datum.is_sound")
+        .mark_line(strokeWidth=1.5, opacity=0.7, xOffset=SHIFT)
+        .encode(y=y, detail="segment:N"),
+        base.mark_point(filled=True, size=60, opacity=1, xOffset=SHIFT).encode(
+            y=y, shape=shape, tooltip=["series:N", "ratio:Q"]
+        ),
         *cross_out(points, x, y, ["series:N"]),
     ]
     if points["ratio_low"].notna().any():
-        rules = alt.Chart().transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2)
+        rules = alt.Chart().transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2, xOffset=SHIFT)
         ends = alt.Y("ratio_low:Q", title=LINEAR_TITLE)
         layers.insert(1, rules.encode(x=x, y=ends, y2="ratio_high:Q", color=colour))
     return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
@@ -87,9 +104,10 @@ def plot_speedups(rows: pd.DataFrame) -> alt.LayerChart:
     ratio_low, ratio_high, is_sound.
     """
     works = list(dict.fromkeys(rows["work"]))
-    x = alt.X("ratio:Q", title=SPEEDUP_TITLE, scale=alt.Scale(type="log", nice=False))
+    x = alt.X("ratio:Q", title=SPEEDUP_TITLE, scale=LOG_SCALE, axis=LOG_AXIS)
     y = alt.Y("work:N", title=None, sort=works)
     colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=alt.Legend(title=None, orient="top"))
+    shape = alt.Shape("framework:N", scale=FRAMEWORK_SHAPES, legend=alt.Legend(title=None, orient="top"))
     offset = alt.YOffset("framework:N")
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
     base = alt.Chart().encode(y=y, yOffset=offset, color=colour)
@@ -97,7 +115,7 @@ def plot_speedups(rows: pd.DataFrame) -> alt.LayerChart:
     layers = [
         even,
         base.mark_rule(strokeWidth=2).encode(x=alt.X("ratio_low:Q", title=SPEEDUP_TITLE), x2="ratio_high:Q"),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, shape=alt.Shape("framework:N"), tooltip=tooltip),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, shape=shape, tooltip=tooltip),
         *(chart.encode(yOffset=offset) for chart in cross_out(rows, x, y, ["name:N"])),
     ]
     return alt.LayerChart(data=rows, layer=layers, width="container", height=SPEEDUP_PIXELS * len(works))

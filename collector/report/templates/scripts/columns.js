@@ -2,6 +2,7 @@
 
 const STEP_TIME = "step time";
 const SIDE_A = "side A";
+const ALL_CELLS = "all cells";
 
 function listColumnFields(cells) {
   const names = STATE.columns ?? cells.fields.filter((field) => field.place === "column").map((field) => field.name);
@@ -48,8 +49,8 @@ function arrangeCells(cells) {
   const columnFields = listColumnFields(cells);
   const rowFields = cells.fields.filter((field) => !columnFields.includes(field));
   const columns = groupByFields(cells, columnFields), rows = groupByFields(cells, rowFields);
-  for (const group of rows.groups) group.name = nameRowGroup(rowFields, group.codes) || "all cells";
-  for (const group of columns.groups) group.name = group.name || "all cells";
+  for (const group of rows.groups) group.name = nameRowGroup(rowFields, group.codes) || ALL_CELLS;
+  for (const group of columns.groups) group.name = group.name || ALL_CELLS;
   const places = rows.groups.map(() => new Int32Array(columns.groups.length).fill(-1));
   for (let row = 0; row < cells.size; row += 1) places[rows.of[row]][columns.of[row]] = row;
   return { columns: columns.groups, rows: rows.groups, places, columnOf: columns.of, rowOf: rows.of };
@@ -72,7 +73,7 @@ function carryBaseline(cells, map, names) {
   const fields = cells.fields.filter((field) => names.includes(field.name));
   if (!STATE.baseline || [STEP_TIME, SIDE_A].includes(STATE.baseline)) return STATE.baseline;
   const row = map.columnOf.indexOf(map.columns.findIndex((column) => column.name === STATE.baseline));
-  return row < 0 || fields.some((field) => field.is_work) ? "" : nameGroup(cells, fields, row) || "all cells";
+  return row < 0 || fields.some((field) => field.is_work) ? "" : nameGroup(cells, fields, row) || ALL_CELLS;
 }
 
 function findBaseline(cells, map) {

@@ -2,10 +2,11 @@
 
 // Beyond four times faster or slower all colours are alike.
 const SHADES = [1.05, 1.25, 1.6, 2.5];
+// An arrow points where the time goes: up is longer, as the plus of a number.
 const SIGNS = {
-  faster: ["▲", "faster than the baseline, after Holm's adjustment over all cells of this map"],
-  slower: ["▼", "slower than the baseline, after the adjustment"],
-  same: ["≈", "no difference shown after the adjustment"],
+  longer: ["▲", "takes longer than the baseline, after Holm's adjustment over all cells of this map"],
+  shorter: ["▼", "takes less time than the baseline, after the adjustment"],
+  same: ["≈", "no difference shown after the adjustment: the number is what was measured"],
   confounded: ["⇄", MACHINES_DIFFER],
   single: ["·", "no verdict: one repeat, no interval"],
   baseline: ["◆", "the baseline"],
@@ -26,23 +27,24 @@ function findKind(cells, row) {
   if (isConfounded) return "confounded";
   if (pValue === null) return "single";
   if (adjusted >= 1 - CONFIDENCE) return "same";
-  return speed >= 1 ? "faster" : "slower";
+  return speed >= 1 ? "shorter" : "longer";
 }
 
-// What a cell shows: its kind, its shade from -4 (slower) to 4 (faster), a number, and all of it in words.
+// What a cell shows: its kind, its shade from -4 (longer) to 4 (shorter), a number, and all of it in words.
 function describeCell(cells, row) {
   const kind = findKind(cells, row), comparison = HEAT.comparisons[row];
   const time = formatMilliseconds(cells.get("center_step_seconds", row));
   const sign = SIGNS[kind]?.[1];
-  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: "", words: `${cells.get("ending", row)}; ${sign}` };
+  if (!cells.get("num_ok", row)) return { kind, shade: 0, text: kind.replace("-", " "), words: `${cells.get("ending", row)}; ${sign}` };
   if (comparison.kind !== "compared") {
     const words = [sign, comparison.reason, time].filter(Boolean).join("; ");
     return { kind, shade: 0, text: time, words };
   }
   const { speed } = comparison, factor = Math.max(speed, 1 / speed);
-  // A colour says which is faster: without that verdict there is none.
-  const shade = kind === "faster" || kind === "slower" ? SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1) : 0;
-  const text = describeTime(1 / speed);
+  // A colour and a word say which takes longer: without that verdict there is neither.
+  const isShown = kind === "longer" || kind === "shorter";
+  const shade = isShown ? SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1) : 0;
+  const text = isShown ? describeTime(1 / speed) : formatTimeRatio(1 / speed);
   const untabled = cells.isTabled(row, comparison.reference) ? "" : "; no table of Comparisons has this pair";
   return { kind, shade, text, words: `${text} beside the baseline, ${sign}${untabled}; ${time}` };
 }
@@ -102,13 +104,18 @@ function noteOnTenants() {
   return CELLS.fields.some((field) => field.name === "tenants") ? " Of a cell with tenants: the steps of its first one, not of all together." : "";
 }
 
+function hasFigures() {
+  return CELLS.ids.some((_, row) => CELLS.get("num_ok", row));
+}
+
 function drawHeatHead() {
   const heads = HEAT.columns.map((column) => {
     const { name } = HEAT.map.columns[column];
-    return makeElement("th", { scope: "col", role: "columnheader", class: name === HEAT.baseline ? "baseline" : null }, name);
+    const heading = HEAT.map.columns.length === 1 && name === ALL_CELLS ? STEP_TIME : name;
+    return makeElement("th", { scope: "col", role: "columnheader", class: name === HEAT.baseline ? "baseline" : null }, heading);
   });
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
-  const what = HEAT.baseline === STEP_TIME ? "Step time of each cell" : `Step time of each cell beside the baseline (${HEAT.baseline}): +21 % takes that much longer`;
+  const what = !hasFigures() ? "How each cell ended" : HEAT.baseline === STEP_TIME ? "Step time of each cell" : `Step time of each cell beside the baseline (${HEAT.baseline}); orange takes longer, blue less time`;
   findElement("heat-scroll").hidden = !HEAT.lines.length;
   findElement("heat-caption").textContent = !HEAT.lines.length ? "No cell passes what is chosen above; “Show all” lifts it." : `${what}: ${countThings(HEAT.lines.length, "row")}, ${countThings(HEAT.columns.length, "column")}.${noteOnHidden()}${noteOnTenants()}`;
 }
@@ -129,7 +136,10 @@ function drawControls(cells) {
     name === STEP_TIME ? "none: show step times" : name)));
   const columns = listColumnFields(cells).map((field) => field.name);
   const fields = cells.fields.filter((field) => field.texts.length > 1);
-  select.closest(".bar").hidden = cells.size < 2; // of one cell there is nothing to choose
+  // Of one cell there is nothing to choose, and without figures nothing to compare with.
+  select.closest(".bar").hidden = cells.size < 2;
+  for (const element of [select, select.previousElementSibling]) element.hidden = !hasFigures();
+  document.querySelector("#overview-tools .keys").hidden = cells.size < 2;
   findElement("column-fields").replaceChildren("Columns: ", ...fields.map((field) => {
     const input = makeElement("input", { type: "checkbox", checked: columns.includes(field.name), onchange: () => {
       const names = input.checked ? [...columns, field.name] : columns.filter((name) => name !== field.name);

@@ -3,10 +3,10 @@
 const PANELS_AT_ONCE = 12;
 
 // A place in the page for panels that are drawn on demand. `listTitles` returns those that pass the filter, and `draw`
-// draws one into its place.
+// draws one into its place; `first`: how many are drawn before the reader asks for more.
 class PanelBox {
-  constructor(container, { listTitles, draw }) {
-    Object.assign(this, { container, listTitles, draw, shown: PANELS_AT_ONCE, places: new Map() });
+  constructor(container, { listTitles, draw, first = PANELS_AT_ONCE }) {
+    Object.assign(this, { container, listTitles, draw, shown: first, places: new Map() });
     this.empty = makeElement("p", { class: "hint", hidden: true }, "Nothing of this passes the filter.");
     container.after(this.empty);
     drawInView(container, () => this.update());
@@ -32,7 +32,8 @@ class PanelBox {
     this.more?.remove();
     if (count <= 0) return;
     const show = () => { this.shown += PANELS_AT_ONCE; this.update(); };
-    const words = `Show ${Math.min(count, PANELS_AT_ONCE)} more of ${count.toLocaleString("en-US")}`;
+    const words = count <= PANELS_AT_ONCE ? `Show the other ${count === 1 ? "one" : count}`
+      : `Show ${PANELS_AT_ONCE} more; ${count.toLocaleString("en-US")} are not shown`;
     const printed = `${countThings(count, "more plot")} of this kind: in the page, not in print.`;
     this.more = makeElement("p", { class: "more", "data-printed": printed }, makeElement("button", { type: "button", onclick: show }, words));
     this.container.after(this.more);

@@ -1,6 +1,7 @@
 // Draws the steps of cells in their order: in the details of one, and of all that pass the filter under "Is it steady?".
 
 const MAX_DRAWN_REPEATS = 40;
+const FIRST_STEP_PLOTS = 6; // those with the widest intervals, which are looked at first
 
 // At most MAX_DRAWN_REPEATS of the repeats of a cell, evenly from the fastest to the slowest, in their order.
 function chooseRepeats(series) {
@@ -35,6 +36,7 @@ function startStepPlots(cells) {
   rows.sort((one, other) => width(other) - width(one));
   const rowsByLabel = new Map(rows.map((row) => [cells.get("label", row), row]).reverse());
   new PanelBox(container, {
+    first: FIRST_STEP_PLOTS,
     listTitles: async () => [...new Set(rows.filter((row) => PASSING.rows[row]).map((row) => cells.get("label", row)))],
     draw: async (title, place) => {
       const figures = await loadDocument("detail-figures");

@@ -33,13 +33,22 @@ function chooseTimeDigits(one, other) {
   return [3, 4, 5, 6].find(isFine) ?? 7;
 }
 
-// A ratio of times as the overview shows it: in percent between half and twice the time, in multiples beyond.
+// A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond.
 function describeTime(ratio) {
   if (ratio >= 2) return `${formatSignificant(ratio)}× as long`;
   if (ratio <= 0.5) return `${formatSignificant(1 / ratio)}× as fast`;
+  return `${formatPercent(Math.abs(100 * (ratio - 1)))} ${ratio < 1 ? "less" : "longer"}`;
+}
+
+// A ratio of times of which no difference is known: a number alone.
+function formatTimeRatio(ratio) {
+  if (ratio >= 2 || ratio <= 0.5) return `×${formatSignificant(ratio)}`;
   const percent = 100 * (ratio - 1);
-  const decimals = Math.abs(percent) < 10 ? 1 : 0;
-  return `${percent < 0 ? "−" : "+"}${Math.abs(percent).toFixed(decimals)} %`;
+  return `${percent < 0 ? "−" : "+"}${formatPercent(Math.abs(percent))}`;
+}
+
+function formatPercent(percent) {
+  return `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
 }
 
 // How many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.

@@ -24,18 +24,19 @@ def test_the_sections_stand_in_order_of_use(full_report: Path) -> None:
     assert Page(full_report.read_text()).headings == [
         "Can this be trusted?",
         "Answers",
-        "What was planned",
         "Overview",
+        "What was planned",
         "What failed or was left out",
-        "Questions",
+        "Plots",
         "Step times",
         "Comparisons",
         "Memory and durations",
-        "Roofline, energy, devices",
+        "Load, clocks and energy",
+        "Roofline and kernel time",
         "Environments",
         "How it was measured",
         "The study's claims",
-        "Forecast",
+        "Forecast of GPU memory",
     ]
 
 
@@ -97,13 +98,14 @@ def test_what_is_not_there_has_no_section_and_no_plot(render: Render) -> None:
     assert Page(page.read_text()).headings == [
         "Can this be trusted?",
         "Answers",
-        "What was planned",
         "Overview",
+        "What was planned",
         "What failed or was left out",
-        "Questions",
+        "Plots",
         "Step times",
         "Memory and durations",
-        "Roofline, energy, devices",
+        "Load, clocks and energy",
+        "Roofline and kernel time",
         "Environments",
         "How it was measured",
     ]
@@ -119,8 +121,8 @@ def test_a_run_of_which_nothing_ended_ok_has_a_report(render: Render) -> None:
     assert Page(path.read_text()).headings == [
         "Can this be trusted?",
         "Answers",
-        "What was planned",
         "Overview",
+        "What was planned",
         "What failed or was left out",
         "Step times",
         "How it was measured",

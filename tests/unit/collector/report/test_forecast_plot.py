@@ -1,5 +1,7 @@
 """The plot of a forecast."""
 
+from itertools import pairwise
+
 import vl_convert
 
 from collector.forecast.fit import fit_forecast
@@ -47,3 +49,13 @@ def test_axis_of_values_far_apart_counts_in_powers_of_ten() -> None:
 def test_plot_of_the_shipped_table_renders() -> None:
     chart = plot_forecast(fit_forecast(make_gpu_series(load_gpu_table()), year=2030)).properties(width=300)
     assert vl_convert.vegalite_to_png(chart.to_json()).startswith(b"\x89PNG")
+
+
+def test_names_of_bars_stand_so_far_apart_that_they_do_not_touch() -> None:
+    spec = plot_forecast(fit_forecast(make_gpu_series(load_gpu_table()), year=2030)).to_dict()
+    lines, bars = (spec["datasets"][spec["layer"][place]["data"]["name"]] for place in (1, 2))
+    dates = sorted(row["date"] for row in bars)
+    all_years = dates[-1] - min(row["date"] for row in lines)
+    pixels = [300 * (later - earlier) / all_years for earlier, later in pairwise(dates)]
+    assert len(pixels) >= 2
+    assert min(pixels) >= 9  # of the narrowest plot; the names have 9 pixels

@@ -1,6 +1,6 @@
 """The report in a browser: it asks for nothing, follows its filters, compares as the collector, and is accessible."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,12 @@ from browser_visits import Visit, visit
 from collector.analysis import Analysis, analyze_run
 from collector.report.html import make_page
 from collector.results.load import load_run
-from factories import RUN_ID, make_cell, make_environment, make_result, make_validity
+from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_validity
 from measured_runs import collect_results, make_repeats
 from page_comparisons import check_pair, list_pairs
 from synthetic_runs import Size, put_run
 
+Render = Callable[..., Path]
 SIZE = Size(num_cells=48, num_steps=20)
 
 
@@ -74,7 +75,7 @@ def test_hostile_text_does_not_run(browser: Browser, hostile_report: Path) -> No
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
 def test_axe_finds_nothing(browser: Browser, report: Path, width: int, scheme: str) -> None:
     seen = visit(browser, report, width=width, scheme=scheme)
-    seen.page.locator("td.heat-cell.faster, td.heat-cell.slower").first.click()
+    seen.page.locator("td.heat-cell.longer, td.heat-cell.shorter").first.click()
     expect(seen.page.locator("#cell .plot svg").first).to_be_visible()
     violations = Axe().run(seen.page).response["violations"]
     assert [(found["id"], [node["html"][:120] for node in found["nodes"][:3]]) for found in violations] == []
@@ -103,7 +104,7 @@ def test_the_heat_map_has_no_colour_of_a_direction_without_its_verdict(opened: V
       return described;
     }"""
     shown, same, single = opened.page.evaluate(words)
-    assert shown in (["faster", False], ["slower", False])
+    assert shown in (["longer", False], ["shorter", False])
     assert (same, single) == (["same", True], ["single", True])
 
 
@@ -272,3 +273,115 @@ def test_a_link_to_what_is_folded_opens_it_and_one_to_a_cell_shows_it(browser: B
     expect(seen.page.locator("#cell table caption")).to_have_text("Repeats")
     assert seen.page.evaluate("STATE.cell") == cell_id
     assert seen.errors == []
+
+
+def test_arrow_words_and_colour_of_the_heat_map_point_one_way(opened: Visit) -> None:
+    words = """() => CELLS.ids.map((_, row) => {
+      const { kind, shade, text } = describeCell(CELLS, row);
+      return [kind, shade, text, HEAT.comparisons[row].ratio?.center];
+    })"""
+    shown = [found for found in opened.page.evaluate(words) if found[0] in ("longer", "shorter")]
+    assert {kind for kind, *_ in shown} == {"longer", "shorter"}
+    for kind, shade, text, ratio in shown:
+        assert (ratio > 1) == (kind == "longer") == text.endswith(("longer", "as long"))
+        assert shade == 0 or (shade < 0) == (kind == "longer")
+    numbers = [0.5, 0.987, 1.0, 1.21, 2.5]
+    assert opened.page.evaluate("(numbers) => numbers.map(describeTime)", numbers) == [
+        "2.00× as fast", "1.3 % less", "0.0 % longer", "21 % longer", "2.50× as long",
+    ]  # fmt: skip
+    assert opened.page.evaluate("(numbers) => numbers.map(formatTimeRatio)", numbers) == [
+        "×0.500", "−1.3 %", "+0.0 %", "+21 %", "×2.50",
+    ]  # fmt: skip
+    assert opened.page.evaluate("[SIGNS.longer, SIGNS.shorter].map(([sign, words]) => sign + words.slice(0, 11))") == [
+        "▲takes longe",
+        "▼takes less ",
+    ]
+
+
+# By a part of what stands beside a link, what is to be read where the link leads, within a screen and a half.
+LANDINGS = {
+    "Repeats": "verdict",
+    "Agreement": "repeats ok",
+    "Was it idle": "others' use",
+    "Clocks": "SM clock",
+    "Machine": "GPU driver",
+    "Versions": "package torch",
+    "Not varied": "Not planned in any cell",
+    "Not planned": "not planned",
+    "No difference shown": "after Holm's adjustment",
+    "Other machines": "CPU",
+    "What limits": "nearest roof",
+    "Without a result": "did not end ok",
+    "Verdicts": "throttled",
+    "One repeat": "repeats ok",
+    "How intervals are made": "95 % interval",
+}
+LINKS = """() => [...document.querySelectorAll('a[href^="#"]')].map((link) => ({
+  address: link.getAttribute("href"),
+  about: link.closest("div:has(> dt)")?.querySelector("dt").textContent.trim()
+    ?? link.closest("li")?.querySelector("strong")?.textContent ?? link.textContent,
+}))"""
+LAND = """({ address }) => {
+  for (const fold of document.querySelectorAll("details.fold")) fold.open = false;
+  scrollTo(0, 0);
+  [...document.querySelectorAll("a")].find((link) => link.getAttribute("href") === address).click();
+  const target = findElement(parseHash(address).anchor);
+  const { top } = target.getBoundingClientRect();
+  const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+  const isFolded = target.querySelector(":scope > details.fold:not([open])") !== null;
+  const isInView = (top > -2 && top < 150) || (isAtEnd && top < innerHeight);
+  const isNear = (one) => one.getBoundingClientRect().top < 1.5 * innerHeight;
+  const texts = [...target.querySelectorAll("h2, h3, caption, th, td, dt, dd, p, li")].filter(isNear);
+  const text = texts.map((one) => one.textContent).join(" ");
+  return { text, isOpen: target.checkVisibility() && !isFolded, isInView };
+}"""
+
+
+def test_every_link_leads_to_what_it_says_unfolded_and_in_view(
+    browser: Browser, report: Path, full_report: Path
+) -> None:
+    known: set[str] = set()
+    for path in (report, full_report):
+        seen = visit(browser, path)
+        links = seen.page.evaluate(LINKS)
+        assert len(links) > 20
+        for link in links:
+            landed = seen.page.evaluate(LAND, link)
+            assert (landed["isOpen"], landed["isInView"]) == (True, True), link
+            for about, words in LANDINGS.items():
+                if about in link["about"]:
+                    known.add(about)
+                    assert words in landed["text"], link
+        assert seen.errors == []
+    assert known >= {"Repeats", "Was it idle", "Clocks", "Not varied", "Machine", "How intervals are made"}
+
+
+def test_what_is_folded_says_all_of_its_summary_and_a_button_says_how_many_it_shows(
+    browser: Browser, full_report: Path
+) -> None:
+    page = visit(browser, full_report, width=390).page
+    cut = "[...document.querySelectorAll('.fold .about')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+    assert page.evaluate(cut) == 0
+    offer = """(count) => {
+      const box = new PanelBox(document.createElement("div"), { listTitles: async () => [], draw: () => null });
+      box.offerMore(count);
+      return box.more.textContent;
+    }"""
+    assert [page.evaluate(offer, count) for count in (1, 6, 30)] == [
+        "Show the other one", "Show the other 6", "Show 12 more; 30 are not shown",
+    ]  # fmt: skip
+
+
+def test_a_run_of_failures_says_so_in_the_heat_map_and_has_its_reasons_open(browser: Browser, render: Render) -> None:
+    page = visit(browser, render(make_failed_result(repeat=1, message="ValueError: wrong shape"), repeats=2)).page
+    expect(page.locator("#heat td.heat-cell")).to_have_text("✕failed")
+    expect(page.locator("#heat-caption")).to_contain_text("How each cell ended")
+    expect(page.locator("#baseline")).to_be_hidden()
+    expect(page.get_by_text("ValueError: wrong shape").first).to_be_visible()
+
+
+def test_one_cell_has_its_step_time_and_nothing_to_choose(browser: Browser, render: Render) -> None:
+    page = visit(browser, render(make_result(), repeats=1)).page
+    expect(page.locator("#heat thead th")).to_have_text("step time")
+    expect(page.locator("#baseline")).to_be_hidden()
+    expect(page.locator("#overview-tools .keys")).to_be_hidden()

@@ -9,13 +9,16 @@ import pytest
 
 from answered_runs import GPU_PYTORCH, make_framework_pair, make_spread
 from bench.errors import UserError
+from bench.schema import Shift, Suspicion
 from collector.analysis import analyze_run
+from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.drawn_panels import describe_rows, limit_rows, list_panels
 from collector.report.figure import LINES, POINTS, ROWS, Figure, FigureGroup
 from collector.report.paper_figures import number_paths, save_figure, set_width
 from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
 from collector.report.question_figures import (
+    show_changes,
     show_costs,
     show_latencies,
     show_memory,
@@ -24,6 +27,7 @@ from collector.report.question_figures import (
     show_speedups,
 )
 from factories import (
+    START,
     make_cell,
     make_environment,
     make_failed_result,
@@ -76,8 +80,50 @@ def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(col
     (cell,) = list_rows_with(group, "name")
     assert (cell["intensity"], cell["tera"]) == pytest.approx((2000, 2), rel=0.01)
     corners = sorted((row["intensity"], row["tera"]) for row in list_rows_with(group, "roof"))
-    assert corners == [pytest.approx(corner) for corner in [(4 / 3, 4 / 3), (4, 4), (6000, 4)]]
+    assert corners == [pytest.approx(corner) for corner in [(1, 1), (4, 4), (50_000, 4)]]
     assert group.figures[0].panels == ("Tesla T4",)
+
+
+def test_points_of_a_roofline_and_names_of_its_works_do_not_cover_each_other(collect: Collect) -> None:
+    """Three programs of two works, all with the same counts and times: without places beside each other, one point."""
+    roofline = make_roofline(flops_per_step=2 * 10**9, achieved_flops_per_second=2e12, peak_flops_per_second=4e12)
+    cells = [
+        make_cell(device="gpu", framework=framework, mode=mode, phase=phase)
+        for framework, mode in (("pytorch", "eager"), ("tensorflow", "graph"), ("jax", "compiled"))
+        for phase in ("train", "infer")
+    ]
+    group = show_roofline(
+        analyze_run(collect(*[one for cell in cells for one in make_spread(cell, 0.001, roofline=roofline)]))
+    )
+    rows = list_rows_with(group, "name")
+    for work in ("conv6\ntrain, 64", "conv6\ninfer, 64"):
+        assert sorted(row["shift"] for row in rows if row["work"] == work) == [-8, 0, 8]
+        assert {row["reach"] for row in rows if row["work"] == work} == {8}
+    assert sorted({row["lift"] for row in rows}) == [0, 22]
+    texts = [layer["mark"] for layer in group.figures[0].spec["layer"] if layer["mark"]["type"] == "text"]
+    assert [mark["yOffset"] for mark in texts] == [{"expr": "datum.lift"}] * 2
+
+
+def test_a_plot_of_changes_names_them_by_what_is_short_first(collect: Collect) -> None:
+    shift = Shift(ratio=1.1, low=1.05, high=1.2, p_value=1e-6, num_nights_before=7, num_nights_after=1)
+    cell = make_cell()
+    suspicion = Suspicion(
+        matrix="smoke",
+        change_id="0011aabb",
+        night_run_id="night-9",
+        direction="slower",
+        cell_ids=(cell.cell_id,),
+        num_cells=1,
+        device="cpu",
+        hardware="Xeon",
+        first_run_id="night-8",
+        seen_at=START,
+        shift=shift,
+        night_deviation=0.01,
+    )
+    history = ChangeHistory(changes=(RecordedChange(suspicion=suspicion),))
+    (row,) = list_rows_with(show_changes(analyze_run(collect(*make_spread(cell, 0.1)), history=history)), "ratio")
+    assert row["name"] == "night-8, not decided: conv6 train, CPU, batch 64, 32 px, PyTorch eager"
 
 
 def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) -> None:

@@ -122,7 +122,7 @@ def test_the_steps_of_a_cell_with_tenants_are_drawn_of_its_first_one(collect: Co
 def test_the_report_has_a_section_of_its_own_for_tenants(tmp_path: Path) -> None:
     path = put_and_render(tmp_path, *make_repeats(ALONE, 0.1, 0.1), *share(2, "mps", 0.16))
     page = Page(path.read_text())
-    assert page.headings.index("Questions") < page.headings.index("Sharing") < page.headings.index("Environments")
+    assert page.headings.index("Plots") < page.headings.index("Sharing") < page.headings.index("Environments")
     words = read_words(path)
     for text in ("What do tenants get out of one device together?", "all tenants of a device together", "by MPS"):
         assert text in words

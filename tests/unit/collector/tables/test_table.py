@@ -1,11 +1,13 @@
 """Columns, what they show and when they are dropped."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from collector.tables.columns import count_column, interval_column, number_column, text_column
-from collector.tables.table import MAX_LISTED, Column, make_table, shorten_rows
-from collector.units import MILLISECOND, RATIO, THROUGHPUT
+from collector.tables.table import MAX_LISTED, Column, Table, make_table, shorten_rows
+from collector.units import MILLISECOND, RATIO, THROUGHPUT, WATT
 
 ROWS = pd.DataFrame(
     {
@@ -74,3 +76,31 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is() -> None:
     shown, remark = shorten_rows(rows, "invalid.csv")
     assert (len(shown), remark) == (MAX_LISTED, f"The first {MAX_LISTED} of {MAX_LISTED + 1}; invalid.csv has all.")
     assert shorten_rows(shown, "invalid.csv")[1] == ""
+
+
+def make_alike(num_rows: int, **columns: str) -> Table:
+    """Return a table of so many rows that differ in their cell and their time, and are alike in `columns`."""
+    rows = pd.DataFrame({"label": [f"cell {number}" for number in range(num_rows)]})
+    rows = rows.assign(seconds=rows.index / 1000, watts=700.0, **columns)
+    shown = [
+        number_column("time", "seconds", MILLISECOND),
+        number_column("limit", "watts", WATT),
+        number_column("", "watts", THROUGHPUT),
+    ]
+    return make_table("", [text_column("cell", "label"), *shown, *(text_column(name, name) for name in columns)], rows)
+
+
+def test_what_all_rows_say_alike_is_said_once() -> None:
+    table = make_alike(3, source="datasheet", note="").lift_alike()
+    assert table.alike == "limit: 700 W · 700 samples/s · source: datasheet"
+    assert table.headings == ["cell", "time, ms", "note"]
+    assert table.format_rows()[1] == ("cell 1", "1.00", "")
+
+
+def test_two_rows_a_finding_and_a_table_of_nothing_else_keep_their_columns() -> None:
+    two, three = make_alike(2, source="datasheet"), make_alike(3, source="datasheet")
+    assert two.lift_alike() == two
+    kept = tuple(replace(column, is_finding=True) for column in three.columns)
+    assert replace(three, columns=kept).lift_alike().headings == three.headings
+    alone = replace(three, columns=(three.columns[0], three.columns[4]))
+    assert alone.lift_alike().headings == ["cell", "source"]
