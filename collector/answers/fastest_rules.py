@@ -103,7 +103,7 @@ def _state_certainty(ranking: Ranking) -> str:
     elif len(ranking.tied) > 1:
         number, names = len(ranking.tied), ", ".join(str(program["variant"]) for program in ranking.tied)
         which = f"the first {number} not told apart" if ranking.is_first_tied else f"{number} not told apart ({names})"
-        shown = f"{which}, the next shown"
+        shown = f"{which}; that {ranking.next[0]['variant']} takes longer is shown"
     if ranking.next is not None and not excludes_one(ranking.next[1].ratio, ranking.next[1].size):
         shown += "; that the next takes longer is shown by Holm's adjustment, not by the interval, which is stricter"
     notes = [f"the repeats of {row['variant']} disagree" for row in ranking.disagreeing]

@@ -40,7 +40,7 @@ def find_memory(analysis: Analysis) -> list[Said]:
     names = find_short_names(analysis)
     work = names.shorten(str(rows[0]["workload"]))
     text = (
-        f"{work} took most memory of the GPU, for its tensors {_list_programs(rows)}.{_say_in_use(rows)} Whether a "
+        f"{work} has the largest tensors on the GPU: {_list_programs(rows)}.{_say_in_use(rows)} Whether a "
         "smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
     )
     return [Said(text=text, anchor=name_anchor(MEMORY_CAPTION))]
@@ -63,7 +63,7 @@ def _say_in_use(rows: Sequence[Row]) -> str:
     if any(pd.isna(value) for value in shown):
         return ""
     listed = join_words(_say_bytes(float(value)) for value in shown)
-    return f" With what each framework keeps for later, which the model does not need, in use were {listed}."
+    return f" With the driver, the libraries and what each framework keeps for later, {listed} were in use."
 
 
 def _say_bytes(value: float) -> str:

@@ -72,7 +72,7 @@ def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
     known = {}
     if is_one and len(rows) > 1 and len(select_alone(rows)) == len(rows):
         known["step-times"] = (
-            "All sound cells ran on one kind of machine, on which what is fastest for a sample is also cheapest for it."
+            "All sound cells ran on one kind of machine: there, the fastest for a sample is also the cheapest."
         )
     if rows[["gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"]].notna().any(axis=None):
         known[name_anchor(ENERGY_CAPTION)] = "The energy of a sample was measured."

@@ -84,12 +84,14 @@ def _describe_repeats(numbers: Sequence[int | None], measured: Sequence[int]) ->
         return f" Ratios so near to 1 would take more than {MAX_REPEATS} repeats a side."
     least, most = min(known), max(known)
     span = str(least) if least == most else f"{least} to {most}"
-    of_them = (
-        "" if len(known) == len(numbers) else f" for {len(known):,} of them, and more than {MAX_REPEATS} for others"
-    )
+    is_split = len(known) < len(numbers)
+    of_them = f" for {len(known):,} of them, and more than {MAX_REPEATS} for others" if is_split else ""
+    others = f", the others more than {MAX_REPEATS}" if is_split else ""
+    which = f"{len(known):,} of them {'takes' if len(known) == 1 else 'take'}" if is_split else "each takes"
     if min(measured) <= FEW_REPEATS:
         return (
-            f" To show one of this size takes at least about {span} repeats a side{of_them} (`repeats:` in the matrix)."
+            f" To show a difference of its size, {which} at least about {span} repeats a side{others} (`repeats:` in "
+            "the matrix)."
         )
     return (
         f" About {span} repeats a side{of_them} would show differences of this size in {POWER_WORDS}, as far as so few "

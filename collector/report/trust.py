@@ -30,7 +30,7 @@ GRAVER_THAN_THROTTLED = GRAVER_THAN_CONTAMINATED | {"contaminated"}
 """The verdicts that name a repeat instead of the one that it has too; rows of older versions of the tool have only the
 gravest."""
 VALID = (
-    "Valid: on the device asked for, within its peak, not throttled, not waiting for data, long and steady, no "
+    "Valid: on the device asked for, within its peak, long and steady; no throttling, no wait for data and no "
     "disturbance seen"
 )
 REASON_SEPARATOR = "; "

@@ -19,8 +19,8 @@ CAPTION = (
 REMARK = (
     "The nearest roof is the one that a perfect program would meet first: the peak of arithmetic, or the bandwidth for "
     "the least bytes. It limits a cell that reaches at least half of it, as far as its convolutions are direct ones. "
-    "Below half it does not say what does: launches, the host, more bytes than the least, or other operations. A "
-    "cell with tenants is one of them, which the others leave less of the device."
+    "Below half it does not say what does: launches, the host, more bytes than the least, or other operations. The "
+    "row of a cell with tenants is of one of them: the others take their part of the device."
 )
 
 

@@ -59,7 +59,7 @@ def test_the_first_words_are_few(words: str) -> None:
         r"JAX compiled takes 4\.5 % longer \([\d.]+ to [\d.]+\) in vgg16 train; no difference shown in resnet18 train",
         r"compiled against eager: eager takes 17\.4 % longer",
         r"Only vgg16 infer has several batches",
-        r"vgg16 train took most memory of the GPU, for its tensors 9\.20 GiB \(PyTorch eager\), 8\.04 GiB \(TensorFlow",
+        r"vgg16 train has the largest tensors on the GPU: 9\.20 GiB \(PyTorch eager\), 8\.04 GiB \(TensorFlow",
         r"34 of 48 combinations .* inference of conv6, resnet18 and cyclegan in any framework; PyTorch compiled",
         r"GPU, not CPU\), one precision \(fp32, not tf32, fp16 or bf16\) and one batch of conv6 train, vgg16 train,",
         r"What this costs is not known, as no price was given: benchmatrix cost study-h200-2",

@@ -45,7 +45,7 @@ def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
 def test_on_one_kind_of_machine_the_fastest_is_the_cheapest_at_any_price(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(2.0)), "no-prices")
     assert text.endswith(
-        "All sound cells ran on one kind of machine, on which what is fastest for a sample is also cheapest for it."
+        "All sound cells ran on one kind of machine: there, the fastest for a sample is also the cheapest."
     )
 
 

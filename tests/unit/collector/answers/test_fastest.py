@@ -35,7 +35,7 @@ def test_those_that_are_not_told_from_the_fastest_stand_beside_it(collect: Colle
             "TensorFlow graph",
             "50 % longer",
             "46 to 54 %",
-            "the first 2 not told apart, the next shown",
+            "the first 2 not told apart; that TensorFlow graph takes longer is shown",
         )
     ]
     assert table.remark.endswith(" 3 repeats count in each cell.")
@@ -55,7 +55,9 @@ def test_a_slower_one_that_is_less_well_known_is_named_as_not_told_apart(collect
     assert table is not None
     ((_, fastest, _, _, following, *_, certainty),) = table.format_rows()
     assert (fastest, following) == ("PyTorch eager (100.0 ms) or JAX compiled (110.0 ms)", "TensorFlow graph")
-    assert certainty.startswith("2 not told apart (PyTorch eager, JAX compiled), the next shown; ")
+    assert certainty.startswith(
+        "2 not told apart (PyTorch eager, JAX compiled); that TensorFlow graph takes longer is shown; "
+    )
 
 
 def test_a_pair_that_no_table_has_is_judged_too(collect: Collect) -> None:

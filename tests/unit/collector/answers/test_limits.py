@@ -58,9 +58,9 @@ def test_memory_is_compared_in_tensors_and_not_in_what_a_framework_keeps(collect
     ]
     (text,) = select_texts(answer(collect, results), "memory")
     assert text == (
-        "vgg16 train took most memory of the GPU, for its tensors 4.00 GiB (PyTorch eager) and 3.00 GiB (TensorFlow "
-        "graph). With what each framework keeps for later, which the model does not need, in use were 6.00 GiB and "
-        "33.0 GiB. Whether a smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
+        "vgg16 train has the largest tensors on the GPU: 4.00 GiB (PyTorch eager) and 3.00 GiB (TensorFlow graph). "
+        "With the driver, the libraries and what each framework keeps for later, 6.00 GiB and 33.0 GiB were in use. "
+        "Whether a smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
     )
 
 

@@ -95,8 +95,8 @@ def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
     assert text == (
-        "1 of 1 ratio of frameworks shows no difference, which does not say that the sides are equal. To show one of "
-        "this size takes at least about 17 repeats a side (`repeats:` in the matrix)."
+        "1 of 1 ratio of frameworks shows no difference, which does not say that the sides are equal. To show a "
+        "difference of its size, each takes at least about 17 repeats a side (`repeats:` in the matrix)."
     )
     (text,) = select_texts(answer(collect, make_framework_pair(1.0001)), "no-difference")
     assert text.endswith("Ratios so near to 1 would take more than 50 repeats a side.")
@@ -134,7 +134,7 @@ def test_repeats_are_proposed_for_as_many_tests_as_the_table_has(collect: Collec
     results = [*make_framework_pair(1.01), *at_fault]
     (text,) = select_texts(answer(collect, results, include_invalid=True), "no-difference")
     assert text.startswith("1 of 1 ratio of frameworks shows no difference, ")
-    assert "takes at least about 21 repeats a side" in text
+    assert "each takes at least about 21 repeats a side" in text
 
 
 def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_others(collect: Collect) -> None:

@@ -42,7 +42,7 @@ def make_two(cell: Any = None, *, seconds: tuple[float, float] = (0.1, 0.1), **o
 
 TIMED = "of 3 steps a repeat, 0.3 s."
 VALID = (
-    "Valid: on the device asked for, within its peak, not throttled, not waiting for data, long and steady, no "
+    "Valid: on the device asked for, within its peak, long and steady; no throttling, no wait for data and no "
     "disturbance seen; it does not say that the time is typical."
 )
 
