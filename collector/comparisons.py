@@ -5,7 +5,7 @@ protocol (how long was measured). A difference is stated only where it remains a
 the comparison; a pair that cannot be compared says why.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -13,7 +13,6 @@ from typing import Literal
 import pandas as pd
 
 from bench import registry
-from collector.facts import count_reasons
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
 from collector.ratio_verdicts import (
@@ -152,10 +151,7 @@ COMPARISONS = (FRAMEWORKS, DEVICES, MODES, PRECISIONS, WEAK_SCALING, STRONG_SCAL
 
 def compare_all(summary: pd.DataFrame, *, include_invalid: bool = False) -> dict[str, pd.DataFrame]:
     """Return the pairs of each of COMPARISONS by its name."""
-    return {
-        comparison.name: compare_cells(summary, comparison, include_invalid=include_invalid)
-        for comparison in COMPARISONS
-    }
+    return {one.name: compare_cells(summary, one, include_invalid=include_invalid) for one in COMPARISONS}
 
 
 def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_invalid: bool = False) -> pd.DataFrame:
@@ -192,13 +188,6 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
 def _make_no_pairs(comparison: Comparison) -> pd.DataFrame:
     """Return what `compare_cells` finds where a side has no rows: most comparisons of most runs."""
     return make_frame([], comparison.columns)
-
-
-def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
-    """Return in a sentence how many pairs of the comparisons were left out and why; empty where none was."""
-    frames = list(pairs)
-    reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
-    return count_reasons(reasons, sum(map(len, frames)), "left out")
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:

@@ -165,6 +165,13 @@ def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
     return f"{len(reasons)} of {num_pairs} pairs are {state}: {counts}."
 
 
+def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
+    """Return in a sentence how many pairs of the comparisons were left out and why; empty where none was."""
+    frames = list(pairs)
+    reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
+    return count_reasons(reasons, sum(map(len, frames)), "left out")
+
+
 def _describe_span(results: pd.DataFrame) -> str:
     """Return when the first repeat began and how long all took, by the times of clocks that were set."""
     times = results[["started_at", "finished_at"]].dropna()

@@ -10,7 +10,7 @@ from collector.claims.measurements import Measurements
 from collector.claims.plausibility import Algorithm, Rate, describe_algorithm
 from collector.claims.stated_times import Counted, ReadTime
 from collector.claims.study import Study
-from collector.comparisons import count_left_out
+from collector.facts import count_left_out
 from collector.forecast.fit import Forecast
 from collector.results.frames import list_rows
 

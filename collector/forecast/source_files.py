@@ -73,6 +73,7 @@ class _WebRedirect(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         if newurl.lower().startswith(("https://", f"{req.type}://")):
             return super().redirect_request(req, fp, code, msg, headers, newurl)
+        fp.close()
         raise urllib.error.URLError("it redirects to what is neither https nor what was asked for")
 
 

@@ -8,9 +8,9 @@ from collector.analysis import MAX_PRICED_CELLS, Analysis
 from collector.answers.claim_rules import judge_claims
 from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
 from collector.claims.page import describe_verdicts, introduce_study
-from collector.comparisons import count_left_out
 from collector.costs.tables import make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
+from collector.facts import count_left_out
 from collector.forecast.words import describe_forecast
 from collector.report.failures import describe_failures
 from collector.report.figure import make_figure

@@ -32,7 +32,7 @@ COMMANDS = (
     CatalogEntry(
         name="render",
         panel=MEASURE,
-        summary="Print the cells of MATRIX, or write their manifests, and what they will take; measure nothing.",
+        summary="Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing.",
         examples=(
             ("see the cells of a matrix", "render smoke"),
             ("every field of each cell, for a program", "render my.yaml --json"),

@@ -66,7 +66,7 @@ def render(
     prices: PricesOption = None,
     earlier: EarlierOption = None,
 ) -> None:
-    """Print what the cells of MATRIX are, or write their manifests, and what they will take; measure nothing."""
+    """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
     from runner.commands.estimates import Pricing
     from runner.kubernetes.syntax import check_option, check_queue
     from runner.matrix.expansion import load_matrix

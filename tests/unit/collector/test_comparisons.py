@@ -14,8 +14,8 @@ from collector.comparisons import (
     PRECISIONS,
     Comparison,
     compare_cells,
-    count_left_out,
 )
+from collector.facts import count_left_out
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells, summarize_collections
 from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity

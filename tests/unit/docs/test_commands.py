@@ -20,6 +20,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 # In the text of a page, options of other programs that have no command beside them.
 OPTIONS_OF_OTHERS = {
     "--accelerator": "gcloud",
+    "--cascade": "kubectl",
     "--concurrent-job-syncs": "kube-controller-manager",
     "--cpuset-cpus": "docker",
     "--delete-collection-workers": "kube-apiserver",

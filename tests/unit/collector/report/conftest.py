@@ -8,11 +8,16 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.schema import LeftOutCell
+from bench.store import Store
 from browser_visits import PATIENCE_MILLISECONDS
+from collector.analysis import Analysis, analyze_run
 from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
+from collector.report.html import make_page
+from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_gpu, make_result
 from report_pages import HOSTILE, make_full_run, put_and_render
+from synthetic_runs import Size, put_run
 
 Render = Callable[..., Path]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -34,6 +39,19 @@ def full_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         strange_keys=[f"runs/{RUN_ID}/results/notes.txt"],
         forecast=fit_forecast(make_gpu_series(load_gpu_table(None)), year=2030),
     )
+
+
+@pytest.fixture(scope="session")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    store = Store.open(f"file://{tmp_path_factory.mktemp('synthetic')}")
+    return analyze_run(load_run(store, put_run(store, Size(num_cells=48, num_steps=20)).run_id))
+
+
+@pytest.fixture(scope="session")
+def report(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(make_page(analysis))
+    return path
 
 
 @pytest.fixture(scope="session")

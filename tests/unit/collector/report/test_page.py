@@ -7,18 +7,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-from bench.store import Store
 from browser_visits import Visit, visit
 from collector.analysis import Analysis, analyze_run
 from collector.report.html import make_page
-from collector.results.load import load_run
-from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_validity
+from factories import RUN_ID, make_cell, make_environment, make_result, make_validity
 from measured_runs import collect_results, make_repeats
 from page_comparisons import check_pair, list_pairs
-from synthetic_runs import Size, put_run
 
 Render = Callable[..., Path]
-SIZE = Size(num_cells=48, num_steps=20)
 
 
 def draw_everything(seen: Visit) -> None:
@@ -27,19 +23,6 @@ def draw_everything(seen: Visit) -> None:
     for place in seen.page.locator("[data-figures]").all():
         place.scroll_into_view_if_needed()
         expect(place.locator(".plot svg").first).to_be_visible()
-
-
-@pytest.fixture(scope="module")
-def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    store = Store.open(f"file://{tmp_path_factory.mktemp('synthetic')}")
-    return analyze_run(load_run(store, put_run(store, SIZE).run_id))
-
-
-@pytest.fixture(scope="module")
-def report(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(make_page(analysis))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +68,10 @@ def test_every_cell_stands_in_the_heat_map_and_says_how_it_ended(opened: Visit, 
     kinds = opened.page.evaluate("Array.from({length: CELLS.size}, (_, row) => describeCell(CELLS, row).kind)")
     failed = int((analysis.summary["num_ok"] == 0).sum())
     assert failed > 0
-    assert len(kinds) == SIZE.num_cells
+    assert len(kinds) == len(analysis.summary)
     assert sum(kind in ("failed", "missing") for kind in kinds) == failed
     places = opened.page.evaluate("HEAT.map.places.flatMap((line) => [...line]).filter((row) => row >= 0).length")
-    assert places == SIZE.num_cells
+    assert places == len(analysis.summary)
 
 
 def test_the_heat_map_has_no_colour_of_a_direction_without_its_verdict(opened: Visit) -> None:
@@ -115,7 +98,9 @@ def test_cells_that_could_not_run_are_counted_apart(browser: Browser, full_repor
     assert seen.page.locator("#filter-count").inner_text() == count
 
 
-def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(browser: Browser, report: Path) -> None:
+def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(
+    browser: Browser, report: Path, analysis: Analysis
+) -> None:
     seen = visit(browser, report, address="#overview?f.model=conv6&f.framework=JAX")
     seen.page.evaluate("void unfoldAll()")
     count = seen.page.evaluate("PASSING.count")
@@ -132,7 +117,7 @@ def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(br
         assert titles
         assert all("conv6" in title for title in titles)
     seen.page.get_by_role("button", name="Show all").first.click()
-    assert seen.page.evaluate("PASSING.count") == SIZE.num_cells
+    assert seen.page.evaluate("PASSING.count") == len(analysis.summary)
     seen.page.get_by_role("searchbox", name="Search").fill("resnet18 train")
     expect(seen.page.locator("#filter-notice")).to_be_visible()
     assert "q=resnet18%20train" in seen.page.url
@@ -296,92 +281,3 @@ def test_arrow_words_and_colour_of_the_heat_map_point_one_way(opened: Visit) -> 
         "▲takes longe",
         "▼takes less ",
     ]
-
-
-# By a part of what stands beside a link, what is to be read where the link leads, within a screen and a half.
-LANDINGS = {
-    "Repeats": "verdict",
-    "Agreement": "repeats ok",
-    "Was it idle": "others' use",
-    "Clocks": "SM clock",
-    "Machine": "GPU driver",
-    "Versions": "package torch",
-    "Not varied": "Not planned in any cell",
-    "Not planned": "not planned",
-    "No difference shown": "after Holm's adjustment",
-    "Other machines": "CPU",
-    "What limits": "nearest roof",
-    "Without a result": "did not end ok",
-    "Verdicts": "throttled",
-    "One repeat": "repeats ok",
-    "How intervals are made": "95 % interval",
-}
-LINKS = """() => [...document.querySelectorAll('a[href^="#"]')].map((link) => ({
-  address: link.getAttribute("href"),
-  about: link.closest("div:has(> dt)")?.querySelector("dt").textContent.trim()
-    ?? link.closest("li")?.querySelector("strong")?.textContent ?? link.textContent,
-}))"""
-LAND = """({ address }) => {
-  for (const fold of document.querySelectorAll("details.fold")) fold.open = false;
-  scrollTo(0, 0);
-  [...document.querySelectorAll("a")].find((link) => link.getAttribute("href") === address).click();
-  const target = findElement(parseHash(address).anchor);
-  const { top } = target.getBoundingClientRect();
-  const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-  const isFolded = target.querySelector(":scope > details.fold:not([open])") !== null;
-  const isInView = (top > -2 && top < 150) || (isAtEnd && top < innerHeight);
-  const isNear = (one) => one.getBoundingClientRect().top < 1.5 * innerHeight;
-  const texts = [...target.querySelectorAll("h2, h3, caption, th, td, dt, dd, p, li")].filter(isNear);
-  const text = texts.map((one) => one.textContent).join(" ");
-  return { text, isOpen: target.checkVisibility() && !isFolded, isInView };
-}"""
-
-
-def test_every_link_leads_to_what_it_says_unfolded_and_in_view(
-    browser: Browser, report: Path, full_report: Path
-) -> None:
-    known: set[str] = set()
-    for path in (report, full_report):
-        seen = visit(browser, path)
-        links = seen.page.evaluate(LINKS)
-        assert len(links) > 20
-        for link in links:
-            landed = seen.page.evaluate(LAND, link)
-            assert (landed["isOpen"], landed["isInView"]) == (True, True), link
-            for about, words in LANDINGS.items():
-                if about in link["about"]:
-                    known.add(about)
-                    assert words in landed["text"], link
-        assert seen.errors == []
-    assert known >= {"Repeats", "Was it idle", "Clocks", "Not varied", "Machine", "How intervals are made"}
-
-
-def test_what_is_folded_says_all_of_its_summary_and_a_button_says_how_many_it_shows(
-    browser: Browser, full_report: Path
-) -> None:
-    page = visit(browser, full_report, width=390).page
-    cut = "[...document.querySelectorAll('.fold .about')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
-    assert page.evaluate(cut) == 0
-    offer = """(count) => {
-      const box = new PanelBox(document.createElement("div"), { listTitles: async () => [], draw: () => null });
-      box.offerMore(count);
-      return box.more.textContent;
-    }"""
-    assert [page.evaluate(offer, count) for count in (1, 6, 30)] == [
-        "Show the other one", "Show the other 6", "Show 12 more; 30 are not shown",
-    ]  # fmt: skip
-
-
-def test_a_run_of_failures_says_so_in_the_heat_map_and_has_its_reasons_open(browser: Browser, render: Render) -> None:
-    page = visit(browser, render(make_failed_result(repeat=1, message="ValueError: wrong shape"), repeats=2)).page
-    expect(page.locator("#heat td.heat-cell")).to_have_text("✕failed")
-    expect(page.locator("#heat-caption")).to_contain_text("How each cell ended")
-    expect(page.locator("#baseline")).to_be_hidden()
-    expect(page.get_by_text("ValueError: wrong shape").first).to_be_visible()
-
-
-def test_one_cell_has_its_step_time_and_nothing_to_choose(browser: Browser, render: Render) -> None:
-    page = visit(browser, render(make_result(), repeats=1)).page
-    expect(page.locator("#heat thead th")).to_have_text("step time")
-    expect(page.locator("#baseline")).to_be_hidden()
-    expect(page.locator("#overview-tools .keys")).to_be_hidden()
