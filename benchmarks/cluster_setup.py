@@ -113,7 +113,7 @@ def start_plane(folder: Path, assets: Path, **options: Any) -> Iterator[ControlP
 def prepare(
     plane: ControlPlane, store: Store, num_cells: int, queue: str | None = None
 ) -> tuple[Setup, JobRenderer, Sequence[TrackedJob]]:
-    """Return a new run in a namespace of its own, what renders its Jobs, and the Jobs."""
+    """Make a namespace, and return a new run for it, the renderer of its Jobs, and the Jobs to submit."""
     connection = Connection(context=plane.context)
     name = f"scale-{uuid.uuid4().hex[:8]}"
     for path, kind, named in (

@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def find_p_value(one: FloatArray, other: FloatArray) -> float:
-    """Return the p-value of the ratio of two sides, given the logs of their repeats."""
+    """Return the p-value of the ratio of two sides; `one` and `other` are the logs of their repeats' step times."""
     p_value = estimate_ratio(*(estimate_center(list(np.exp(logs))) for logs in (one, other))).p_value
     assert p_value is not None, "each side has two repeats or more"
     return p_value

@@ -119,7 +119,7 @@ def list_drift_lines(num_programmes: int) -> Iterator[str]:
 
 
 def measure_share(scenario: Scenario, num_programmes: int) -> str:
-    """Return how many of the changed cells are found in time, in words."""
+    """Return how many of the cells that got slower are found in time, as in `17 of 20`."""
     outcomes = [run_programme(scenario, seed) for seed in range(num_programmes)]
     found, changed = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("num_found", "num_changed"))
     return f"{found} of {changed}"

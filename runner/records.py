@@ -80,7 +80,7 @@ class Records:
         return cls(store=store, run_id=run.run_id)
 
     def read_snapshot(self) -> RecordSnapshot:
-        """List the store, read what is new there, many records at a time, and return what the store has now."""
+        """Read the records that were not read yet, and return which repeats have a record now and how each ended."""
         keys = self._list_keys()
         for key, result in self._read_removed().items():  # whether or not it is deleted already
             keys[key] = _find_repeat(key)

@@ -1,6 +1,6 @@
 """Given jobs, played through the simulation's fair share: what runs when, to be held against a real Kueue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import simpy
@@ -63,8 +63,3 @@ class Replay:
         env.run()
         self.num_preempted = admission.num_preempted
         return self
-
-
-def compute_waits(replay: Replay) -> Mapping[int, float]:
-    """Return by job the time from its submission to its first start."""
-    return {number: start - replay.submissions[number].at for number, start in replay.first_starts.items()}

@@ -15,7 +15,7 @@ CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 
 
 def make_own_run(*, begun: datetime = NOW, number: str = "ab12", **overrides: Any) -> Run:
-    """Return a run of two cells with the id that the tool gives."""
+    """Return a run of two cells whose id is made as the tool makes ids: matrix, time of its begin, four characters."""
     run_id = f"smoke-{begun:%Y%m%d-%H%M%S}-{number}"
     defaults: dict[str, Any] = {"cells": (CELL_A, CELL_B), "repeats": 1, "run_id": run_id, "created_at": begun}
     return make_run(**(defaults | overrides))

@@ -71,7 +71,7 @@ def _list_own_intervals(pairs: pd.DataFrame) -> list[Interval]:
 
 
 def _place_order(light: list[Interval], heavy: list[Interval]) -> Place:
-    """Return whether the light model's speedup is the higher, under the reading that is kindest to the claim."""
+    """Return whether the light model's speedup is the higher one, by the pair of intervals that fits the claim best."""
     # How far it is ahead, in the worst and in the best case.
     leads = [(low - other_high, high - other_low) for (low, high), (other_low, other_high) in product(light, heavy)]
     places: list[Place] = [place_interval(lead, (0, inf)) for lead in leads]

@@ -17,11 +17,11 @@ class HasWords(Protocol):
 
     @property
     def worse(self) -> str:
-        """What B is called where it is worse: `slower`."""
+        """Return the word for B where it is worse, such as `slower`."""
 
     @property
     def better(self) -> str:
-        """What B is called where it is better: `faster`."""
+        """Return the word for B where it is better, such as `faster`."""
 
 
 def name_verdicts(metric: HasWords, *, is_within_runs: bool) -> dict[str, str]:

@@ -13,6 +13,7 @@ from runner.runs import check_run_id, read_run
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.cleanup import JobCleaner
+    from runner.kubernetes.connection import Connection
 
 PATIENCE_SECONDS = 60.0
 """How long each request is repeated while somebody waits for the command; a run has more patience."""
@@ -31,26 +32,23 @@ def open_job_cleaner(
     `open_store`: opens `store`, or the one that the Jobs name, such that it signs what is written if that is asked for.
     """
     from runner.kubernetes.cleanup import JobCleaner
-    from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
 
     context = find_context(on)
     opened = None if store is None else open_store(store)
     found = find_namespace(run_id, context, profile, namespace, opened)
-    connection = Connection(context=context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
-    return JobCleaner(connection=connection, namespace=found, run_id=run_id, store=opened, open_store=open_store)
+    return JobCleaner(connection=connect(context), namespace=found, run_id=run_id, store=opened, open_store=open_store)
 
 
-def warn_once() -> Callable[[str, str], None]:
-    """Return what prints the reason of each warning to stderr, the first time that it comes."""
-    told: set[str] = set()
+def connect(context: str) -> "Connection":
+    """Return the connection of a command that somebody waits for; it prints each cause of a warning once, to stderr."""
+    from runner.kubernetes.connection import Connection
+    from runner.kubernetes.observer import warn_once
 
-    def warn(message: str, dedup_key: str) -> None:
-        if dedup_key not in told:
-            told.add(dedup_key)
-            make_error_console().print(f"warning: {message}", soft_wrap=True)
+    def tell(message: str) -> None:
+        make_error_console().print(f"warning: {message}", soft_wrap=True)
 
-    return warn
+    return Connection(context=context, patience_seconds=PATIENCE_SECONDS, warn=warn_once(tell))
 
 
 def find_namespace(run_id: str, context: str, profile: str | None, namespace: str | None, store: Store | None) -> str:

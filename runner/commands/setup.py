@@ -106,12 +106,10 @@ def setup(
 
 
 def _make_installer(target: "ClusterTarget", template: "SetupTemplate", queue: "QueueTemplate | None") -> "Installer":
-    from runner.commands.cluster_runs import PATIENCE_SECONDS, warn_once
-    from runner.kubernetes.connection import Connection
+    from runner.commands.cluster_runs import connect
     from runner.kubernetes.setup import Installer
 
-    connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS, warn=warn_once())
-    return Installer(connection=connection, template=template, queue=queue)
+    return Installer(connection=connect(target.context), template=template, queue=queue)
 
 
 def _check_exports(*, has_store: bool, as_json: bool) -> None:

@@ -162,7 +162,7 @@ class Connection:
             response.release_conn()
 
     def log_in_again(self, refused: "kubernetes.client.ApiClient | None") -> None:
-        """Read credentials again, once for all threads that `refused` failed for: tokens expire in a long run."""
+        """Read the credentials anew, as tokens expire: once for all threads whose client, `refused`, was refused."""
         with self._lock:
             if self._client is refused:
                 with suppress(UserError):  # a kubeconfig that is just being written: the old login is tried again
@@ -223,7 +223,7 @@ class Connection:
             raise make_unreachable(late) from None
 
     def _limit_read(self, seconds: float) -> float:
-        """Return how long to wait for an answer: a server that never gave one has no more than the first patience."""
+        """Return the seconds to wait for an answer, fewer as long as the server has never given one."""
         return seconds if self.is_known else min(seconds, FIRST_PATIENCE_SECONDS)
 
     def _read_credentials(self) -> dict[str, str]:

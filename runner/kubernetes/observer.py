@@ -20,13 +20,13 @@ class ClusterObserver(Protocol):
         """Report something that keeps cells from running and that the user can fix."""
 
 
-def warn_once(observer: ClusterObserver) -> Callable[[str, str], None]:
-    """Return what reports each cause of a warning the first time that it comes, before there is a session."""
+def warn_once(tell: Callable[[str], None]) -> Callable[[str, str], None]:
+    """Return a function that tells a warning the first time that its cause comes; a session has its own way."""
     told: set[str] = set()
 
     def warn(message: str, dedup_key: str) -> None:
         if dedup_key not in told:
             told.add(dedup_key)
-            observer.warn(message)
+            tell(message)
 
     return warn

@@ -186,7 +186,7 @@ class ClusterRun:
         observer: ClusterObserver,
         console: Console,
     ) -> None:
-        connection.warn = warn_once(observer)  # an API server that is away is told before there is a session
+        connection.warn = warn_once(observer.warn)  # an API server that is away is told before there is a session
         options = self.make_options(run, renderer, connection, observer)
         namespace, spending = options.namespace, options.spending
         # Without, finished Jobs stay until their TTL is over.

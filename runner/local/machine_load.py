@@ -42,7 +42,7 @@ class ProcessTime:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReading:
-    """The CPU time that everything on the machine has taken until one moment."""
+    """Holds the CPU time that the machine and each of its processes have taken until one moment."""
 
     at: float
     """In seconds, of a clock that never goes back."""

@@ -182,7 +182,7 @@ class Profile(Document):
 
     @property
     def gpu_kind(self) -> GpuKind | None:
-        """The GPUs that a cell can have on one node."""
+        """Describe the GPUs that a cell can have on one node; None where the profile has none."""
         if self.gpu is None:
             return None
         return GpuKind(

@@ -1,4 +1,4 @@
-"""Calls of the command line in this process, and requests that create objects."""
+"""Calls of the command line in this process, and requests that create and change objects."""
 
 import json
 import sys
@@ -34,3 +34,8 @@ def create(connection: Connection, path: str, body: dict[str, Any], **query: str
         connection.request("create", path, body=json.dumps(body).encode(), query=query or None)
     )
     return made
+
+
+def patch(connection: Connection, path: str, body: dict[str, Any]) -> None:
+    """Change the fields of an object that `body` has."""
+    connection.request("patch", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json")

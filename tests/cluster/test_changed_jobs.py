@@ -1,10 +1,9 @@
 """A Job that somebody changes while a run goes on: the runner says so, and the run ends well."""
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
+from commands import patch
 from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
 
 from bench.store import Store
@@ -13,10 +12,6 @@ from runner.kubernetes import pending_pods, pod_failures
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
-
-
-def patch(connection: Connection, path: str, body: dict[str, Any]) -> None:
-    connection.request("patch", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json")
 
 
 def set_parallelism(setup: Setup, number: int) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import patch
 from disruptions import LostNode, check_measured_again
 from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
 
@@ -32,10 +33,6 @@ def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
     body = {"metadata": {"name": "small"}, "spec": {"hard": hard}}
     connection.request("create", path, body=json.dumps(body).encode())
     wait_for(lambda: connection.get_object(f"{path}/small").get("status", {}).get("hard"), "the quota")
-
-
-def patch(connection: Connection, path: str, body: dict[str, Any]) -> None:
-    connection.request("patch", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json")
 
 
 # Quotas
