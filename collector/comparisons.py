@@ -1,8 +1,8 @@
 """Compare cells in pairs that differ in one thing: framework, device, mode, precision, number of GPUs.
 
 A pair is matched on every field of the cell but the one compared, those that the comparison leaves free, and the
-protocol (how long was measured). A difference is stated only where it remains after Holm's adjustment over the pairs of
-the comparison; a pair that cannot be compared says why.
+protocol (how long was measured). A difference is stated only where the interval of the ratio, which holds together with
+those of all pairs of the comparison, excludes 1; a pair that cannot be compared says why.
 """
 
 from collections.abc import Mapping
@@ -103,7 +103,7 @@ class Comparison:
             {name: dtypes[name] for name in self.match}
             | {"subject": "str", "reference": "str"}
             | {f"{name}_{side}": dtype for name, dtype in sided.items() for side in SIDES}
-            | {"ratio": "float64", "ratio_low": "float64", "ratio_high": "float64"}
+            | dict.fromkeys(("ratio", "ratio_low", "ratio_high", "joint_low", "joint_high"), "float64")
             | {"log_standard_error": "float64", "degrees_of_freedom": "float64"}
             | {"scope": "str", "p_value": "float64", "p_adjusted": "float64"}
             | {"verdict": "str", "adjusted_verdict": "str", "note": "str", "left_out": "str"}
@@ -160,7 +160,7 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
     same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
     left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`. `p_value` is that
-    of a true ratio of 1, `p_adjusted`, `adjusted_verdict` and `verdict` allow for the number of pairs that have one;
+    of a true ratio of 1, the columns of `adjust_verdicts` and `verdict` allow for the number of pairs that have one;
     efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
     `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
     """
@@ -227,7 +227,8 @@ def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
         efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
         return _describe_estimate(efficiency, describe_efficiency(efficiency))
     ratio = time_ratio if comparison.measure == "time ratio" else speedup
-    test = {"p_value": time_ratio.p_value, "direction": describe_direction(time_ratio, subject=name)}
+    direction = describe_direction(time_ratio, subject=name)
+    test = {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
     words = describe_ratio(time_ratio, subject=pair["subject"], reference=pair["reference"])
     return _describe_estimate(ratio, words) | test
 

@@ -1,9 +1,8 @@
 """Tabulate the machines of a run: what they are, and by how much each differs from the others in the same work."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
+from collector.ratio_verdicts import adjust_verdicts
 from collector.results.calibrations import (
     CALIBRATIONS,
     READ_COLUMNS,
@@ -14,7 +13,7 @@ from collector.results.calibrations import (
 )
 from collector.results.frames import Columns, Row, make_frame
 from collector.results.summary import select_sound
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+from collector.statistics import Estimate
 
 MACHINE_TABLE_COLUMNS: Columns = {
     "machine": "str",
@@ -34,6 +33,8 @@ MACHINE_TABLE_COLUMNS: Columns = {
     "time_factor": "float64",
     "time_factor_low": "float64",
     "time_factor_high": "float64",
+    "joint_low": "float64",
+    "joint_high": "float64",
     "p_value": "float64",
     "p_adjusted": "float64",
     "verdict": "str",
@@ -41,9 +42,8 @@ MACHINE_TABLE_COLUMNS: Columns = {
 """`product_flops_per_second`: the median of the matrix products of its cells; `product_factor`: its rate over that of
 the machines that measured the same product; `copy_bytes_per_second` and `copy_factor` likewise of its memory;
 `deviation`: in words, if it differs by its calibration from others of its type. `time_factor`: its step times over
-those of the machines that measured the same cells, above 1 where it is slower. The verdict allows for the number of
-machines (Holm)."""
-SAME = "no difference shown"
+those of the machines that measured the same cells, above 1 where it is slower. The verdict states a difference where
+the interval that holds together with those of all machines, `joint_low` to `joint_high`, excludes 1."""
 OWN_COLUMNS = (
     *("cell_id", "environment_id", "center_step_seconds", "instance_type", "zone", "cpu_model", "gpu_name"),
     *("gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
@@ -67,7 +67,7 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
         | {"deviation": deviations.get(str(machine))}
         for machine, group in sound.groupby("machine", sort=True)
     ]
-    return make_frame(_judge(rows), MACHINE_TABLE_COLUMNS)
+    return make_frame(adjust_verdicts(rows), MACHINE_TABLE_COLUMNS)
 
 
 def _describe_machine(machine: str, repeats: pd.DataFrame) -> Row:
@@ -87,19 +87,11 @@ def _describe_factor(factor: Estimate | None) -> Row:
     if factor is None:
         return {}
     low, high = factor.interval or (None, None)
+    direction = "slower" if factor.center > 1 else "faster"
+    test = {"p_value": factor.p_value, "estimate": factor, "direction": direction, "verdict": direction}
     return {
         "time_factor": factor.center,
         "time_factor_low": low,
         "time_factor_high": high,
-        "p_value": factor.p_value,
+        **(test if factor.p_value is not None else {}),
     }
-
-
-def _judge(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with `p_adjusted` and a verdict, where there is a p-value."""
-    tested = [index for index, row in enumerate(rows) if row.get("p_value") is not None]
-    judged = [dict(row) for row in rows]
-    for index, p_value in zip(tested, adjust_p_values([rows[index]["p_value"] for index in tested]), strict=True):
-        direction = "slower" if rows[index]["time_factor"] > 1 else "faster"
-        judged[index] |= {"p_adjusted": p_value, "verdict": direction if p_value < 1 - CONFIDENCE else SAME}
-    return judged

@@ -1,4 +1,4 @@
-"""Put the ratios of a comparison into words: one verdict each, adjusted for how many of them are looked at."""
+"""Put the ratios of a comparison into words: one verdict each, which allows for how many of them are looked at."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from collector.ratio_words import describe_longer
 from collector.results.frames import Row
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_estimate
+from collector.statistics import Estimate, adjust_p_value, invert_estimate
 from collector.units import format_significant
 
 NO_DIFFERENCE = "no difference shown"
@@ -39,34 +39,43 @@ def describe_direction(ratio: Estimate, *, subject: str) -> str:
 
 
 def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
-    """Return the pairs of one comparison with `p_adjusted` and `adjusted_verdict`, by Holm over those that were tested.
+    """Return the rows of one table with `joint_low`, `joint_high`, `p_adjusted` and `adjusted_verdict` if tested.
 
-    `rows`: those with a `p_value` have a `direction`, which is the adjusted verdict where the difference remains, and
-    else none is shown; then their `verdict`, if they have one, says so too: a pair has one verdict.
+    `rows`: those with a `p_value` were tested, and have the `estimate` that it is of and its `direction`. The joint
+    interval holds together with those of all tested rows. Where it excludes 1, the direction is the adjusted verdict;
+    elsewhere no difference is shown, and their `verdict`, if they have one, says so too: a pair has one verdict.
     """
     tested = [index for index, row in enumerate(rows) if row.get("p_value") is not None]
     adjusted = [dict(row) for row in rows]
-    for index, p_value in zip(tested, adjust_p_values([rows[index]["p_value"] for index in tested]), strict=True):
-        is_shown = p_value < 1 - CONFIDENCE
-        verdict = rows[index]["direction"] if is_shown else NO_DIFFERENCE
-        adjusted[index] |= {"p_adjusted": p_value, "adjusted_verdict": verdict}
-        if not is_shown and "verdict" in adjusted[index]:
-            adjusted[index]["verdict"] = NO_DIFFERENCE
+    for index in tested:
+        row, estimate = adjusted[index], rows[index]["estimate"]
+        row["joint_low"], row["joint_high"] = estimate.find_joint_interval(len(tested))
+        row["p_adjusted"] = adjust_p_value(row["p_value"], len(tested))
+        is_shown = estimate.excludes_one(len(tested))
+        row["adjusted_verdict"] = row["direction"] if is_shown else NO_DIFFERENCE
+        if not is_shown and "verdict" in row:
+            row["verdict"] = NO_DIFFERENCE
     return adjusted
 
 
+def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs with the intervals that their verdicts rest on as `ratio_low` and `ratio_high`.
+
+    Those of tested ratios hold together; a ratio that was not tested has its own.
+    """
+    joint = {f"ratio_{end}": pairs[f"joint_{end}"].fillna(pairs[f"ratio_{end}"]) for end in ("low", "high")}
+    return pairs.assign(**joint)
+
+
 def count_differences(pairs: pd.DataFrame) -> str:
-    """Return in a sentence how many ratios were tested, and how many differences remain; empty where none was."""
-    tested = pairs[pairs["p_value"].notna()]
-    if tested.empty:
+    """Return in a sentence how many ratios were tested, and how many of them differ; empty where none was."""
+    verdicts = pairs.loc[pairs["p_value"].notna(), "adjusted_verdict"]
+    if verdicts.empty:
         return ""
-    compared = f"{len(tested)} ratios are compared" if len(tested) > 1 else "1 ratio is compared"
-    found = int((tested["p_value"] < 1 - CONFIDENCE).sum())
-    if not found:
-        return f"{compared}; no difference is shown."
-    remaining = int((tested["adjusted_verdict"] != NO_DIFFERENCE).sum())
-    remain = "difference remains" if found == 1 else "differences remain"
-    return f"{compared}; after Holm's adjustment {remaining} of {found} {remain}."
+    number = int((verdicts != NO_DIFFERENCE).sum())
+    if len(verdicts) == 1:
+        return f"1 ratio was tested: {'it differs from 1' if number else NO_DIFFERENCE}."
+    return f"{len(verdicts):,} ratios were tested together, {number:,} of them {'differs' if number == 1 else 'differ'}."
 
 
 def _name_direction(ratio: Estimate) -> str:

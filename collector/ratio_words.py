@@ -32,26 +32,16 @@ def describe_longer_share(share: float) -> str:
 
 
 def quote_longer(ratio: Estimate, num_intervals: int) -> str:
-    """Return `21 % longer (20 to 23)`, with the interval that holds together with `num_intervals` - 1 others.
-
-    A ratio may differ after Holm's adjustment, and that interval, which is a stricter criterion, hold 1: it says so.
-    """
+    """Return `21 % longer (20 to 23)`, with the interval that holds together with `num_intervals` - 1 others."""
     _, *ends = format_longer(ratio, num_intervals)
     if not ends:
         return f"{describe_longer(ratio)} ({NO_INTERVAL_WORDS})"
-    words = "" if excludes_one(ratio, num_intervals) else ", which holds no difference"
-    return f"{describe_longer(ratio)} ({' to '.join(ends)}{words})"
+    return f"{describe_longer(ratio)} ({' to '.join(ends)})"
 
 
 def is_percent(ratio: Estimate) -> bool:
     """Return whether an amount of time is said in percent."""
     return ratio.center < TWICE
-
-
-def excludes_one(ratio: Estimate, num_intervals: int) -> bool:
-    """Return whether the interval that holds together with `num_intervals` - 1 others excludes 1."""
-    interval = ratio.find_joint_interval(num_intervals)
-    return interval is not None and not interval[0] <= 1 <= interval[1]
 
 
 def format_longer(ratio: Estimate, num_intervals: int = 1) -> tuple[str, ...]:

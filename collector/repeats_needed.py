@@ -54,9 +54,10 @@ def measure_variance(estimate: Estimate, num_repeats: int) -> float | None:
 
 
 def find_power(distance: float, variance: float, freedom: float, num_tests: int) -> float:
-    """Return the chance that a log ratio of `distance` is shown to differ from 0 by a two-sided t test.
+    """Return the chance that a log ratio of `distance` is shown to differ from 0: that its interval excludes 0.
 
-    `variance`, `freedom`: of its estimate. Of `num_tests` tests, it is held against the smallest of Holm's bounds.
+    `variance`, `freedom`: of its estimate. The interval holds together with those of `num_tests` - 1 others, as the one
+    that a verdict rests on.
     """
     critical = float(special.stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2 / num_tests))
     shift = distance / math.sqrt(variance)

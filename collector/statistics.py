@@ -48,7 +48,8 @@ class Estimate:
         """Return the interval that holds the truth together with those of `num_intervals` - 1 others in 95 % of cases.
 
         Bonferroni's inequality: each misses in 5 % / `num_intervals` at most, however they depend on each other. So it
-        may be quoted even where it was chosen among them by its value.
+        may be quoted even where it was chosen among them by its value, and of ratios that are all 1 the chance that any
+        of the intervals excludes 1 is 5 % at most.
         """
         if self.log_standard_error is None or self.degrees_of_freedom is None:
             return None
@@ -56,6 +57,14 @@ class Estimate:
         quantile = float(special.stdtrit(self.degrees_of_freedom, 1 - miss))
         factor = math.exp(min(quantile * self.log_standard_error, MAX_LOG_FACTOR))
         return self.center / factor, self.center * factor
+
+    def excludes_one(self, num_intervals: int) -> bool:
+        """Return whether the interval that holds together with `num_intervals` - 1 others excludes 1.
+
+        A difference is stated where it does, and nowhere else: docs/decisions/0085-one-rule-for-a-difference.md.
+        """
+        interval = self.find_joint_interval(num_intervals)
+        return interval is not None and not interval[0] <= 1 <= interval[1]
 
     @property
     def p_value(self) -> float | None:
@@ -184,18 +193,12 @@ def invert_estimate(estimate: Estimate) -> Estimate:
     return replace(estimate, center=1 / estimate.center)
 
 
-def adjust_p_values(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of one family of tests after Holm's adjustment, in their order, 1 at most.
+def adjust_p_value(p_value: float, num_tests: int) -> float:
+    """Return the p-value of one of `num_tests` tests after Bonferroni's adjustment, 1 at most.
 
-    The chance of any false difference in the family is at most the bound that they are held against, however the tests
-    depend on each other (S. Holm, Scandinavian Journal of Statistics 6, 1979, 65-70).
+    It is below 0.05 where the interval that holds together with those of the other tests excludes 1.
     """
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
+    return min(1.0, num_tests * p_value)
 
 
 def compute_quantiles(repeats: Sequence[FloatArray]) -> tuple[float, float, float | None, float | None]:

@@ -20,8 +20,7 @@ MAX_DRAWS = 40_000
 DEVIATION = 0.02
 """The standard deviation of the log of one repeat: only its relation to the ratio and the floor matters."""
 SURE = Estimate(center=1.0, log_standard_error=0.01, degrees_of_freedom=4)
-"""A ratio that shows nothing: the others of a family are such ones, so that the pair has the smallest of Holm's
-bounds, as the proposal assumes."""
+"""A ratio that shows nothing: the others of a family are such ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +75,6 @@ def measure(rng: np.random.Generator, design: Design, num_repeats: int) -> Ratio
 
 
 def judge_one(test: RatioTest, design: Design) -> Verdict:
-    """Return the verdict on the ratio as one of the design's family, held against the smallest of its bounds."""
+    """Return the verdict on the ratio as one of the design's family."""
     others = [replace(test, ratio=SURE, noise=NONE)] * (design.num_tests - 1)
     return judge([test, *others])[0]

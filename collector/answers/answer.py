@@ -29,7 +29,7 @@ class Figures:
     """What they are: `ratios of frameworks`."""
     number: int
     are_tested: bool = True
-    """Whether their directions are those after Holm's adjustment; the intervals hold together in any case."""
+    """Whether a difference is stated where an interval excludes 1; the intervals hold together in any case."""
     are_ratios: bool = True
     """Whether each has two sides, whose spreads may differ; a cost has one."""
 

@@ -7,7 +7,7 @@ from collector.answers.answer import Basis, Figures, Said
 
 MIN_SHARING = 2
 """Findings that share a basis before it is said once for them: of one, it stands in its own sentence."""
-TOGETHER = "hold together with those of the others in 95 % of cases, if both sides vary alike"
+TOGETHER = "hold together in 95 % of cases, if both sides vary alike"
 """Welch's degrees of freedom are estimated: docs/report.md has in how many cases it is otherwise."""
 
 
@@ -44,8 +44,7 @@ def state_basis(said: Said) -> str:
     """Return what a finding rests on as a sentence of its own: the basis, and the figures that it was judged with."""
     parts = [describe_basis(said.basis)] if said.basis is not None else []
     if said.figures is not None and said.figures.number > 1:
-        adjusted = "Holm's adjustment and " if said.figures.are_tested else ""
-        parts.append(f"{adjusted}intervals 95 % together for {_count(said.figures)}")
+        parts.append(f"intervals 95 % together for {_count(said.figures)}")
     return begin_sentence("; ".join(parts)) if parts else ""
 
 
@@ -65,8 +64,8 @@ def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
     tested = [_count(one) for one in several if one.are_tested]
     if tested:
         texts.append(
-            f"A difference is stated where it remains after Holm's adjustment over all ratios of its table "
-            f"({', '.join(tested)}); intervals {TOGETHER}."
+            f"A difference is stated where its interval excludes equality; the intervals of a table "
+            f"({', '.join(tested)}) {TOGETHER}."
         )
     untested = [one for one in several if not one.are_tested]
     for together, are_ratios in ((TOGETHER, True), ("hold together in 95 % of cases", False)):

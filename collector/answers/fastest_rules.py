@@ -10,7 +10,7 @@ from collector.answers.answer import Basis, Said
 from collector.answers.fastest import Judged, Ranking, rank_programs
 from collector.answers.ratios import find_span
 from collector.machines import count_machines
-from collector.ratio_words import describe_longer, excludes_one, format_longer, is_percent, quote_longer
+from collector.ratio_words import describe_longer, format_longer, is_percent, quote_longer
 from collector.results.frames import Row
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
@@ -20,8 +20,8 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
 REMARK = (
-    "Fastest: differs, after Holm's adjustment, from all others that did the same work; pairs that no table in "
-    "Comparisons has are adjusted among themselves."
+    "Fastest: differs from all others that did the same work; the intervals of pairs that no table in Comparisons has "
+    "hold together among themselves."
 )
 
 
@@ -104,8 +104,6 @@ def _state_certainty(ranking: Ranking) -> str:
         number, names = len(ranking.tied), ", ".join(str(program["variant"]) for program in ranking.tied)
         which = f"the first {number} not told apart" if ranking.is_first_tied else f"{number} not told apart ({names})"
         shown = f"{which}; that {ranking.next[0]['variant']} takes longer is shown"
-    if ranking.next is not None and not excludes_one(ranking.next[1].ratio, ranking.next[1].size):
-        shown += "; that the next takes longer is shown by Holm's adjustment, not by the interval, which is stricter"
     notes = [f"the repeats of {row['variant']} disagree" for row in ranking.disagreeing]
     return "; ".join([shown, *notes])
 

@@ -54,7 +54,7 @@ def find_confounded(pairs: pd.DataFrame, comparison: Comparison) -> "pd.Series[b
 
 
 def count_tested(pairs: pd.DataFrame) -> int:
-    """Return how many ratios of the comparison Holm's adjustment was made for."""
+    """Return how many ratios of the comparison were tested together."""
     return int(pairs["p_value"].notna().sum())
 
 

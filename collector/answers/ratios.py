@@ -1,7 +1,8 @@
-"""Put many tested ratios into one sentence: how many differ after Holm's adjustment, and from where to where they go.
+"""Put many tested ratios into one sentence: how many differ from 1, and from where to where they go.
 
 The two ends are chosen by their values among all ratios of their table. An interval of 95 % does not hold for a figure
-that was chosen so; one that holds together with those of all other ratios of the table does, so these are quoted.
+that was chosen so; one that holds together with those of all other ratios of the table does, so these are quoted. By
+the same intervals a ratio differs from 1, or is not shown to.
 """
 
 from collections import Counter
@@ -11,8 +12,8 @@ from dataclasses import dataclass, replace
 from collector.answers.answer import Basis, Figures, Said
 from collector.answers.measured import FULL_NAMES, ShortNames
 from collector.facts import join_words
-from collector.ratio_words import excludes_one, quote_longer
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_estimate
+from collector.ratio_words import quote_longer
+from collector.statistics import Estimate, invert_estimate
 from collector.units import PERCENT, RATIO, Unit, format_interval, format_number
 
 MAX_SCOPES = 3
@@ -43,7 +44,7 @@ class JudgedRatio:
     """What was compared, as far as the sentence does not say it."""
     ratio: Estimate
     is_different: bool
-    """Whether it differs from 1 after Holm's adjustment over its family."""
+    """Whether its interval together with those of its family excludes 1."""
     scope: str
     """On how many machines it rests."""
     machines: frozenset[str]
@@ -59,10 +60,9 @@ def find_span(counts: Iterable[int]) -> tuple[int, int]:
 
 
 def judge_ratios(estimates: Sequence[Estimate]) -> list[bool]:
-    """Return which of a family's ratios differ from 1 after Holm's adjustment; each has a p-value."""
-    p_values = [estimate.p_value for estimate in estimates]
-    assert None not in p_values, "a ratio without an interval cannot be judged"
-    return [p_value < 1 - CONFIDENCE for p_value in adjust_p_values([value for value in p_values if value is not None])]
+    """Return which of a family's ratios differ from 1; each has an interval."""
+    assert all(estimate.interval for estimate in estimates), "a ratio without an interval cannot be judged"
+    return [estimate.excludes_one(len(estimates)) for estimate in estimates]
 
 
 def say_ratios(
@@ -126,15 +126,12 @@ def _invert(one: JudgedRatio) -> JudgedRatio:
 
 
 def _say_side(name: str, ratios: Sequence[JudgedRatio], number: int, size: int) -> str:
-    """Return how often a side takes longer, by the least and the most; ratios whose interval excludes 1 come first."""
-    shown = [one for one in ratios if excludes_one(one.ratio, size)] or ratios
-    ends = [choose(shown, key=lambda one: one.ratio.center) for choose in (min, max)]
-    quoted = [f"{quote_longer(one.ratio, size)} in {one.name}" for one in (ends if len(shown) > 1 else ends[:1])]
+    """Return how often a side takes longer, by the least and the most."""
+    ends = [choose(ratios, key=lambda one: one.ratio.center) for choose in (min, max)]
+    quoted = [f"{quote_longer(one.ratio, size)} in {one.name}" for one in (ends if len(ratios) > 1 else ends[:1])]
     if len(ratios) == len(quoted):
         return f"{name} takes {join_words(quoted)}"
-    some = f", of the {len(shown):,} whose interval excludes 1" if len(shown) < len(ratios) else ""
-    span = f"from {quoted[0]} to {quoted[1]}" if len(quoted) > 1 else quoted[0]
-    return f"{name} takes longer in {len(ratios):,} of {number:,} comparisons{some}, {span}"
+    return f"{name} takes longer in {len(ratios):,} of {number:,} comparisons, from {quoted[0]} to {quoted[1]}"
 
 
 def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
@@ -147,22 +144,13 @@ def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
 
 
 def _state_ends(ratios: Sequence[JudgedRatio], family: Family) -> str:
-    """Return the smallest and the largest of the ratios that differ, each with its interval.
-
-    A ratio that differs after Holm's adjustment may have an interval together with the others that holds 1, as that is
-    the wider criterion: such a ratio is no end.
-    """
+    """Return the smallest and the largest of the ratios that differ, each with its interval."""
     different = [one for one in ratios if one.is_different]
-    shown = [one for one in different if excludes_one(one.ratio, family.size)]
-    if not shown:
-        return f"no interval of the {family.measure}s excludes 1 where all have to hold together"
-    lowest, highest = (choose(shown, key=lambda one: one.ratio.center) for choose in (min, max))
-    of_some = f" of the {len(shown):,} whose interval excludes 1" if len(shown) < len(different) else ""
-    if len(shown) == 1:
-        only = ", the only one whose interval excludes 1" if of_some else ""
-        return f"{family.measure} {_quote(lowest, family)} for {lowest.name}{only}"
+    lowest, highest = (choose(different, key=lambda one: one.ratio.center) for choose in (min, max))
+    if len(different) == 1:
+        return f"{family.measure} {_quote(lowest, family)} for {lowest.name}"
     ends = [f"{_quote(one, family)} for {one.name}" for one in (lowest, highest)]
-    return f"{family.measure}s{of_some} from {ends[0]} to {ends[1]}"
+    return f"{family.measure}s from {ends[0]} to {ends[1]}"
 
 
 def _shorten_all(ratios: Sequence[JudgedRatio], names: ShortNames, named: Collection[str]) -> list[JudgedRatio]:

@@ -17,7 +17,7 @@ from collector.answers.scaling_rules import find_scaling
 from collector.answers.tenant_rules import find_tenants
 from collector.answers.unknown_list import UNKNOWNS
 
-DIFFERENCE = "a difference remains after Holm's adjustment over all ratios of the table"
+DIFFERENCE = "the interval of a ratio of the table excludes 1"
 MOST_PAIRS = "most comparisons first, modes with one switch turned last"
 
 FINDINGS = (
@@ -28,7 +28,7 @@ FINDINGS = (
         says="which program is fastest for one kind of work, which are not told from it, and by how much the next one "
         "takes longer; the report shows these as a table",
         only_if="two programs did the same work on the same machines, each with an interval; fastest is one that "
-        "differs from all others after Holm's adjustment over the ratios of their table",
+        "differs from all others by the intervals of their table",
         order="as planned",
         find=find_fastest,
     ),
@@ -84,7 +84,7 @@ FINDINGS = (
         kind="finding",
         says="which work has several batches, and the samples per second of the largest batch over those of the "
         "smallest, of cells otherwise equal",
-        only_if="a difference remains after Holm's adjustment over all such series",
+        only_if="the interval of such a ratio excludes 1",
         order="most series first",
         find=find_batches,
     ),
@@ -123,7 +123,7 @@ FINDINGS = (
         title="Cost, CPU against GPU",
         kind="finding",
         says="what the same samples cost on the CPU over the GPU, at the cheapest offers of the price table",
-        only_if="both have a price, and a difference remains after Holm's adjustment over all such ratios",
+        only_if="both have a price, and the interval of such a ratio of costs excludes 1",
         order="one sentence",
         find=find_device_costs,
     ),

@@ -32,7 +32,7 @@ ESTIMATE_COLUMNS = ("center_step_seconds", "log_standard_error", "degrees_of_fre
 
 
 def find_no_difference(analysis: Analysis) -> list[Said]:
-    """Return how many tested ratios show no difference after Holm's adjustment, and how many repeats would show one."""
+    """Return how many tested ratios show no difference, and how many repeats would show one."""
     found = [
         (comparison.name, select_usable(analysis.comparisons[comparison.name], comparison))
         for comparison in COMPARISONS
@@ -43,7 +43,7 @@ def find_no_difference(analysis: Analysis) -> list[Said]:
         unshown = tested[tested["adjusted_verdict"] == NO_DIFFERENCE]
         if len(unshown):
             texts.append(f"{len(unshown):,} of {count_things(len(tested), 'ratio')} of {name}")
-            # Holm's adjustment is over all pairs with a p-value, not only over those that a sentence may rest on.
+            # Tested together are all pairs with a p-value, not only those that a sentence may rest on.
             of_pairs = _count_repeats(unshown, count_tested(analysis.comparisons[name]), analysis.summary)
             numbers += [needed for needed, _ in of_pairs]
             measured += [own for _, own in of_pairs]

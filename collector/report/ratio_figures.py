@@ -14,15 +14,13 @@ from collector.comparisons import (
     WEAK_SCALING,
 )
 from collector.labels import label_shared
-from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_verdicts import take_joint_intervals
 from collector.report.figure import ROWS, FigureGroup, name_panels
 from collector.report.panels import show_panels
 from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
 
 UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
-VERDICT_CAPTION = (
-    "The colour is the verdict of the table, after Holm's adjustment; a line is the interval of one ratio alone."
-)
+VERDICT_CAPTION = "The colour is the verdict of the table; the intervals are those of the table, which hold together."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +96,11 @@ def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGro
 
 def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     asked = QUESTIONS[name]
-    rows = name_panels(pairs, label_shared(pairs))
+    rows = name_panels(take_joint_intervals(pairs), label_shared(pairs))
     sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
     named = rows.assign(
         name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in sides],
         is_sound=(rows["num_sound_subject"] > 0) & (rows["num_sound_reference"] > 0),
-        is_different=_find_different(rows),
     )
     return show_panels(
         named,
@@ -119,11 +116,3 @@ def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
         limit=ROWS,
         row_pixels=RATIO_PIXELS,
     )
-
-
-def _find_different(pairs: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which pairs differ after Holm's adjustment, as their table says; untested ones by their interval."""
-    excludes_one = (pairs["ratio_low"] > 1) | (pairs["ratio_high"] < 1)
-    shown = pairs["adjusted_verdict"].fillna(NO_DIFFERENCE) != NO_DIFFERENCE
-    found: pd.Series[bool] = shown.where(pairs["p_value"].notna(), excludes_one).astype(bool)
-    return found

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from collector.machine_effects import estimate_machine_effects
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+from collector.statistics import Estimate
+from collector.units import RATIO, format_interval, format_significant
 
 MIN_DIFFERENCE = 0.05
 """By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in
@@ -14,12 +15,12 @@ CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
     "product_factor": (
         "product_flops_per_second",
         ("framework", "precision", "environment_id"),
-        "multiplies matrices {}x as fast",
+        "multiplies matrices",
     ),
-    "copy_factor": ("copy_bytes_per_second", ("hardware_id", "copy_bytes"), "copies memory {}x as fast"),
+    "copy_factor": ("copy_bytes_per_second", ("hardware_id", "copy_bytes"), "copies memory"),
 }
 """By the column of the factor: the rate, what has to be alike for two rates to be compared, which includes the type of
-the machine, and the words for a machine that differs."""
+the machine, and what it does at that rate."""
 
 _PRODUCTS = ("gpu_product_flops_per_second", "cpu_product_flops_per_second")
 READ_COLUMNS = tuple(
@@ -61,8 +62,8 @@ def compare_machines(sound: pd.DataFrame, column: str, kind: Sequence[str]) -> d
 def describe_deviations(sound: pd.DataFrame) -> dict[str, str]:
     """Return in words how each machine differs by its calibration from the others of its type, if it does.
 
-    A machine differs that is MIN_DIFFERENCE faster or slower, by more than the spread between repeats explains, which
-    allows for the number of machines. Without repeats to tell, none is said to.
+    A machine differs that is MIN_DIFFERENCE faster or slower, and whose interval together with those of the others
+    excludes 1. Without repeats to tell, none is said to.
     """
     rows = add_products(sound)
     found: dict[str, list[str]] = {}
@@ -72,8 +73,14 @@ def describe_deviations(sound: pd.DataFrame) -> dict[str, str]:
             for machine, factor in compare_calibrations(rows, name).items()
             if factor.p_value is not None
         }
-        adjusted = adjust_p_values([factor.p_value for factor in tested.values() if factor.p_value is not None])
-        for (machine, factor), p_value in zip(tested.items(), adjusted, strict=True):
-            if p_value < 1 - CONFIDENCE and not 1 / (1 + MIN_DIFFERENCE) < factor.center < 1 + MIN_DIFFERENCE:
-                found.setdefault(machine, []).append(words.format(f"{factor.center:.2f}"))
+        for machine, factor in tested.items():
+            is_large = not 1 / (1 + MIN_DIFFERENCE) < factor.center < 1 + MIN_DIFFERENCE
+            if is_large and factor.excludes_one(len(tested)):
+                found.setdefault(machine, []).append(f"{words} {_quote(factor, len(tested))} as fast")
     return {machine: f"{machine} {' and '.join(words)}" for machine, words in sorted(found.items())}
+
+
+def _quote(factor: Estimate, num_intervals: int) -> str:
+    """Return `1.07x (1.04 to 1.10)`, with the interval that holds together with those of the other machines."""
+    low, high = factor.find_joint_interval(num_intervals) or (None, None)
+    return f"{format_significant(factor.center)}x ({format_interval(low, high, RATIO)})"

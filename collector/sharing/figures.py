@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from collector.ratio_verdicts import NO_DIFFERENCE, NO_INTERVAL
+from collector.ratio_verdicts import NO_INTERVAL
 from collector.results.frames import Row
 from collector.sharing.repeats import PERCENTILES, CellGroup, GroupFigures, Role
 from collector.sharing.series import (
@@ -130,16 +130,14 @@ def _describe_energy(shared: SharedCell, rates: Sequence[Series | None]) -> Row:
 
 
 def _judge(aggregate: Estimate | None) -> Row:
-    """Return in words how all tenants together compare with one alone, and the test of a ratio of 1."""
+    """Return how much of one alone all tenants get together, in words, and the test of a ratio of 1."""
     if aggregate is None:
         return {}
     if aggregate.interval is None:
         return {"verdict": NO_INTERVAL}
-    low, high = aggregate.interval
     direction = "more than one alone" if aggregate.center > 1 else "less than one alone"
-    factor, least, most = (format_significant(value) for value in (aggregate.center, low, high))
-    verdict = NO_DIFFERENCE if low <= 1 <= high else f"together {factor}x one alone ({least} to {most})"
-    return {"verdict": verdict, "p_value": aggregate.p_value, "direction": direction}
+    verdict = f"together {format_significant(aggregate.center)}x one alone"
+    return {"verdict": verdict, "p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
 
 
 def _average(rates: Sequence[float]) -> float:

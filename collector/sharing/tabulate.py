@@ -55,6 +55,8 @@ SHARING_COLUMNS: Columns = {
     **_with_interval("aggregate_ratio"),
     "aggregate_log_standard_error": "float64",
     "aggregate_degrees_of_freedom": "float64",
+    "joint_low": "float64",
+    "joint_high": "float64",
     "p_value": "float64",
     "p_adjusted": "float64",
     "verdict": "str",
@@ -73,7 +75,11 @@ SHARING_COLUMNS: Columns = {
 """`role`: `cell`, or `neighbour` for the tenants that run what the cell names as its neighbour. `tenant_...`: of one
 tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slowest of them. `aggregate_ratio`,
 `jain_index`, energy and `device_peak_bytes` are of the whole device, and the same in both rows of a cell with two
-roles. docs/report.md has the formulas."""
+roles; so are `joint_low` to `joint_high`, the interval of `aggregate_ratio` that holds together with those of all
+tested cells, and the verdict that rests on it. docs/report.md has the formulas."""
+
+JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "adjusted_verdict")
+"""What is found of all cells together."""
 
 
 def tabulate_sharing(collection: Collection, *, include_invalid: bool = False) -> pd.DataFrame:
@@ -147,7 +153,7 @@ def _describe(asked: _Asked, figures: Mapping[int, GroupFigures], fallen: Row) -
 
 
 def _adjust(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with the verdict on the aggregate after Holm's adjustment, over one ratio for each cell."""
+    """Return the rows with the verdict on the aggregate, which allows for one ratio for each cell."""
     first = [index for index, row in enumerate(rows) if row["role"] == "cell"]
     adjusted = adjust_verdicts([rows[index] for index in first])
     own = dict(zip(first, adjusted, strict=True))
@@ -155,7 +161,7 @@ def _adjust(rows: Sequence[Row]) -> list[Row]:
     found = []
     for index, row in enumerate(rows):
         last = own.get(index, last)
-        found.append(row | {name: last.get(name) for name in ("p_adjusted", "adjusted_verdict")})
+        found.append(row | {name: last.get(name) for name in JUDGED_COLUMNS})
     return found
 
 

@@ -18,7 +18,7 @@ from collector.comparisons import (
 )
 from collector.labels import label_hardware, label_shared
 from collector.libraries import describe_libraries
-from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_verdicts import count_differences
 from collector.ratio_words import choose_time_digits, format_longer, is_percent
 from collector.results.frames import Row, list_rows
 from collector.statistics import Estimate, invert_estimate
@@ -71,7 +71,7 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         text_column("note", "note", is_optional=True),
     ]
     said_once = (f"{title}: {text}." for title, text in constants.items())
-    remarks = [_state_tests(rows, num_tested), *said_once, describe_libraries(rows, analysis.collection)]
+    remarks = [count_differences(rows), *said_once, describe_libraries(rows, analysis.collection)]
     intervals = [_quote_interval(row, num_tested) for row in list_rows(rows[list(ESTIMATE_COLUMNS)])]
     shown = rows.assign(workload=label_shared(rows), interval=intervals)
     return make_table(heading.caption, columns, shown, remark=" ".join(filter(None, remarks)))
@@ -124,20 +124,6 @@ def _quote_interval(pair: Row, num_tested: int) -> str:
     slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
     _, *ends = format_longer(slower, 1 if pd.isna(pair["p_value"]) else num_tested)
     return f"{' to '.join(ends)}{' %' if is_percent(slower) else ' times'}" if ends else NOT_THERE
-
-
-def _state_tests(pairs: pd.DataFrame, num_tested: int) -> str:
-    """Return how many ratios were tested together, and how many of them differ; empty where none was."""
-    if not num_tested:
-        return ""
-    verdicts = pairs.loc[pairs["p_value"].notna(), "adjusted_verdict"]
-    num_different = int((verdicts != NO_DIFFERENCE).sum())
-    if num_tested == 1:
-        return f"1 ratio was tested: {'it differs from 1' if num_different else NO_DIFFERENCE}."
-    return (
-        f"{num_tested:,} ratios were tested together: {num_different:,} differ from 1 after Holm's adjustment, which "
-        "is the verdict. The intervals are of how much longer the slower side takes, and hold together."
-    )
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:

@@ -3,7 +3,8 @@
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.machine_differences import SAME, tabulate_machines
+from collector.machine_differences import tabulate_machines
+from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.tables.columns import count_column, interval_column, number_column, text_column
 from collector.tables.table import Table, make_table
 from collector.units import CELSIUS, GIGABYTES_PER_SECOND, MEGAHERTZ, RATIO, choose_rate_unit, format_significant
@@ -11,7 +12,8 @@ from collector.units import CELSIUS, GIGABYTES_PER_SECOND, MEGAHERTZ, RATIO, cho
 EXPLANATION = (
     "Each machine is held against those that measured the same cells: its step times over theirs, above 1 where it is "
     "slower. Its calibration, the matrix product and the copy within its memory that every cell measures outside its "
-    "window, is held against that of the others of its type, above 1 where it is faster."
+    "window, is held against that of the others of its type, above 1 where it is faster. A difference is stated "
+    "where the interval excludes 1; the intervals of all machines hold together."
 )
 
 
@@ -34,8 +36,8 @@ def make_machines_table(analysis: Analysis) -> Table | None:
         number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
         number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
         number_column("step times against the others", "time_factor", RATIO),
-        interval_column("95 % interval", "time_factor_low", "time_factor_high", RATIO),
-        text_column("after Holm's adjustment", "verdict", is_optional=True),
+        interval_column("95 % interval", "joint_low", "joint_high", RATIO),
+        text_column("verdict", "verdict", is_optional=True),
     ]
     return make_table("Machines, and how they differ", columns, rows, remark=_remark(rows))
 
@@ -51,7 +53,7 @@ def _name_different(rows: pd.DataFrame) -> str:
     tested = rows[rows["verdict"].notna()]
     if tested.empty:
         return "No two of them measured the same cell often enough to say whether they differ."
-    different = tested[tested["verdict"] != SAME]
+    different = tested[tested["verdict"] != NO_DIFFERENCE]
     if different.empty:
         return f"None of {len(tested)} differs by more than the spread between repeats explains."
     factors = zip(different["machine"], different["time_factor"], strict=True)

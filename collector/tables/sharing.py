@@ -25,7 +25,8 @@ LATENCY_REMARK = (
     "Over alone: the same percentile of the same work alone on the device."
 )
 DEVICE_REMARK = (
-    "Together: each tenant's rate over that of its work alone, added up; 1 is what one alone gets out of the device. "
+    "Together: each tenant's rate over that of its work alone, added up; 1 is what one alone gets out of the device. A "
+    "difference is stated where its interval excludes 1; these intervals hold together. "
     "Jain's index of these shares is 1 where all tenants get the same, and 1/n where one of n gets everything. Energy "
     "is that of the whole device over the samples of all tenants; over alone: what the same samples cost alone."
 )
@@ -76,8 +77,9 @@ def make_shared_device_table(analysis: Analysis) -> Table | None:
     memory = choose_memory_unit(rows[["tenant_peak_bytes", "device_peak_bytes"]].max().dropna())
     columns = [
         CELL,
-        *_estimate_columns("together, over one alone", "aggregate_ratio", RATIO),
-        text_column("after Holm's adjustment", "adjusted_verdict", is_optional=True),
+        number_column("together, over one alone", "aggregate_ratio", RATIO, is_optional=True),
+        replace(interval_column("95 % interval", "joint_low", "joint_high", RATIO), is_optional=True),
+        text_column("verdict", "adjusted_verdict", is_optional=True),
         *_estimate_columns("Jain's index", "jain_index", RATIO),
         number_column("its lowest", "lowest_jain_index", RATIO, is_optional=True),
         *_estimate_columns("energy per sample", "joules_per_sample", JOULE),

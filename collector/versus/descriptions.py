@@ -1,19 +1,45 @@
-"""Describe the sides of a comparison, their environments and the cells without a partner, for its document."""
+"""Describe for the document both sides of a comparison, their environments, the verdict on each pair, other cells."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from collector.labels import add_labels
+from collector.machines import describe_scope
 from collector.results.frames import CELL_COLUMNS, make_frame
 from collector.results.statuses import MISSING, UNREADABLE
-from collector.versus.document import AmbiguousCells, EnvironmentDifference, MetricDescription, Side, UnpairedCell
+from collector.versus.cell_pairs import CellPair
+from collector.versus.document import (
+    AmbiguousCells,
+    CellComparison,
+    CellVerdict,
+    EnvironmentDifference,
+    GroupComparison,
+    MetricDescription,
+    Side,
+    UnpairedCell,
+)
 from collector.versus.environments import Difference
 from collector.versus.metrics import Metric
 from collector.versus.pairing import Ambiguity, Pairing, describe_nearest
 from collector.versus.selections import Selection
+from collector.versus.side_names import describe_longer_side
+from collector.versus.sides import estimate_ratio_of_sides, find_hours_apart
+from collector.versus.verdicts import RatioTest, Verdict, advise
 
 Rows = Sequence[dict[str, Any]]
+
+NOISE_UNKNOWN = (
+    "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
+)
+CONFOUNDED = (
+    "the machines differ, one side has a single one, and by how much machines differ is not known: measure both sides "
+    "on one machine, or each on several"
+)
+MAX_HOURS_APART = 6.0
+"""Beyond it a pair of one run says that its repeats are apart: the load and the heat of a machine follow the hours of
+the day. A choice, nothing that was measured."""
 
 
 def describe_metric(metric: Metric) -> MetricDescription:
@@ -78,3 +104,102 @@ def _describe_ambiguous(ambiguities: Iterable[Ambiguity], rows: Rows) -> Iterabl
         yield AmbiguousCells(
             side="A" if one.side == "A" else "B", label=label, cell_ids=one.cell_ids, differ_in=one.fields
         )
+
+
+def describe_untested(pair: CellPair) -> CellComparison:
+    """Return a pair without a ratio: it cannot be compared, or what identical runs differ by is not known."""
+    verdict: CellVerdict = "not comparable" if pair.problem else "undecided"
+    reason = pair.problem or NOISE_UNKNOWN
+    if pair.b.is_broken and pair.a.counted:
+        verdict = "fails"
+    return CellComparison(
+        label=pair.label,
+        cell_id_a=pair.a.cell_id,
+        cell_id_b=pair.b.cell_id,
+        verdict=verdict,
+        reason=reason,
+        num_repeats_a=len(pair.a.counted),
+        num_repeats_b=len(pair.b.counted),
+        scope="" if pair.problem else describe_scope(pair.make_row(), pair.field),
+        notes=tuple(_list_notes(pair)),
+    )
+
+
+def describe_confounded(pair: CellPair) -> CellComparison:
+    """Return the ratio with its interval, and no verdict."""
+    ratio = estimate_ratio_of_sides(pair.a, pair.b)
+    low, high = ratio.interval or (None, None)
+    update = {
+        "reason": CONFOUNDED,
+        "ratio": ratio.center,
+        "ratio_low": low,
+        "ratio_high": high,
+        "value_a": pair.a.estimate().center,
+        "value_b": pair.b.estimate().center,
+    }
+    return describe_untested(pair).model_copy(update=update)
+
+
+def describe_judged(
+    pair: CellPair, test: RatioTest, verdict: Verdict, num_tests: int, metric: Metric
+) -> CellComparison:
+    """Return a pair with its ratio, the verdict on it, and what would decide it; `num_tests`: of its family."""
+    low, high = test.ratio.interval or (None, None)
+    is_different = verdict.decision in ("worse", "better")
+    update = {
+        "verdict": verdict.decision,
+        "reason": advise(test, num_tests) if verdict.decision == "undecided" else "",
+        "ratio": test.ratio.center,
+        "ratio_low": low,
+        "ratio_high": high,
+        "joint_low": verdict.joint_interval[0],
+        "joint_high": verdict.joint_interval[1],
+        "p_value": verdict.p_value,
+        "p_adjusted": verdict.p_adjusted,
+        "longer": describe_longer_side(pair.a, pair.b, test.ratio, metric) if is_different and metric.is_time else "",
+        "floor": _read_floor(test),
+        "value_a": pair.a.estimate().center,
+        "value_b": pair.b.estimate().center,
+    }
+    return describe_untested(pair).model_copy(update=update)
+
+
+def describe_judged_group(label: str, number: int, test: RatioTest, verdict: Verdict) -> GroupComparison:
+    """Return the mean ratio of so many cells, and the verdict on it."""
+    low, high = test.ratio.interval or (0.0, math.inf)
+    return GroupComparison(
+        label=label,
+        num_cells=number,
+        verdict=verdict.decision,
+        ratio=test.ratio.center,
+        ratio_low=low,
+        ratio_high=high,
+        joint_low=verdict.joint_interval[0],
+        joint_high=verdict.joint_interval[1],
+        p_value=verdict.p_value,
+        p_adjusted=verdict.p_adjusted,
+        floor=_read_floor(test),
+    )
+
+
+def _read_floor(test: RatioTest) -> float | None:
+    """Return the floor as a relative difference; None where the verdict has none."""
+    return math.expm1(test.log_floor) if test.log_floor else None
+
+
+def _list_notes(pair: CellPair) -> list[str]:
+    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it.
+
+    A repeat that was measured again days later (`run --retry-contaminated`) does not share its run's hour.
+    """
+    notes = []
+    for side in (pair.a, pair.b):
+        verdicts = Counter(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
+        others = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common())
+        if verdicts and 0 < len(side.counted) < len(side.rows):
+            notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({others})")
+        elif verdicts and side.counted:
+            notes.append(f"{side.name}: {others}")
+    if pair.is_same_run and not pair.problem and (hours := find_hours_apart(pair.a, pair.b)) > MAX_HOURS_APART:
+        notes.append(f"repeats of the same run {hours:.0f} h apart: what shifts a run is taken to cancel, and may not")
+    return notes

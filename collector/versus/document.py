@@ -70,7 +70,7 @@ class NoiseDescription(Document):
 
 
 class Family(Document):
-    """Ratios whose p-values are adjusted together, by Holm's method.
+    """Ratios whose intervals hold together.
 
     The chance that any of them is called different though it is not is at most 5 %.
     """
@@ -86,7 +86,7 @@ class ReportTable(Document):
     name: str
     """`frameworks`."""
     num_ratios: int
-    """Those that the table adjusts together."""
+    """Those that the table tests together."""
     num_common: int
     """Those of them that are compared here."""
 
@@ -103,12 +103,17 @@ class CellComparison(Document):
     ratio: float | None = None
     """B over A; None where it is not comparable."""
     ratio_low: float | None = None
-    """The 95 % interval of the ratio by its repeats; None where repeats have none, as with memory."""
+    """The 95 % interval of this ratio alone by its repeats, which decides whether it is the same within a floor; None
+    where repeats have none, as with memory."""
     ratio_high: float | None = None
+    joint_low: float | None = None
+    """The 95 % interval that holds together with those of the family, and of two runs allows for what identical runs
+    differ by: `worse` and `better` are ratios where it excludes 1, beyond a floor. None without a test."""
+    joint_high: float | None = None
     p_value: float | None = None
     """Two-sided, of a true ratio of 1; of two runs, repeats and runs are both taken to vary."""
     p_adjusted: float | None = None
-    """After Holm's adjustment over its family."""
+    """After Bonferroni's adjustment over its family: below 0.05 where the joint interval excludes 1."""
     longer: str = ""
     """Of a difference in time, which side takes how much longer, in the words of the report."""
     floor: float | None = None
@@ -132,6 +137,8 @@ class GroupComparison(Document):
     ratio: float
     ratio_low: float
     ratio_high: float
+    joint_low: float
+    joint_high: float
     p_value: float
     p_adjusted: float
     floor: float | None
@@ -171,7 +178,7 @@ class CompareDocument(Document):
     is_within_runs: bool
     """Whether both sides are of the same runs: verdicts are about these runs, and have no floor but a given one."""
     families: tuple[Family, ...]
-    """The cells and `together`, in this order, by which of them were adjusted together; empty: no p-values."""
+    """The cells and `together`, in this order, by which of them were judged together; empty: no p-values."""
     report_tables: tuple[ReportTable, ...] = ()
     """Of one run: the tables of its report with these pairs."""
     cells: tuple[CellComparison, ...]

@@ -1,41 +1,28 @@
 """Compare the paired cells of two sides: their ratios, the noise that they are held against, and the verdicts."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from collector.labels import DEVICE_NAMES
-from collector.machines import ACROSS, describe_scope
+from collector.machines import ACROSS
 from collector.repeats_needed import RepeatVariances, measure_variance
 from collector.versus.cell_pairs import CellPair, are_within_runs
-from collector.versus.document import CellComparison, CellVerdict, Family, GroupComparison, NoiseDescription
+from collector.versus.descriptions import describe_confounded, describe_judged, describe_judged_group, describe_untested
+from collector.versus.document import CellComparison, Family, GroupComparison, NoiseDescription
 from collector.versus.families import judge_families, split_families
 from collector.versus.groups import estimate_group_ratio
 from collector.versus.metrics import Metric
 from collector.versus.noise import NONE, Noise, PoolKey, assume_noise, take_noise
 from collector.versus.ranges import compare_most, measure_range
-from collector.versus.side_names import describe_longer_side
-from collector.versus.sides import estimate_ratio_of_sides, find_hours_apart, share_runs
-from collector.versus.verdicts import RatioTest, Verdict, advise
+from collector.versus.sides import estimate_ratio_of_sides, share_runs
+from collector.versus.verdicts import RatioTest
 
 Row = dict[str, Any]
 GroupKey = tuple[tuple[PoolKey, ...], tuple[str, ...], tuple[str, ...]]
 """Pools of the noise, and the runs of both sides."""
-
-NOISE_UNKNOWN = (
-    "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
-)
-
-CONFOUNDED = (
-    "the machines differ, one side has a single one, and by how much machines differ is not known: measure both sides "
-    "on one machine, or each on several"
-)
-
-MAX_HOURS_APART = 6.0
-"""Beyond it a pair of one run says that its repeats are apart: the load and the heat of a machine follow the hours of
-the day. A choice, nothing that was measured."""
 
 
 class NoisePools:
@@ -74,19 +61,19 @@ class Evaluation:
 def compare_pairs(pairs: Sequence[CellPair], pools: NoisePools, metric: Metric, floor: float | None) -> Evaluation:
     """Return the verdicts on pairs of a metric with intervals, on groups of them, and what they rest on.
 
-    Holm's adjustment is over the cells and the groups of them together, so that identical runs are called worse by any
-    of them in few cases. Within the same runs the cells are adjusted by themselves, as in the tables of the report,
-    and so are the groups: a pair has one verdict, whether a mean of many is shown beside it or not.
+    The intervals of the cells and of the groups of them hold together, so that identical runs are called worse by any
+    of them in few cases. Within the same runs those of the cells hold together, as in the tables of the report, and
+    those of the groups: a pair has one verdict, whether a mean of many is shown beside it or not.
     """
     tests = {index: test for index, pair in enumerate(pairs) if (test := _make_test(pair, pools, floor))}
     groups = _group_tests(pairs, tests, pools)
     families = split_families(len(tests), len(groups), is_within_runs=are_within_runs(pairs))
     verdicts, sizes = judge_families([*tests.values(), *(test for _, _, test in groups)], families)
-    cells = [_describe_confounded(pair) if pair.is_confounded else _describe_untested(pair) for pair in pairs]
+    cells = [describe_confounded(pair) if pair.is_confounded else describe_untested(pair) for pair in pairs]
     for (index, test), verdict, size in zip(tests.items(), verdicts, sizes, strict=False):
-        cells[index] = _describe_cell(pairs[index], test, verdict, size, metric)
+        cells[index] = describe_judged(pairs[index], test, verdict, size, metric)
     together = [
-        _describe_group(label, number, test, verdict)
+        describe_judged_group(label, number, test, verdict)
         for (label, number, test), verdict in zip(groups, verdicts[len(tests) :], strict=True)
     ]
     noise = _describe_noise([pairs[index] for index in tests], pools)
@@ -99,7 +86,7 @@ def compare_pairs_by_range(
     """Return the verdicts on pairs of a metric whose repeats do not scatter; `identical`: by device, a log."""
     cells = []
     for pair in pairs:
-        described = _describe_untested(pair)
+        described = describe_untested(pair)
         if pair.problem is None:
             known = max(identical.get(side.cell["device"], 0.0) for side in (pair.a, pair.b))
             log_floor = measure_range(pair.a, pair.b, known)
@@ -187,78 +174,6 @@ def _name_group(key: GroupKey, number: int) -> str:
     return f"all {number} {cells}{' with tenants' if shares else ''}{'' if is_same_machine else f', {ACROSS}'}"
 
 
-def _describe_untested(pair: CellPair) -> CellComparison:
-    verdict: CellVerdict = "not comparable" if pair.problem else "undecided"
-    reason = pair.problem or NOISE_UNKNOWN
-    if pair.b.is_broken and pair.a.counted:
-        verdict = "fails"
-    return CellComparison(
-        label=pair.label,
-        cell_id_a=pair.a.cell_id,
-        cell_id_b=pair.b.cell_id,
-        verdict=verdict,
-        reason=reason,
-        num_repeats_a=len(pair.a.counted),
-        num_repeats_b=len(pair.b.counted),
-        scope="" if pair.problem else describe_scope(pair.make_row(), pair.field),
-        notes=tuple(_list_notes(pair)),
-    )
-
-
-def _describe_confounded(pair: CellPair) -> CellComparison:
-    """Return the ratio with its interval, and no verdict."""
-    ratio = estimate_ratio_of_sides(pair.a, pair.b)
-    low, high = ratio.interval or (None, None)
-    update = {
-        "reason": CONFOUNDED,
-        "ratio": ratio.center,
-        "ratio_low": low,
-        "ratio_high": high,
-        "value_a": pair.a.estimate().center,
-        "value_b": pair.b.estimate().center,
-    }
-    return _describe_untested(pair).model_copy(update=update)
-
-
-def _describe_cell(pair: CellPair, test: RatioTest, verdict: Verdict, num_tests: int, metric: Metric) -> CellComparison:
-    low, high = test.ratio.interval or (None, None)
-    is_different = verdict.decision in ("worse", "better")
-    update = {
-        "verdict": verdict.decision,
-        "reason": advise(test, num_tests) if verdict.decision == "undecided" else "",
-        "ratio": test.ratio.center,
-        "ratio_low": low,
-        "ratio_high": high,
-        "p_value": verdict.p_value,
-        "p_adjusted": verdict.p_adjusted,
-        "longer": describe_longer_side(pair.a, pair.b, test.ratio, metric) if is_different and metric.is_time else "",
-        "floor": _read_floor(test),
-        "value_a": pair.a.estimate().center,
-        "value_b": pair.b.estimate().center,
-    }
-    return _describe_untested(pair).model_copy(update=update)
-
-
-def _describe_group(label: str, number: int, test: RatioTest, verdict: Verdict) -> GroupComparison:
-    low, high = test.ratio.interval or (0.0, math.inf)
-    return GroupComparison(
-        label=label,
-        num_cells=number,
-        verdict=verdict.decision,
-        ratio=test.ratio.center,
-        ratio_low=low,
-        ratio_high=high,
-        p_value=verdict.p_value,
-        p_adjusted=verdict.p_adjusted,
-        floor=_read_floor(test),
-    )
-
-
-def _read_floor(test: RatioTest) -> float | None:
-    """Return the floor as a relative difference; None where the verdict has none."""
-    return math.expm1(test.log_floor) if test.log_floor else None
-
-
 def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[NoiseDescription]:
     """Return what identical runs differ by, of each kind of pairs; of pairs of the same runs only where it is known."""
     described = []
@@ -280,21 +195,3 @@ def _describe_noise(tested: Sequence[CellPair], pools: NoisePools) -> list[Noise
             )
         )
     return described
-
-
-def _list_notes(pair: CellPair) -> list[str]:
-    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it.
-
-    A repeat that was measured again days later (`run --retry-contaminated`) does not share its run's hour.
-    """
-    notes = []
-    for side in (pair.a, pair.b):
-        verdicts = Counter(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
-        others = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common())
-        if verdicts and 0 < len(side.counted) < len(side.rows):
-            notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({others})")
-        elif verdicts and side.counted:
-            notes.append(f"{side.name}: {others}")
-    if pair.is_same_run and not pair.problem and (hours := find_hours_apart(pair.a, pair.b)) > MAX_HOURS_APART:
-        notes.append(f"repeats of the same run {hours:.0f} h apart: what shifts a run is taken to cancel, and may not")
-    return notes

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from collector.claims.page import escape_markdown
 from collector.tables.table import Table
 from collector.versus.document import CompareDocument
+from collector.versus.method_texts import list_method_lines
 from collector.versus.texts import (
     MACHINES_DIFFER,
     describe_no_difference,
     list_group_lines,
-    list_method_lines,
     list_unpaired_lines,
     make_cell_table,
     make_difference_table,

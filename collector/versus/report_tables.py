@@ -1,4 +1,4 @@
-"""Find the tables of a run's report that test the same pairs of cells: what is adjusted together there may be more."""
+"""Find the tables of a run's report that test the same pairs of cells: what is judged together there may be more."""
 
 from collections.abc import Sequence
 

@@ -7,10 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from collector.facts import count_things
-from collector.labels import DEVICE_NAMES
-from collector.machines import ACROSS
 from collector.ratio_words import format_ratio
-from collector.repeats_needed import POWER_WORDS
 from collector.tables.columns import number_column, text_column
 from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import MAX_LISTED, Column, Table, make_table
@@ -21,12 +18,9 @@ from collector.versus.document import (
     CompareDocument,
     EnvironmentDifference,
     GroupComparison,
-    NoiseDescription,
-    ReportTable,
     UnpairedCell,
 )
 from collector.versus.metrics import METRICS
-from collector.versus.verdicts import ADVISES_REPEATS
 
 # The verdicts that call for somebody's attention stand first.
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
@@ -36,19 +30,7 @@ MAX_VALUE_LETTERS = 60
 NO_DIFFERENCE = "The environments of A and B do not differ in anything that was recorded."
 NO_ENVIRONMENT = "The environments of A and B cannot be compared: no repeat of one of them ended ok."
 MACHINES_DIFFER = "The hardware differs: this is a comparison of machines, and says nothing about the software alone."
-ONE_RUN = "These are ratios of one run: the verdicts rest on its repeats, and are about that run on its machines."
-MACHINES_IN_RATIO = "Across machines, a ratio holds the difference of the machines too, which its interval does not."
-FLOOR_WORDS = "slower or faster"
-ADVICE = (
-    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones. So few "
-    "repeats know both only roughly, and the pairs that stay open are chosen by them: in simulations, N repeats "
-    "decided 3 to 10 of 10 pairs that differ, and of equal ones without a floor next to none (docs/compare.md). A "
-    "ratio further from 1 takes fewer, even where its interval is wider."
-)
-NO_INTERVALS = (
-    "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
-    "of both sides are compared; the floor of a cell is the most that repeats of a side, or identical runs, differ by."
-)
+ALONE = "this ratio alone"
 
 
 def name_verdict(verdict: str, document: CompareDocument) -> str:
@@ -103,18 +85,26 @@ def describe_hardware(differences: Sequence[EnvironmentDifference]) -> str:
 
 
 def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) -> Table:
-    """Return a line per cell: both values, the ratio with its interval, the floor, the verdict and its reason."""
+    """Return a line per cell: both values, the ratio with its interval, the floor, the verdict and its reason.
+
+    The interval is the one that a difference is stated by, or that of the ratio alone where none was tested. Where
+    there is a floor, the one that is held against it stands there too.
+    """
     rows = pd.DataFrame([cell.model_dump() for cell in cells[:MAX_LISTED]])
+    for end in ("low", "high"):
+        rows[f"joint_{end}"] = rows[f"joint_{end}"].astype("float64").fillna(rows[f"ratio_{end}"].astype("float64"))
     rows["words"] = [_describe_verdict(cell, document) for cell in cells[:MAX_LISTED]]
     rows["remarks"] = ["; ".join(filter(None, [cell.reason, *cell.notes])) for cell in cells[:MAX_LISTED]]
     metric = METRICS[document.metric.name]
     unit = _choose_unit(metric.unit, rows)
+    alone = [(ALONE, "ratio")] if rows["floor"].notna().any() else []
+    intervals = [("95 % interval", "joint"), *alone] if metric.has_intervals else []
     columns = [
         text_column("cell", "label"),
         number_column("A", "value_a", unit, priority=4),
         number_column("B", "value_b", unit, priority=5),
         ratio_column("B / A", "ratio", RATIO),
-        *([ratio_interval_column("95 % interval", "ratio", RATIO)] if metric.has_intervals else []),
+        *(ratio_interval_column(title, name, RATIO) for title, name in intervals),
         *([_make_floor_column()] if rows["floor"].nunique() > 1 else []),
         text_column("verdict", "words"),
         text_column("on", "scope", priority=2, is_optional=True),
@@ -129,84 +119,6 @@ def _describe_verdict(cell: CellComparison, document: CompareDocument) -> str:
     return ": ".join(filter(None, [name_verdict(cell.verdict, document), cell.longer]))
 
 
-def list_method_lines(document: CompareDocument) -> Iterator[str]:
-    """Yield how to read the ratios, what was adjusted together, and what each floor comes from."""
-    yield document.metric.reading
-    if not METRICS[document.metric.name].has_intervals:
-        yield NO_INTERVALS
-    yield from _list_family_lines(document)
-    for table in document.report_tables:
-        yield _describe_report_table(table, document)
-    for noise in document.noise:
-        yield describe_noise(noise)
-    if document.is_within_runs and document.families:
-        yield from _list_scope_lines(document)
-    if any(ADVISES_REPEATS in cell.reason for cell in document.cells):
-        yield ADVICE
-
-
-def _list_family_lines(document: CompareDocument) -> Iterator[str]:
-    """Yield which ratios each verdict was adjusted for: it holds for them together."""
-    for family in document.families:
-        number = family.num_cells + family.num_groups
-        counts = (family.num_cells, "cell"), (family.num_groups, "group of cells together")
-        named = " and ".join(count_things(count, noun) for count, noun in counts if count)
-        if number > 1:
-            yield f"Verdicts on {named}: after Holm's adjustment over these {number:,}, as one family."
-        else:
-            mean = "; it is about their mean, not about any one of them" if family.num_groups else ""
-            yield f"Verdict on {named}: by itself, without adjustment{mean}."
-
-
-def _describe_report_table(table: ReportTable, document: CompareDocument) -> str:
-    num_cells = sum(family.num_cells for family in document.families)
-    if table.num_ratios == table.num_common == num_cells:
-        return (
-            f"The table of {table.name} in the run's report has the same ratios, adjusted together: the same verdicts "
-            "(with its default intervals)."
-        )
-    return (
-        f"The table of {table.name} in the run's report adjusts {count_things(table.num_ratios, 'ratio')} together, "
-        f"{table.num_common:,} of these among them: its verdict may be another one. The one here is right where these "
-        "ratios were chosen before any was seen."
-    )
-
-
-def _list_scope_lines(document: CompareDocument) -> Iterator[str]:
-    if len(document.a.run_ids) == 1:
-        known = any(noise.is_same_run and noise.source == "measured" for noise in document.noise)
-        yield ONE_RUN if known else f"{ONE_RUN} By how much another run's ratios differ is not known."
-    if any(cell.scope.startswith(ACROSS) for cell in document.cells):
-        yield MACHINES_IN_RATIO
-
-
-def describe_noise(noise: NoiseDescription) -> str:
-    """Return the floor of one kind of cells, what it does to verdicts, and its source, in a sentence or two."""
-    where = "" if noise.is_same_machine else f" {ACROSS}"
-    cells = f"{DEVICE_NAMES[noise.device]} cells{' with tenants' if noise.is_shared else ''}{where}"
-    floor, source = _format_percent(noise.floor), _describe_source(noise)
-    if noise.is_same_run and noise.source == "measured":
-        return f"Of identical runs, 95 % differ by less than {floor} in the ratio of two {cells} of one run: {source}."
-    never = f"a smaller difference is never called {FLOOR_WORDS}"
-    if noise.source == "given":
-        return f"Floor {floor} for {cells}: {source}; {never}."
-    differ = "differ" if noise.source == "measured" else "are assumed to differ"
-    return f"Floor {floor} for {cells}: {never}, as identical runs {differ} by as much; {source}."
-
-
-def _describe_source(noise: NoiseDescription) -> str:
-    if noise.source == "given":
-        return "as given by --floor"
-    if noise.source == "measured":
-        runs = f"{', '.join(noise.run_ids[:MAX_VALUES])}{' ...' if len(noise.run_ids) > MAX_VALUES else ''}"
-        number = count_things(len(noise.run_ids), "identical run")
-        return f"measured, {number} of {count_things(noise.num_cells, 'cell')} ({runs})"
-    return (
-        "the default, since the store has no two identical runs of such cells; a second run of A or B would measure it "
-        "(docs/compare.md)"
-    )
-
-
 def list_group_lines(document: CompareDocument) -> Iterator[str]:
     """Yield what is found of each group of cells: their geometric mean is known better than any of them."""
     for group in document.together:
@@ -214,16 +126,23 @@ def list_group_lines(document: CompareDocument) -> Iterator[str]:
 
 
 def describe_group(group: GroupComparison, document: CompareDocument) -> str:
-    """Return the ratio over a group of cells in a sentence."""
-    ends = group.ratio_low, group.ratio_high
-    is_known = all(map(math.isfinite, ends)) and group.ratio_low > 0
-    ratio, low, high = (
-        format_ratio(value, *ends) if is_known else format_number(value, RATIO) for value in (group.ratio, *ends)
-    )
-    floor = "" if group.floor is None else f", floor {_format_percent(group.floor)}"
+    """Return the ratio over a group of cells in a sentence, with the intervals that its verdict is read from."""
+    ratio, *joint = _format_ratio(group.ratio, group.joint_low, group.joint_high)
+    _, *alone = _format_ratio(group.ratio, group.ratio_low, group.ratio_high)
+    interval, floor = " to ".join(joint), ""
+    if group.floor is not None:
+        interval, floor = f"{interval}; {ALONE} {' to '.join(alone)}", f", floor {format_floor(group.floor)}"
     return (
-        f"{group.label[0].upper()}{group.label[1:]} together (geometric mean): {ratio} ({low} to {high}){floor}: "
+        f"{group.label[0].upper()}{group.label[1:]} together (geometric mean): {ratio} ({interval}){floor}: "
         f"{name_verdict(group.verdict, document)}."
+    )
+
+
+def _format_ratio(ratio: float, low: float, high: float) -> tuple[str, ...]:
+    """Return a ratio and the ends of its interval, with the digits that these need."""
+    is_known = math.isfinite(low) and math.isfinite(high) and low > 0
+    return tuple(
+        format_ratio(value, low, high) if is_known else format_number(value, RATIO) for value in (ratio, low, high)
     )
 
 
@@ -251,13 +170,14 @@ def _make_floor_column() -> Column:
     return Column(
         title="floor",
         sources=("floor",),
-        format=lambda floor: NOT_THERE if pd.isna(floor) else _format_percent(float(floor)),
+        format=lambda floor: NOT_THERE if pd.isna(floor) else format_floor(float(floor)),
         align="right",
         priority=3,
     )
 
 
-def _format_percent(share: float) -> str:
+def format_floor(share: float) -> str:
+    """Return a relative difference in percent: of 0.087 `8.7 %`."""
     return f"{format_number(share, PERCENT)} %"
 
 

@@ -1,24 +1,25 @@
 """Decide what two sides of a cell show: B worse, B better, the same within the floor, or undecided.
 
-Two questions have two measures. Whether there is a difference is tested with all that makes the two sides differ if
-nothing else does (of two runs the repeats and the runs, of two sides of the same runs what these show), and with Holm's
-adjustment over its family. Whether a difference can be ruled out that matters is read from the interval of the ratio:
-only if it lies within the floor are the two called the same.
+Two questions have two intervals. A difference is stated where one excludes 1 that rests on all that makes the two sides
+differ if nothing else does (of two runs the repeats and the runs, of two sides of the same runs what these show), and
+that holds together with those of its family. Whether a difference can be ruled out that matters is read from the
+interval of the ratio alone, by its repeats: only if it lies within the floor are the two called the same.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from scipy import special
 
 from bench.schema import SMALLEST_POSITIVE
 from collector.repeats_needed import MAX_REPEATS, POWER, RepeatVariances, find_least, find_power
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_values
+from collector.statistics import CONFIDENCE, Estimate, adjust_p_value
 from collector.versus.noise import Component
 
 Decision = Literal["worse", "better", "same", "undecided"]
+Known = TypeVar("Known")
 
 ADVISES_REPEATS = "repeats a side would decide it"
 STANDS_OUT = 4.0
@@ -87,22 +88,31 @@ class Verdict:
     """What is decided of one cell."""
 
     decision: Decision
+    joint_interval: tuple[float, float]
+    """Of `with_noise`, together with those of the family: a difference is stated where it excludes 1."""
     p_value: float
     p_adjusted: float
 
 
 def judge(tests: Sequence[RatioTest]) -> list[Verdict]:
     """Return the verdict on each of a family of ratios, all with an interval."""
-    p_values = [_require(test.with_noise.p_value) for test in tests]
-    return [
-        Verdict(decision=_decide(test, adjusted), p_value=p_value, p_adjusted=adjusted)
-        for test, p_value, adjusted in zip(tests, p_values, adjust_p_values(p_values), strict=True)
-    ]
+    return [_judge(test, len(tests)) for test in tests]
 
 
-def _decide(test: RatioTest, p_adjusted: float) -> Decision:
+def _judge(test: RatioTest, num_tests: int) -> Verdict:
+    tested = test.with_noise
+    p_value = _require(tested.p_value)
+    return Verdict(
+        decision=_decide(test, is_different=tested.excludes_one(num_tests)),
+        joint_interval=_require(tested.find_joint_interval(num_tests)),
+        p_value=p_value,
+        p_adjusted=adjust_p_value(p_value, num_tests),
+    )
+
+
+def _decide(test: RatioTest, *, is_different: bool) -> Decision:
     distance, floor = math.log(test.ratio.center), test.log_floor
-    if p_adjusted < 1 - CONFIDENCE and abs(distance) > floor:
+    if is_different and abs(distance) > floor:
         return "worse" if distance > 0 else "better"
     if floor > math.log1p(max(MAX_FLOOR, test.least_floor)):
         return "undecided"
@@ -135,8 +145,8 @@ def count_repeats(test: RatioTest, num_tests: int) -> int | None:
 
     They are not: benchmarks/repeats_advice.py has how often a number that is chosen by few repeats decides.
 
-    None above MAX_REPEATS. Both sides get the same number. Of `num_tests` tests, this one is held against the smallest
-    of Holm's bounds.
+    None above MAX_REPEATS. Both sides get the same number. The interval of this ratio holds together with those of
+    `num_tests` - 1 others, as the one that the verdict rests on.
     """
     variances, distance, floor = test.variances, abs(math.log(test.ratio.center)), test.log_floor
     assert variances is not None, "asked only where more repeats make the interval narrower"
@@ -166,6 +176,6 @@ def _add_noise(center: float, variance: float, freedom: float, test: RatioTest) 
     return Estimate(center=center, log_standard_error=math.sqrt(total), degrees_of_freedom=total**2 / uncertain)
 
 
-def _require(value: float | None) -> float:
+def _require(value: Known | None) -> Known:
     assert value is not None, "a ratio that is judged has an interval"
     return value

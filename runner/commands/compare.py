@@ -147,7 +147,7 @@ def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, outp
 
 def _print_document(document: "CompareDocument", console: Console) -> None:
     from collector.report.terminal import print_table, print_text
-    from collector.versus import texts
+    from collector.versus import method_texts, texts
 
     def print_lines(*lines: str) -> None:
         for line in lines:
@@ -166,5 +166,5 @@ def _print_document(document: "CompareDocument", console: Console) -> None:
     table = texts.make_cell_table(document, texts.sort_cells(document))
     print_table(console, table)
     print_lines(*filter(None, [table.remark]), "", *texts.list_group_lines(document))
-    print_lines(*texts.list_unpaired_lines(document), *texts.list_method_lines(document), "")
+    print_lines(*texts.list_unpaired_lines(document), *method_texts.list_method_lines(document), "")
     print_text(console, document.conclusion, style=STYLES[document.exit_code])

@@ -85,15 +85,13 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     `of`: what over what the ratio is, for the axis: the file of a plot is read without the report's words.
 
     `pairs`: panel, row (from 0 in each panel), name, ratio, ratio_low, ratio_high; `is_sound` where some are not, which
-    get a cross. A pair is called `better` or `worse` where `is_different` says that it differs, and without such a
-    column where its interval excludes 1. Below the name of one without a ratio stands that it has none.
+    get a cross. A pair is called `better` or `worse` where its interval excludes 1. Below the name of one without a
+    ratio stands that it has none.
     """
     above, below = (better, worse) if above_is_better else (worse, better)
     finding = pd.Series(NO_DIFFERENCE, index=pairs.index)
     finding = finding.mask(pairs["ratio_low"].isna(), NO_INTERVAL)
-    excludes_one = (pairs["ratio_low"] > 1) | (pairs["ratio_high"] < 1)
-    is_different = pairs.get("is_different", excludes_one)
-    finding = finding.mask(is_different & (pairs["ratio"] > 1), above).mask(is_different & (pairs["ratio"] < 1), below)
+    finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
     rows = pairs[[name for name in RATIO_COLUMNS if name in pairs]].assign(finding=finding)
     legend = alt.Legend(title=None, orient="top", columns=1)
     names = [better, worse, NO_DIFFERENCE, *([NO_INTERVAL] if (finding == NO_INTERVAL).any() else [])]

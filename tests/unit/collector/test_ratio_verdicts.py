@@ -1,11 +1,22 @@
-"""Ratios in words: by themselves, and after Holm's adjustment."""
+"""Ratios in words: by themselves, and as one of a table."""
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from collector.comparisons import FRAMEWORKS, STRONG_SCALING, compare_cells
-from collector.ratio_verdicts import adjust_verdicts, count_differences, describe_ratio
+from collector.ratio_verdicts import (
+    NO_DIFFERENCE,
+    adjust_verdicts,
+    count_differences,
+    describe_ratio,
+    take_joint_intervals,
+)
 from collector.results.frames import Row, make_frame
 from collector.results.summary import summarize_cells
 from collector.statistics import Estimate
@@ -28,20 +39,57 @@ def test_the_side_that_takes_longer_is_named(center: float, error: float | None,
     assert describe_ratio(ratio, subject="TensorFlow", reference="PyTorch") == verdict
 
 
-def test_a_difference_that_the_number_of_tests_explains_is_not_shown_after_the_adjustment() -> None:
-    rows: list[Row] = [
-        {"p_value": 0.04, "direction": "A is slower", "verdict": "A takes 5 % longer"},
-        {"p_value": None},
-        {"p_value": 0.001, "direction": "B is faster", "verdict": "A takes 9 % longer"},
-    ]
+def make_row(center: float, error: float, freedom: float = 4) -> Row:
+    """Return a tested ratio as the tables have it before they are judged."""
+    estimate = Estimate(center=center, log_standard_error=error, degrees_of_freedom=freedom)
+    direction = "A is slower" if center > 1 else "A is faster"
+    return {"p_value": estimate.p_value, "estimate": estimate, "direction": direction, "verdict": "A or B takes longer"}
+
+
+def test_a_difference_that_the_number_of_tests_explains_is_not_shown() -> None:
+    # p is 0.02 at t(4) = 3.747: 0.04 as one of two tests, 0.06 as one of three. A row that was not tested is no test.
+    rows: list[Row] = [make_row(math.exp(0.3747), 0.1), {"p_value": None}, make_row(0.5, 0.01)]
     adjusted = adjust_verdicts(rows)
-    # Of two tests, Holm doubles the smaller and leaves the larger.
-    assert [row.get("p_adjusted") for row in adjusted] == [pytest.approx(0.04), None, pytest.approx(0.002)]
-    (first, *_) = adjust_verdicts([*rows, {"p_value": 0.03, "direction": "C is faster"}])
-    assert (first["p_adjusted"], first["adjusted_verdict"]) == (pytest.approx(0.06), "no difference shown")
-    assert adjusted[2]["adjusted_verdict"] == "B is faster"
-    assert [row.get("verdict") for row in adjusted] == ["A takes 5 % longer", None, "A takes 9 % longer"]
-    assert first["verdict"] == "no difference shown"  # one verdict, the adjusted one
+    assert adjusted[0]["p_adjusted"] == pytest.approx(0.04, rel=1e-3)
+    assert [row.get("adjusted_verdict") for row in adjusted] == ["A is slower", None, "A is faster"]
+    assert [row.get("verdict") for row in adjusted] == ["A or B takes longer", None, "A or B takes longer"]
+    (first, *_) = adjust_verdicts([*rows, make_row(1.0, 0.1)])
+    assert first["p_adjusted"] == pytest.approx(0.06, rel=1e-3)
+    assert (first["adjusted_verdict"], first["verdict"]) == (NO_DIFFERENCE, NO_DIFFERENCE)  # a pair has one verdict
+
+
+ROWS = st.lists(
+    st.builds(
+        make_row,
+        st.floats(-1, 1).map(math.exp),
+        st.floats(-9, 0).map(math.exp),
+        st.floats(1, 20),
+    )
+    | st.just({"p_value": None, "verdict": "not compared"}),
+    max_size=12,
+)
+
+
+@given(rows=ROWS)
+def test_the_verdicts_of_a_table_are_those_of_the_intervals_beside_them(rows: Sequence[Row]) -> None:
+    size = sum(row["p_value"] is not None for row in rows)
+    for before, row in zip(rows, adjust_verdicts(rows), strict=True):
+        if before["p_value"] is None:
+            assert row == before
+            continue
+        assert (row["joint_low"], row["joint_high"]) == before["estimate"].find_joint_interval(size)
+        is_stated = not row["joint_low"] <= 1 <= row["joint_high"]
+        assert (row["adjusted_verdict"] == before["direction"]) is is_stated
+        assert (row["adjusted_verdict"] == NO_DIFFERENCE) is not is_stated
+        assert (row["verdict"] == NO_DIFFERENCE) is not is_stated
+
+
+def test_a_ratio_that_was_not_tested_keeps_its_own_interval() -> None:
+    columns = dict.fromkeys(("ratio_low", "ratio_high", "joint_low", "joint_high"), "float64")
+    rows = [dict(zip(columns, ends, strict=True)) for ends in ((1.1, 1.3, 1.0, 1.4), (0.8, 0.9, None, None))]
+    taken = take_joint_intervals(make_frame(rows, columns))
+    assert taken["ratio_low"].tolist() == [1.0, 0.8]
+    assert taken["ratio_high"].tolist() == [1.4, 0.9]
 
 
 @pytest.mark.parametrize(
@@ -49,14 +97,14 @@ def test_a_difference_that_the_number_of_tests_explains_is_not_shown_after_the_a
     [
         ([], ""),
         ([(None, "no verdict: one repeat counts, no interval", None)], ""),
-        ([(0.5, "no difference shown", "no difference shown")], "1 ratio is compared; no difference is shown."),
+        ([(0.5, "no difference shown", "no difference shown")], "1 ratio was tested: no difference shown."),
         (
             [
                 (0.001, "A takes 2.00 times as long", "A is slower"),
                 (0.04, "no difference shown", "no difference shown"),
                 (0.9, "no difference shown", "no difference shown"),
             ],
-            "3 ratios are compared; after Holm's adjustment 1 of 2 differences remain.",
+            "3 ratios were tested together, 1 of them differs.",
         ),
     ],
 )

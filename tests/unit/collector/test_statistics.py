@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from collector.statistics import (
     Estimate,
-    adjust_p_values,
+    adjust_p_value,
     compute_geometric_mean,
     compute_quantiles,
     estimate_cell,
@@ -111,7 +113,7 @@ def test_sides_that_are_equal_are_rarely_called_different_however_many_values_th
             for _ in range(number)
         ]
     )
-    # Alone, and against the smallest of Holm's bounds in a table of ten; three standard deviations of the share.
+    # Alone, and in a table of ten; three standard deviations of the share.
     for bound in (0.05, 0.005):
         assert (p_values < bound).mean() <= bound + 3 * math.sqrt(bound / number)
 
@@ -161,15 +163,41 @@ def test_a_scaled_estimate_keeps_its_relative_uncertainty() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_holms_adjustment_is_that_of_statsmodels(seed: int) -> None:
+def test_the_adjustment_for_the_number_of_tests_is_bonferronis_of_statsmodels(seed: int) -> None:
     p_values = list(np.random.default_rng(seed).random(12) ** 4)
-    assert adjust_p_values(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+    adjusted = [adjust_p_value(p_value, len(p_values)) for p_value in p_values]
+    assert adjusted == pytest.approx(list(multipletests(p_values, method="bonferroni")[1]))
 
 
-def test_holms_adjustment_of_three_p_values_is_the_one_computed_by_hand() -> None:
-    # Sorted 0.01, 0.02, 0.9: times 3, 2 and 1, never falling, 1 at most.
-    assert adjust_p_values([0.9, 0.01, 0.02]) == pytest.approx([0.9, 0.03, 0.04])
-    assert adjust_p_values([]) == []
+RATIOS = st.builds(
+    Estimate,
+    center=st.floats(-3, 3).map(math.exp),
+    log_standard_error=st.floats(-12, 1).map(math.exp),
+    degrees_of_freedom=st.floats(1, 60),
+)
+
+
+@given(ratio=RATIOS, size=st.integers(1, 20_000))
+def test_a_difference_is_stated_exactly_where_the_joint_interval_excludes_1(ratio: Estimate, size: int) -> None:
+    interval, p_value = ratio.find_joint_interval(size), ratio.p_value
+    assert interval is not None
+    assert p_value is not None
+    assert ratio.excludes_one(size) is (interval[0] > 1 or interval[1] < 1)
+    adjusted = adjust_p_value(p_value, size)
+    assume(abs(adjusted - 0.05) > 1e-7)  # at the bound, rounding decides
+    assert ratio.excludes_one(size) is (adjusted < 0.05)
+    assert invert_estimate(ratio).excludes_one(size) is ratio.excludes_one(size)
+
+
+@pytest.mark.parametrize("size", [2, 10])
+def test_any_of_the_intervals_of_equal_sides_excludes_1_in_one_of_twenty_families_at_most(size: int) -> None:
+    rng, number = np.random.default_rng(20261124), 1000
+    num_false = 0
+    for _ in range(number):
+        sides = np.exp(0.02 * rng.standard_normal((size, 2, 3)))
+        ratios = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in sides]
+        num_false += any(ratio.excludes_one(size) for ratio in ratios)
+    assert num_false / number <= 0.05 + 3 * math.sqrt(0.05 / number)
 
 
 def test_quartiles_are_those_of_the_pooled_steps() -> None:

@@ -91,8 +91,11 @@ function compareWithBaseline(cells, map, baseline) {
     found[row] = compareQuickly(cells, row, reference);
   }
   // Over all cells, whatever is filtered: a filter must not make a difference out of none.
-  const adjusted = adjustPValues(found.map((comparison) => comparison.pValue));
-  found.forEach((comparison, row) => { comparison.adjusted = adjusted[row]; });
+  const tested = found.filter((comparison) => comparison.pValue !== null);
+  for (const comparison of tested) {
+    comparison.numTests = tested.length;
+    comparison.adjusted = adjustPValue(comparison.pValue, tested.length);
+  }
   return found;
 }
 

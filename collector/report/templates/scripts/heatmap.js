@@ -4,9 +4,9 @@
 const SHADES = [1.05, 1.25, 1.6, 2.5];
 // An arrow points where the time goes: up is longer, as the plus of a number.
 const SIGNS = {
-  longer: ["▲", "takes longer than the baseline, after Holm's adjustment over all cells of this map"],
-  shorter: ["▼", "takes less time than the baseline, after the adjustment"],
-  same: ["≈", "no difference shown after the adjustment: the number is what was measured"],
+  longer: ["▲", "takes longer than the baseline: its interval, which holds together with those of all cells of this map, excludes equality"],
+  shorter: ["▼", "takes less time than the baseline, by the same rule"],
+  same: ["≈", "no difference shown: the number is what was measured"],
   confounded: ["⇄", MACHINES_DIFFER],
   single: ["·", "no verdict: one repeat, no interval"],
   baseline: ["◆", "the baseline"],
@@ -46,7 +46,12 @@ function describeCell(cells, row) {
   const shade = isShown ? SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1) : 0;
   const text = isShown ? describeTime(1 / speed) : formatTimeRatio(1 / speed);
   const untabled = cells.isTabled(row, comparison.reference) ? "" : "; no table of Comparisons has this pair";
-  return { kind, shade, text, words: `${text} beside the baseline, ${sign}${untabled}; ${time}` };
+  return { kind, shade, text, words: `${text} beside the baseline${quoteInterval(comparison)}, ${sign}${untabled}; ${time}` };
+}
+
+// The interval that decides what a cell shows: of the time of the cell over that of the baseline.
+function quoteInterval({ ratio, pValue, numTests }) {
+  return pValue === null ? "" : ` (95 % interval of the ratio ${formatRatio(ratio.center, findInterval(ratio, numTests))[1]})`;
 }
 
 function arrangeHeat(cells) {

@@ -15,7 +15,7 @@ function describeSide(cells, key, row, digits) {
 // A pair has one verdict: that of its table, which allows for how many ratios stand there. What is to be said before the
 // verdict of the ratio alone.
 function judgeByTable(cells, one, other, found) {
-  if (cells.isUnshown(one, other)) return `${NO_DIFFERENCE} after Holm's adjustment over the ratios of its table; this ratio alone: `;
+  if (cells.isUnshown(one, other)) return `${NO_DIFFERENCE} by its interval together with the others of its table; this ratio alone: `;
   if (cells.isTabled(one, other) || found.interval === null || found.isConfounded) return "";
   return `no verdict, as no table of Comparisons has this pair: they pair ${TABLED}, everything else equal. This ratio alone, which you chose: `;
 }

@@ -1,5 +1,5 @@
 // Ratios of cells, as collector/statistics.py computes them: Student's t on logs, Welch and Satterthwaite's degrees of
-// freedom, Holm's adjustment. An estimate is {center, error, freedom}: error is the standard error of log(center).
+// freedom, Bonferroni's adjustment. An estimate is {center, error, freedom}: error is the standard error of log(center).
 
 const CONFIDENCE = 0.95;
 const ROUNDING_SECONDS = 1e-9 / Math.sqrt(12);
@@ -53,23 +53,25 @@ function tailShare(t, freedom) {
 
 const QUANTILES = new Map();
 
-// The t that leaves 2.5 % on each side, by bisection of its logarithm.
-function findQuantile(freedom) {
-  if (!QUANTILES.has(freedom)) {
+// The t that leaves 2.5 % over the number of intervals on each side, by bisection of its logarithm.
+function findQuantile(freedom, numIntervals) {
+  const key = `${freedom},${numIntervals}`;
+  if (!QUANTILES.has(key)) {
     let low = 0, high = Math.log(1e12);
     for (let step = 0; step < 80; step += 1) {
       const middle = (low + high) / 2;
-      if (tailShare(Math.exp(middle), freedom) > 1 - CONFIDENCE) low = middle;
+      if (tailShare(Math.exp(middle), freedom) > (1 - CONFIDENCE) / numIntervals) low = middle;
       else high = middle;
     }
-    QUANTILES.set(freedom, Math.exp((low + high) / 2));
+    QUANTILES.set(key, Math.exp((low + high) / 2));
   }
-  return QUANTILES.get(freedom);
+  return QUANTILES.get(key);
 }
 
-function findInterval(estimate) {
+// The interval that holds the truth together with those of the other ones of `numIntervals` in 95 % of cases.
+function findInterval(estimate, numIntervals = 1) {
   if (estimate.error === null || estimate.freedom === null) return null;
-  const factor = Math.exp(findQuantile(estimate.freedom) * estimate.error);
+  const factor = Math.exp(findQuantile(estimate.freedom, numIntervals) * estimate.error);
   return [estimate.center / factor, estimate.center * factor];
 }
 
@@ -111,15 +113,7 @@ function estimatePairedRatio(numerators, denominators) {
   return { center, error, freedom: logs.length - 1 };
 }
 
-// The p-values of one family after Holm's adjustment, in their order; null stays null.
-function adjustPValues(pValues) {
-  const adjusted = pValues.map(() => null);
-  const tested = pValues.map((_, index) => index).filter((index) => pValues[index] !== null);
-  tested.sort((one, other) => pValues[one] - pValues[other]);
-  let largest = 0;
-  tested.forEach((index, rank) => {
-    largest = Math.max(largest, Math.min(1, (tested.length - rank) * pValues[index]));
-    adjusted[index] = largest;
-  });
-  return adjusted;
+// The p-value of one of `numTests` tests after Bonferroni's adjustment: below 5 % where findInterval(_, numTests) excludes 1.
+function adjustPValue(pValue, numTests) {
+  return Math.min(1, numTests * pValue);
 }

@@ -47,8 +47,8 @@ def test_those_that_are_not_told_from_the_fastest_stand_beside_it(collect: Colle
 
 
 def test_a_slower_one_that_is_less_well_known_is_named_as_not_told_apart(collect: Collect) -> None:
-    # TensorFlow over PyTorch 1.05 is 6.0 standard errors, p = 0.004: after Holm's adjustment over two it differs. JAX
-    # over PyTorch 1.1, whose repeats lie 10 % apart, is 1.7 of its own.
+    # TensorFlow over PyTorch 1.05 is 6.0 standard errors, p = 0.004: of two it differs. JAX over PyTorch 1.1, whose
+    # repeats lie 10 % apart, is 1.7 of its own.
     results = [result for result in make_three(0.105, 0.11) if result.cell.framework != "jax"]
     jax = make_repeats(make_cell(framework="jax", mode="compiled"), 0.1, 0.11, 0.121, environment=JAX)
     table = make_fastest_table(analyze_run(collect(*results, *jax)))
@@ -71,8 +71,7 @@ def test_a_pair_that_no_table_has_is_judged_too(collect: Collect) -> None:
 
 
 def test_the_verdict_is_that_of_the_table_of_comparisons(collect: Collect) -> None:
-    # A log ratio of 0.0245 is 3.0 standard errors: p = 0.040. Alone it differs; beside nine others that do not, Holm
-    # asks for 0.005.
+    # A log ratio of 0.0245 is 3.0 standard errors: p = 0.040. Alone it differs; of ten, 0.005 is asked for.
     pair = make_framework_pair(1.0248)
     others = [result for size in range(1, 10) for result in make_framework_pair(1.0, batch_size=size)]
     (alone,) = select_texts(answer(collect, pair), "fastest")

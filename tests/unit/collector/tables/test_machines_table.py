@@ -109,12 +109,19 @@ def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) 
         "against the others",
         "step times against the others",
         "95 % interval",
-        "after Holm's adjustment",
+        "verdict",
     ]
     rows = {row[0]: row for row in table.format_rows()}
     # 1.2 over the geometric mean of 1, 1 and 1.2 is 1.129; the product is as much slower: 0.886
     assert rows["node-c"][1:8] == ("m6i.xlarge", "eu-central-1a", "2", "4", "33.3", "0.886", "1.13")
     assert [rows[name][-1] for name in sorted(rows)] == ["faster", "faster", "slower"]
+    # The intervals of three together: each excludes 1, where its verdict says so.
+    ends = [[float(end) for end in rows[name][-2].split(" to ")] for name in sorted(rows)]
+    assert [(low > 1) - (high < 1) for low, high in ends] == [-1, -1, 1]
+    judged = tabulate_machines(collect_on_nodes(*measure_nodes(slow=1.2)).results)
+    alone, joint = ([judged[f"{name}_{end}"] for end in ("low", "high")] for name in ("time_factor", "joint"))
+    assert (joint[0] < alone[0]).all()
+    assert (alone[1] < joint[1]).all()
     assert "3 of 3 differ by more than the spread between repeats explains: node-a (0.941x)" in table.remark
 
 
@@ -125,8 +132,8 @@ def test_a_node_whose_memory_is_slow_is_named_by_its_calibration(collect_on_node
     copies = {row[0]: row[table.headings.index("copy in memory, GB/s") :][:2] for row in table.format_rows()}
     # 0.7 over the geometric mean of 1, 1 and 0.7 is 0.788
     assert copies["node-c"] == ("14.1", "0.788")
-    assert "against the others of its type: node-a copies memory 1.13x as fast; " in table.remark
-    assert "node-c copies memory 0.79x as fast." in table.remark
+    assert "against the others of its type: node-a copies memory 1.13x (1.12 to 1.13) as fast; " in table.remark
+    assert "node-c copies memory 0.788x (0.783 to 0.794) as fast." in table.remark
 
 
 @pytest.mark.parametrize(("slow", "noise"), [(0.97, 0.001), (0.8, 0.5)], ids=["too little", "within the spread"])

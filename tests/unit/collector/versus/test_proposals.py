@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collector.versus.noise import NONE, Component, assume_noise
-from collector.versus.texts import ADVICE
+from collector.versus.method_texts import ADVICE
 from repeat_proposals import Design, simulate
 
 NUM_PAIRS = 80

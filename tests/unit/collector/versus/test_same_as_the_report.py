@@ -17,7 +17,8 @@ from collector.analysis import analyze_run
 from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE
 from collector.results.load import load_run
 from collector.versus.document import CellComparison, CompareDocument, ReportTable
-from collector.versus.texts import list_method_lines, make_difference_table, name_verdict
+from collector.versus.method_texts import list_method_lines
+from collector.versus.texts import make_difference_table, name_verdict
 from factories import make_cell, make_environment, make_result
 from measured_runs import make_repeats
 from two_runs import EVEN, compare_runs, put_run, scale, select_sides
@@ -52,7 +53,7 @@ def load_table(directory: Path, name: str) -> dict[tuple[str, str], dict[Any, An
 def read_page(table: Mapping[tuple[str, str], dict[Any, Any]], cell: CellComparison, name: str) -> list[float]:
     """Return the report's ratio of a cell with its interval, as B over A."""
     row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
-    figures = [row["ratio"], row["ratio_low"], row["ratio_high"]]
+    figures = [row["ratio"], row["joint_low"], row["joint_high"]]
     is_b_over_a = (row["cell_id_subject"] == cell.cell_id_b) == (name == "frameworks")
     return figures if is_b_over_a else [1 / figures[0], 1 / figures[2], 1 / figures[1]]
 
@@ -85,7 +86,7 @@ def check_table(document: CompareDocument, table: Mapping[tuple[str, str], dict[
     assert len(document.cells) == len(table) == len(CELLS) // 2
     for cell in document.cells:
         row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
-        assert [cell.ratio, cell.ratio_low, cell.ratio_high] == pytest.approx(read_page(table, cell, name), rel=1e-9)
+        assert [cell.ratio, cell.joint_low, cell.joint_high] == pytest.approx(read_page(table, cell, name), rel=1e-9)
         check_one_verdict(document, cell, row)
 
 
@@ -104,7 +105,7 @@ def test_a_part_of_a_table_says_that_it_is_adjusted_for_fewer(tmp_path: Path) ->
         assert cell.p_value == pytest.approx(row["p_value"], rel=1e-9)
         lines = " ".join(list_method_lines(document))
         assert ("has the same ratios" in lines) == (not where)
-        assert ("adjusts 2 ratios together, 1 of these among them: its verdict may be another one" in lines) == bool(
+        assert ("tests 2 ratios together, 1 of these among them: its intervals are other ones" in lines) == bool(
             where
         )
 

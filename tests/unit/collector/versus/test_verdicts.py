@@ -5,6 +5,8 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from collector.repeats_needed import RepeatVariances
 from collector.statistics import Estimate, estimate_center, estimate_ratio
@@ -100,6 +102,32 @@ def test_many_ratios_are_adjusted_for_their_number() -> None:
     assert verdicts[0].p_adjusted == pytest.approx(10 * verdicts[0].p_value)
 
 
+COMPONENTS = st.builds(
+    Component,
+    log_variance=st.floats(-14, -3).map(math.exp),
+    degrees_of_freedom=st.none() | st.floats(1, 30),
+)
+TESTS = st.builds(
+    make_test,
+    st.floats(-0.4, 0.4).map(math.exp),
+    st.floats(-8, -1).map(math.exp),
+    freedom=st.floats(1, 20),
+    noise=COMPONENTS | st.just(NONE),
+    floor=st.sampled_from([0.0, FLOOR]),
+    share=st.sampled_from([0.0, 0.5, 1.0]),
+)
+
+
+@given(tests=st.lists(TESTS, min_size=1, max_size=10))
+def test_b_differs_exactly_where_the_interval_that_is_shown_excludes_1_beyond_the_floor(tests: list[RatioTest]) -> None:
+    for test, verdict in zip(tests, judge(tests), strict=True):
+        low, high = verdict.joint_interval
+        assert (low, high) == test.with_noise.find_joint_interval(len(tests))
+        is_beyond = abs(math.log(test.ratio.center)) > test.log_floor
+        assert (verdict.decision == "worse") is (low > 1 and is_beyond)
+        assert (verdict.decision == "better") is (high < 1 and is_beyond)
+
+
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (1.0, 0.0)])
 @pytest.mark.parametrize(("ratio", "floor"), [(1.08, 0.0), (1.2, 0.0), (1.0, 0.05)])
 def test_so_many_repeats_decide_in_four_of_five_cases(ratio: float, floor: float, shares: tuple[float, float]) -> None:
@@ -125,7 +153,6 @@ def _count_decided(test: RatioTest, count: int, ratio: float, num_cases: int = 6
         replace(test, ratio=estimate_ratio(draw(ratio, deviations[0]), draw(1.0, deviations[1])))
         for _ in range(num_cases)
     ]
-    # Three ratios of exactly 1 leave the one that is looked at with the smallest of Holm's bounds.
     others = [replace(test, ratio=Estimate(center=1.0, log_standard_error=0.01, degrees_of_freedom=4))] * 3
     return sum(judge([one, *others])[0].decision != "undecided" for one in drawn) / num_cases
 
