@@ -8,7 +8,7 @@ import pytest
 
 from collector.analysis import Analysis
 from collector.ratio_verdicts import MACHINES_DIFFER
-from collector.ratio_words import excludes_one, quote_longer
+from collector.ratio_words import quote_longer
 from collector.statistics import Estimate
 
 COMPARE = """([one, other]) => {
@@ -59,4 +59,4 @@ def describe_alone(pair: dict[str, Any]) -> str:
         log_standard_error=pair["log_standard_error"],
         degrees_of_freedom=pair["degrees_of_freedom"],
     )
-    return quote_longer(ratio, 1) if excludes_one(ratio, 1) else ""
+    return quote_longer(ratio, 1) if ratio.excludes_one(1) else ""

@@ -2,6 +2,8 @@
 // freedom, Bonferroni's adjustment. An estimate is {center, error, freedom}: error is the standard error of log(center).
 
 const CONFIDENCE = 0.95;
+// As MAX_LOG_FACTOR of the collector: no interval is so wide that its ends are 0 and infinity.
+const MAX_LOG_FACTOR = 2 * Math.log(1e24 / 1e-24);
 const ROUNDING_SECONDS = 1e-9 / Math.sqrt(12);
 const LANCZOS = [
   0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
@@ -71,7 +73,7 @@ function findQuantile(freedom, numIntervals) {
 // The interval that holds the truth together with those of the other ones of `numIntervals` in 95 % of cases.
 function findInterval(estimate, numIntervals = 1) {
   if (estimate.error === null || estimate.freedom === null) return null;
-  const factor = Math.exp(findQuantile(estimate.freedom, numIntervals) * estimate.error);
+  const factor = Math.exp(Math.min(findQuantile(estimate.freedom, numIntervals) * estimate.error, MAX_LOG_FACTOR));
   return [estimate.center / factor, estimate.center * factor];
 }
 

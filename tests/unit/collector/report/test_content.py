@@ -140,7 +140,7 @@ def test_a_cell_in_two_environments_is_named_with_what_differs(render: Render) -
 def test_a_ratio_stands_beside_the_number_of_machines_it_rests_on(full_report: Path) -> None:
     words = read_words(full_report)
     assert "one card and its host" in words
-    assert "after Holm&#39;s adjustment" in words
+    assert "excludes equality" in words
     assert "(one card)" in words  # in the text of a figure
 
 

@@ -175,7 +175,7 @@ def test_sides_follow_the_verdict_of_their_table(opened: Visit) -> None:
       CELLS.unshown.delete(`${row},${other}`);
       return said;
     }"""
-    start = "A against B: no difference shown after Holm's adjustment over the ratios of its table; this ratio alone: "
+    start = "A against B: no difference shown by its interval together with the others of its table; this ratio alone: "
     assert all(text.startswith(start) and " takes " in text for text in opened.page.evaluate(words))
 
 

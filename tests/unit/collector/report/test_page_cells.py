@@ -47,7 +47,7 @@ def test_columns_are_what_varies(values: dict[str, list[Any]], columns: tuple[st
 
 def test_a_pair_that_only_its_own_interval_tells_apart_is_listed_as_not_shown(tmp_path: Path) -> None:
     # Two repeats a side, each exp(0.01) beside their mean: Welch's degrees of freedom are 2, for which
-    # p = 1 - t / sqrt(t ** 2 + 2), 0.04 at t = 4.849. Beside another pair Holm makes it 0.08.
+    # p = 1 - t / sqrt(t ** 2 + 2), 0.04 at t = 4.849. Beside another pair it is 0.08.
     spread, shift = math.exp(0.01), math.exp(4.849 * 0.01 * math.sqrt(2))
     results = []
     for phase, factor in (("train", shift), ("infer", 1.0)):

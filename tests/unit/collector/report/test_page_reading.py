@@ -19,7 +19,7 @@ LANDINGS = {
     "Versions": "package torch",
     "Not varied": "Not planned in any cell",
     "Not planned": "not planned",
-    "No difference shown": "after Holm's adjustment",
+    "No difference shown": "excludes equality",
     "Other machines": "CPU",
     "What limits": "nearest roof",
     "Without a result": "did not end ok",

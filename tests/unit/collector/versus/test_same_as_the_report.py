@@ -105,9 +105,7 @@ def test_a_part_of_a_table_says_that_it_is_adjusted_for_fewer(tmp_path: Path) ->
         assert cell.p_value == pytest.approx(row["p_value"], rel=1e-9)
         lines = " ".join(list_method_lines(document))
         assert ("has the same ratios" in lines) == (not where)
-        assert ("tests 2 ratios together, 1 of these among them: its intervals are other ones" in lines) == bool(
-            where
-        )
+        assert ("tests 2 ratios together, 1 of these among them: its intervals are other ones" in lines) == bool(where)
 
 
 def test_what_identical_runs_differ_by_is_said_of_one_run_and_does_not_decide(tmp_path: Path) -> None:
