@@ -16,7 +16,7 @@ from collector.analysis import Analysis, analyze_run
 from collector.claims.page import escape_markdown
 from collector.facts import count_things, list_facts, state_outcome
 from collector.labels import label_shared
-from collector.ratio_verdicts import count_differences
+from collector.ratio_verdicts import count_differences, take_joint_intervals
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.summary import summarize_collections
@@ -189,7 +189,7 @@ def tabulate_paces(run: StoredRun, **fields: Any) -> str:
 def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
     """Return the table of pairs, the ratio called `title`; `columns`: further columns of words, by their names.
 
-    A sentence under it says how many ratios were looked at, and how many differences remain.
+    Its intervals hold together. A sentence under it says how many ratios were tested, and how many differ.
     """
     shown = [
         text_column("workload", "workload"),
@@ -198,7 +198,7 @@ def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
         interval_column("95 % interval", "ratio_low", "ratio_high", RATIO),
         *(text_column(name.replace("_", " "), name) for name in columns),
     ]
-    table = write_markdown(make_table("", shown, pairs.assign(workload=label_shared(pairs))))
+    table = write_markdown(make_table("", shown, take_joint_intervals(pairs).assign(workload=label_shared(pairs))))
     return "\n\n".join(filter(None, [table, count_differences(pairs)]))
 
 
