@@ -75,7 +75,8 @@ def count_differences(pairs: pd.DataFrame) -> str:
     number = int((verdicts != NO_DIFFERENCE).sum())
     if len(verdicts) == 1:
         return f"1 ratio was tested: {'it differs from 1' if number else NO_DIFFERENCE}."
-    return f"{len(verdicts):,} ratios were tested together, {number:,} of them {'differs' if number == 1 else 'differ'}."
+    differ = "differs" if number == 1 else "differ"
+    return f"{len(verdicts):,} ratios were tested together, {number:,} of them {differ}."
 
 
 def _name_direction(ratio: Estimate) -> str:

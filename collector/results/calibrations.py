@@ -6,7 +6,6 @@ import pandas as pd
 
 from collector.machine_effects import estimate_machine_effects
 from collector.statistics import Estimate
-from collector.units import RATIO, format_interval, format_significant
 
 MIN_DIFFERENCE = 0.05
 """By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in
@@ -81,6 +80,6 @@ def describe_deviations(sound: pd.DataFrame) -> dict[str, str]:
 
 
 def _quote(factor: Estimate, num_intervals: int) -> str:
-    """Return `1.07x (1.04 to 1.10)`, with the interval that holds together with those of the other machines."""
-    low, high = factor.find_joint_interval(num_intervals) or (None, None)
-    return f"{format_significant(factor.center)}x ({format_interval(low, high, RATIO)})"
+    """Return `1.067x (1.041 to 1.094)`, with the interval that holds together with those of the other machines."""
+    low, high = factor.find_joint_interval(num_intervals) or (factor.center, factor.center)
+    return f"{factor.center:.3f}x ({low:.3f} to {high:.3f})"
