@@ -35,9 +35,9 @@ def describe_expected_precision(store: Store, runs: Sequence[Run], run: Run) -> 
 
 
 def count_ratios(cells: Collection[Cell]) -> int:
-    """Return how many ratios the report adjusts together: those of its table that has most of these cells.
+    """Return how many ratios the report judges together: those of its table that has most of these cells.
 
-    Efficiencies are not tested, and so not adjusted.
+    Efficiencies are not tested.
     """
     from collector.comparisons import COMPARISONS
 
@@ -76,7 +76,7 @@ def _describe(variance: float, num_cells: int, freedom: float, *, number: int, n
     return (
         f"repeats of such cells differed by {100 * math.expm1(math.sqrt(variance)):.2g} % here before (standard "
         f"deviation, of {num_cells} cell{'' if num_cells == 1 else 's'}): {number} repeats a side {shows} a difference "
-        f"of {difference}{cases}, {num_ratios} ratio{'' if num_ratios == 1 else 's'} adjusted together; 10 % "
+        f"of {difference}{cases}, {num_ratios} ratio{'' if num_ratios == 1 else 's'} judged together; 10 % "
         f"takes {repeats} repeats (`repeats:` in the matrix)"
     )
 

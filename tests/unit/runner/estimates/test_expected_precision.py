@@ -110,7 +110,7 @@ def test_as_many_ratios_are_adjusted_together_as_the_largest_table_of_the_report
     assert max(map(count_tested, tables)) == number
     lines = describe(tmp_path, *cells)
     assert len(lines) == len({cell.device for cell in cells})
-    assert all(f", {number} ratios adjusted together" in line for line in lines)
+    assert all(f", {number} ratios judged together" in line for line in lines)
 
 
 def test_nothing_is_said_where_nothing_is_known_or_compared(tmp_path: Path) -> None:
