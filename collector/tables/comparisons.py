@@ -134,10 +134,7 @@ def _state_tests(pairs: pd.DataFrame, num_tested: int) -> str:
     num_different = int((verdicts != NO_DIFFERENCE).sum())
     if num_tested == 1:
         return f"1 ratio was tested: {'it differs from 1' if num_different else NO_DIFFERENCE}."
-    return (
-        f"{num_tested:,} ratios were tested together: {num_different:,} differ from 1 after Holm's adjustment, which "
-        "is the verdict. The intervals are of how much longer the slower side takes, and hold together."
-    )
+    return f"{num_tested:,} ratios were tested together, {num_different:,} of them differ."
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:

@@ -33,7 +33,7 @@ PIPELINED_REMARK = (
 )
 TENANTS_REMARK = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
 WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
-THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
+THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4, num_digits=NUM_TIME_DIGITS)
 REPEATS = Column(
     title="repeats ok",
     sources=("num_ok", "num_planned"),

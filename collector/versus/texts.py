@@ -1,6 +1,5 @@
 """Put the parts of a comparison into words and tables, for the terminal and for Markdown alike."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import pandas as pd
 from collector.facts import count_things
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
-from collector.ratio_words import format_ratio
+from collector.ratio_words import format_ratio, format_ratios
 from collector.repeats_needed import POWER_WORDS
 from collector.tables.columns import number_column, text_column
 from collector.tables.ratio_columns import ratio_column, ratio_interval_column
@@ -215,12 +214,9 @@ def list_group_lines(document: CompareDocument) -> Iterator[str]:
 
 def describe_group(group: GroupComparison, document: CompareDocument) -> str:
     """Return the ratio over a group of cells in a sentence."""
-    ends = group.ratio_low, group.ratio_high
-    is_known = all(map(math.isfinite, ends)) and group.ratio_low > 0
-    ratio, low, high = (
-        format_ratio(value, *ends) if is_known else format_number(value, RATIO) for value in (group.ratio, *ends)
-    )
+    low, high = format_ratios(group.ratio_low, group.ratio_high)
     floor = "" if group.floor is None else f", floor {_format_percent(group.floor)}"
+    ratio = format_ratio(group.ratio)
     return (
         f"{group.label[0].upper()}{group.label[1:]} together (geometric mean): {ratio} ({low} to {high}){floor}: "
         f"{name_verdict(group.verdict, document)}."

@@ -47,43 +47,6 @@ function formatTimeRatio(ratio) {
   return `${percent < 0 ? "−" : "+"}${formatPercent(Math.abs(percent))}`;
 }
 
-function formatPercent(percent) {
-  return `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
-}
-
-// How many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.
-function chooseDecimals(center, low, high, nothing) {
-  const arm = Math.min(center - low, high - center);
-  let decimals = arm > 0 ? Math.max(0, -Math.floor(Math.log10(arm))) : 6;
-  const readsAsNothing = (end) => end !== nothing && Number(end.toFixed(Math.min(decimals, 6))) === nothing;
-  while (decimals < 6 && (readsAsNothing(low) || readsAsNothing(high))) decimals += 1;
-  return Math.min(decimals, 6);
-}
-
-// How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples.
-function formatLonger(center, low, high) {
-  const isPercent = center < 2;
-  const values = [center, low, high].map((value) => (isPercent ? 100 * (value - 1) : value));
-  const rank = Math.floor(Math.log10(values[0]));
-  const needed = chooseDecimals(...values, isPercent ? 0 : 1);
-  const shown = isPercent ? Math.min(needed, Math.max(1, 1 - rank)) : Math.max(0, 2 - rank);
-  const digits = [shown, ...[0, 1].map(() => (isPercent ? needed : Math.max(needed, shown)))];
-  return values.map((value, index) => (Math.abs(value) >= 1e5 ? formatSignificant(value)
-    : value.toLocaleString("en-US", { minimumFractionDigits: digits[index], maximumFractionDigits: digits[index] })));
-}
-
-// The time of one side over that of the other and the ends of its interval, with as many digits as tell them from 1.
-function formatRatio(center, interval) {
-  if (interval === null) return [formatSignificant(center), null];
-  const [low, high] = interval;
-  const least = 2 - Math.floor(Math.log10(low));
-  const needed = Math.max(least, chooseDecimals(Math.sqrt(low * high), low, high, 1));
-  const digits = { minimumFractionDigits: Math.min(needed, 6), maximumFractionDigits: Math.min(needed, 6) };
-  const [middle, ...ends] = [center, low, high].map((value) =>
-    (needed === least ? formatSignificant(value) : value.toLocaleString("en-US", digits)));
-  return [middle, ends.join(" to ")];
-}
-
 // How the subject compares with the other one, over whose time its own is `ratio`; by the interval of this ratio alone.
 function describeRatio(ratio, subject, other) {
   const interval = findInterval(ratio);

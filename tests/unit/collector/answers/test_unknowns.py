@@ -51,10 +51,9 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "conditions; 1 not compared: no ok repeat of JAX.",
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
-        "not-planned": "3 of 6 combinations of work and program were not planned in any batch, among them PyTorch "
-        "compiled, TensorFlow eager, TensorFlow compiled for any work: a matrix file that names them measures them.",
-        "no-prices": f"What this costs is not known, as no price was given: benchmatrix cost {RUN_ID} computes it at "
-        "listed prices or yours (--prices FILE), also of an epoch (--dataset NAME).",
+        "not-planned": "3 of 6 combinations of work and program were not planned, among them PyTorch compiled, "
+        "TensorFlow eager, TensorFlow compiled for any work. A matrix file that names them measures them.",
+        "no-prices": f"Costs are not known, as no price was given: benchmatrix cost {RUN_ID} computes them.",
         "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU), one "
         "precision (fp32, not tf32, fp16 or bf16) and one batch of conv6 train: how others compare is not known.",
     }
@@ -152,8 +151,8 @@ def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collec
     # Three repeats 1 % apart: t(2) = 4.3027 times 0.010000 / sqrt(3) is 0.024842; exp of it is 1.02515.
     (text,) = select_texts(answer(collect, make_spread(make_cell(), 0.1)), "certainty")
     assert text == (
-        "1 step time has a 95 % interval from 3 repeats: half of the intervals reach at most 2.52 % above their step "
-        "time, the widest 2.52 % (conv6 train, PyTorch eager)."
+        "1 step time has a 95 % interval: half of the intervals reach at most 2.5 % above their step time, the widest "
+        "2.5 % (conv6 train, PyTorch eager)."
     )
 
 
@@ -217,8 +216,8 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     assert more.text == "More such findings are in the tables: 2 of fastest."
     # All ran on one machine: none of them says so by itself. Both tables have 12 ratios.
     assert certainty.text == (
-        "All ratios above: on one machine, 3 repeats a side. A difference is stated where it remains after Holm's "
-        "adjustment over all ratios of its table (12 ratios of frameworks, 12 ratios of batches); intervals hold "
+        "All ratios above: on one machine, 3 repeats a side. A difference is stated only where it remains after Holm's "
+        "adjustment over all ratios of its table (12 ratios of frameworks, 12 ratios of batches); their intervals hold "
         "together with those of the others in 95 % of cases, if both sides vary alike."
     )
     assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
