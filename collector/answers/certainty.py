@@ -69,7 +69,7 @@ def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
     tested = [_count(one) for one in several if one.are_tested]
     if tested:
         texts.append(
-            f"A difference is stated only where it remains after Holm's adjustment over all ratios of its table "
+            f"A difference is stated only where it remains after Holm's adjustment over its table "
             f"({', '.join(tested)}); their intervals {TOGETHER}."
         )
     untested = [one for one in several if not one.are_tested]

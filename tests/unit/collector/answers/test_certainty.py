@@ -15,8 +15,8 @@ def say(basis: Basis | None = None, figures: Figures | None = None) -> Said:
 def test_without_a_common_basis_the_note_speaks_of_ratios_and_not_of_the_sentence_before_it() -> None:
     # The sentence before it may be that on step times, each of which has an interval of its own.
     assert state_certainty([say(CARD, FRAMEWORKS), say()], None) == (
-        "A difference is stated only where it remains after Holm's adjustment over all ratios of its table (12 ratios "
-        "of frameworks); their intervals hold together with those of the others in 95 % of cases, if both sides vary "
+        "A difference is stated only where it remains after Holm's adjustment over its table (12 ratios of "
+        "frameworks); their intervals hold together with those of the others in 95 % of cases, if both sides vary "
         "alike."
     )
 
