@@ -18,8 +18,6 @@ from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_
 HALF, TWICE = 0.5, 2.0
 NEAR_DECIMALS = 3
 """Digits after the point of a ratio between HALF and TWICE."""
-ONE_SIZE = 10.0
-"""Ends of an interval whose quotient is less have the same number of digits after the point."""
 MAX_DECIMALS = 6
 """Of a percentage or a ratio: a nanosecond in a millisecond."""
 LONG_NUMBER, SHORT_NUMBER = 1e5, 1e-5
@@ -140,15 +138,20 @@ def _round(value: float, num_digits: int) -> float:
 
 
 def _count_ratio_decimals(ratio: float) -> int:
-    is_near = HALF < ratio < TWICE or ratio == 0 or not math.isfinite(ratio)
-    return NEAR_DECIMALS if is_near else count_decimals(ratio, NUM_DIGITS)
+    return NEAR_DECIMALS if HALF < ratio < TWICE else _count_significant_decimals(ratio)
+
+
+def _count_significant_decimals(ratio: float) -> int:
+    return count_decimals(ratio, NUM_DIGITS) if ratio and math.isfinite(ratio) else NEAR_DECIMALS
 
 
 def _scale_ratios(low: float, high: float) -> list[tuple[float, int]]:
-    """Return the ends of an interval with their digits after the point: as many if they are of one size."""
-    decimals = [_count_ratio_decimals(end) for end in (low, high)]
-    alike = [min(decimals)] * 2 if high < ONE_SIZE * low else decimals
-    return list(zip((low, high), alike, strict=True))
+    """Return the ends of an interval with their digits after the point.
+
+    Both have those of a ratio between HALF and TWICE if they lie there, else both three significant digits.
+    """
+    is_near = low > HALF and high < TWICE
+    return [(end, NEAR_DECIMALS if is_near else _count_significant_decimals(end)) for end in (low, high)]
 
 
 def _scale_share(share: float) -> tuple[float, int]:

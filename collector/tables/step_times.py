@@ -67,8 +67,8 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
     if not (differences > MIN_PIPELINED_DIFFERENCE).any():
         return []
     return [
-        number_column("pipelined step", "pipelined_step_seconds", MILLISECOND),
-        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT),
+        number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
+        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
     ]
 
 

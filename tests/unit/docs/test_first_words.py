@@ -80,3 +80,11 @@ def test_no_mode_is_named_that_was_not_run_and_no_pair_has_a_second_number(words
     assert "fused-norm" not in words
     # The pair of TensorFlow's graph and PyTorch at batch 64, as a share of the other time and as a ratio.
     assert not re.search(r"1\.3\d? % (lower|faster)|0\.98\d", words)
+
+
+@pytest.mark.parametrize(
+    "said_once",
+    ["Holm", "3 repeats", "34 of 48", "torch.compile", "not checked", "nobody|which was not visible|not visible"],
+)
+def test_what_is_said_is_said_once(words: str, said_once: str) -> None:
+    assert len(re.findall(said_once, words, re.IGNORECASE)) == 1

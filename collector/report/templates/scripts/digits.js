@@ -4,7 +4,11 @@ const MAX_DECIMALS = 6;
 
 // A ratio has three digits after the point between half and twice, and else three significant ones.
 function countRatioDecimals(ratio) {
-  if ((ratio > 0.5 && ratio < 2) || ratio === 0 || !Number.isFinite(ratio)) return 3;
+  return ratio > 0.5 && ratio < 2 ? 3 : countSignificantDecimals(ratio);
+}
+
+function countSignificantDecimals(ratio) {
+  if (ratio === 0 || !Number.isFinite(ratio)) return 3;
   return Math.max(0, 2 - Math.floor(Math.log10(Math.abs(Number(ratio.toPrecision(3))))));
 }
 
@@ -36,10 +40,10 @@ function formatPercent(percent) {
   return `${writeNumbers([percent], [countPercentDecimals(percent)], 0)[0]} %`;
 }
 
-// The ends of an interval of a ratio: as many digits after the point if they are of one size.
+// The ends of an interval of a ratio: three significant digits each, unless both lie between half and twice.
 function writeRatios(low, high, apartFrom = "") {
-  const own = [low, high].map(countRatioDecimals);
-  return writeNumbers([low, high], high < 10 * low ? own.map(() => Math.min(...own)) : own, 1, apartFrom);
+  const isNear = low > 0.5 && high < 2;
+  return writeNumbers([low, high], [low, high].map((end) => (isNear ? 3 : countSignificantDecimals(end))), 1, apartFrom);
 }
 
 // How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples.

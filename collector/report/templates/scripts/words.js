@@ -33,11 +33,12 @@ function chooseTimeDigits(one, other) {
   return [3, 4, 5, 6].find(isFine) ?? 7;
 }
 
-// A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond.
+// A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond. What is faster
+// is so by as much as the other takes longer, which is the number that the answers and tables have of the pair.
 function describeTime(ratio) {
   if (ratio >= 2) return `${formatSignificant(ratio)}× as long`;
   if (ratio <= 0.5) return `${formatSignificant(1 / ratio)}× as fast`;
-  return `${formatPercent(Math.abs(100 * (ratio - 1)))} ${ratio < 1 ? "less" : "longer"}`;
+  return ratio < 1 ? `${formatPercent(100 * (1 / ratio - 1))} faster` : `${formatPercent(100 * (ratio - 1))} longer`;
 }
 
 // A ratio of times of which no difference is known: a number alone.

@@ -19,7 +19,7 @@ LANDINGS = {
     "Versions": "package torch",
     "Not varied": "fp32",
     "Not planned": "not planned",
-    "No difference shown": "after Holm's adjustment",
+    "No difference shown": "tested together",
     "Other machines": "CPU",
     "What limits": "nearest roof",
     "Without a result": "did not end ok",
