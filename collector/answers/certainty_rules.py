@@ -20,13 +20,14 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     widths = known["interval_high_seconds"] / known["center_step_seconds"] - 1
     widest = list_rows(known.assign(width=widths).nlargest(1, "width"))[0]
     moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""
-    has = "has" if len(known) == 1 else "have"
     label = find_short_names(analysis).shorten(str(widest["label"]))
-    text = (
-        f"{count_things(len(known), 'step time')} {has} a 95 % interval{moderated}: half of the "
-        f"intervals reach at most {format_percent(widths.median())} % above their step time, the widest "
-        f"{format_percent(widths.max())} % ({label})."
-    )
+    most = f"{format_percent(widths.max())} %"
+    text = f"The 95 % interval of the step time{moderated} reaches {most} above it ({label})."
+    if len(known) > 1:
+        text = (
+            f"{len(known):,} step times have a 95 % interval{moderated}: half of the intervals reach at most "
+            f"{format_percent(widths.median())} % above their step time, the widest {most} ({label})."
+        )
     return [Said(text=text, anchor="step-times")]
 
 

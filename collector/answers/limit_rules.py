@@ -18,7 +18,7 @@ from collector.units import PERCENT, choose_memory_unit, format_number
 
 MAX_CELLS = 2
 """Cells that a sentence names."""
-IN_USE = " In use is also what the driver, the libraries and the framework keep for later."
+IN_USE = " In use includes what the driver, the libraries and the framework keep for later."
 MAX_PROGRAMS = 4
 """Programs of which a sentence says the memory."""
 WORK_COLUMNS = ["model", "phase", "batch_size", "input_size", "num_classes", "precision", "data_dir", "hardware_id"]
@@ -93,9 +93,11 @@ def find_roofline(analysis: Analysis) -> list[Said]:
         )
     if len(near) < len(known):
         share = format_number(float(lowest["share_of_roofline"]), PERCENT)
-        number = f"the other {len(known) - len(near):,}" if len(near) else f"any of {count_things(len(known), 'cell')}"
+        others = f"the {'other ' if len(near) else ''}{count_things(len(known) - len(near), 'cell')}".replace(
+            " 1 ", " "
+        )
         label = find_short_names(analysis).shorten(str(lowest["label"]))
-        texts.append(f"What limits {number} is not known; {label} stays furthest below its roof, at {share} %.")
+        texts.append(f"What limits {others} is not known; the least, {label}, reaches {share} % of its roof.")
     return [Said(text=" ".join(texts), anchor=name_anchor(ROOFLINE_CAPTION))]
 
 

@@ -109,10 +109,10 @@ class Side:
         return [one for one in self.ratios if excludes_one(one.ratio, size)] or [*self.ratios]
 
     def choose_ends(self, size: int) -> list[JudgedRatio]:
-        """Return the least and the most of `list_shown`; one where there is only one."""
+        """Return the least and the most of `list_shown`; one where there is only one, or all are equal."""
         shown = self.list_shown(size)
         ends = [choose(shown, key=lambda one: one.ratio.center) for choose in (min, max)]
-        return ends if len(shown) > 1 else ends[:1]
+        return ends if ends[0] is not ends[1] else ends[:1]
 
 
 def find_sides(ratios: Sequence[JudgedRatio], family: Family) -> list[Side]:

@@ -84,7 +84,7 @@ def test_no_mode_is_named_that_was_not_run_and_no_pair_has_a_second_number(words
 
 @pytest.mark.parametrize(
     "said_once",
-    ["Holm", "3 repeats", "34 of 48", "torch.compile", "not checked", "nobody|which was not visible|not visible"],
+    ["Holm", "3 repeats", "34 of 48", r"torch\.compile", "not checked", "nobody|which was not visible|not visible"],
 )
 def test_what_is_said_is_said_once(words: str, said_once: str) -> None:
     assert len(re.findall(said_once, words, re.IGNORECASE)) == 1

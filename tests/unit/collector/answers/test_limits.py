@@ -27,8 +27,8 @@ def test_cells_below_half_of_their_nearest_roof_have_no_limit(collect: Collect) 
     (text,) = select_texts(answer(collect, results), "roofline")
     assert text == (
         "Arithmetic limits 2 of 3 cells, which reach 50 % of that roof or more (operations counted as direct "
-        "convolutions). What limits the other 1 is not known; resnet18 train, PyTorch eager stays furthest below its "
-        "roof, at 3.00 %."
+        "convolutions). What limits the other cell is not known; the least, resnet18 train, PyTorch eager, reaches "
+        "3.00 % of its roof."
     )
     assert [describe_limit("arithmetic", share) for share in shares.values()] == [
         "arithmetic",
@@ -60,7 +60,7 @@ def test_memory_is_compared_in_tensors_and_not_in_what_a_framework_keeps(collect
     (text,) = select_texts(answer(collect, results), "memory")
     assert text == (
         "vgg16 train has the largest tensors on the GPU: PyTorch eager 4.00 GiB (6.00 GiB in use) and TensorFlow graph "
-        "3.00 GiB (33.0 GiB in use). In use is also what the driver, the libraries and the framework keep for later. "
+        "3.00 GiB (33.0 GiB in use). In use includes what the driver, the libraries and the framework keep for later. "
         "benchmatrix probe MODEL finds what fits into a card."
     )
 
