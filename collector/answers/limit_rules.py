@@ -93,9 +93,8 @@ def find_roofline(analysis: Analysis) -> list[Said]:
         )
     if len(near) < len(known):
         share = format_number(float(lowest["share_of_roofline"]), PERCENT)
-        others = f"the {'other ' if len(near) else ''}{count_things(len(known) - len(near), 'cell')}".replace(
-            " 1 ", " "
-        )
+        number = len(known) - len(near)
+        others = f"the {'other ' if len(near) else ''}{'cell' if number == 1 else count_things(number, 'cell')}"
         label = find_short_names(analysis).shorten(str(lowest["label"]))
         texts.append(f"What limits {others} is not known; the least, {label}, reaches {share} % of its roof.")
     return [Said(text=" ".join(texts), anchor=name_anchor(ROOFLINE_CAPTION))]
