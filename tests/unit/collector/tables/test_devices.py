@@ -40,4 +40,4 @@ def test_a_cpu_has_no_clock_that_a_driver_holds_down(collect: Collect) -> None:
 def test_an_optimizer_that_was_not_recorded_is_said_to_be_so(collect: Collect) -> None:
     table = make_shared_environment_table(analyze_run(collect(*make_repeats(make_cell(), 0.1))))
     assert table is not None
-    assert dict(table.format_rows())["setting optimizer"] == "not recorded"
+    assert ("setting optimizer", "not recorded") in table.format_rows()
