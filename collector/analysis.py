@@ -12,13 +12,14 @@ from collector.costs.evaluation import CostQuestion, evaluate_costs
 from collector.forecast.fit import Forecast
 from collector.labels import add_labels
 from collector.nights.records import ChangeHistory
+from collector.order import sort_cells
 from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 from collector.sharing.tabulate import tabulate_sharing
 
 MAX_PRICED_CELLS = 1000
-"""Cells that a report prices, the first of the plan: pricing one takes two milliseconds, and a run may have 20,000."""
+"""Cells that a report prices, the first ones: pricing one takes two milliseconds, and a run may have 20,000."""
 Derived = TypeVar("Derived")
 
 
@@ -28,7 +29,7 @@ class Analysis:
 
     collection: Collection
     summary: pd.DataFrame
-    """The rows of `summarize_cells` with the labels of `add_labels`."""
+    """The rows of `summarize_cells` with the labels of `add_labels`, in the order of `sort_cells`."""
     comparisons: Mapping[str, pd.DataFrame]
     """The pairs of `compare_all`, by the name of the comparison."""
     sharing: pd.DataFrame
@@ -41,7 +42,7 @@ class Analysis:
     history: ChangeHistory = ChangeHistory()
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
-    """What the first MAX_PRICED_CELLS cost on the machines of a price table; None where none was given."""
+    """What the first MAX_PRICED_CELLS of the summary cost by a price table; None where none was given."""
     _derived: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -73,7 +74,7 @@ def analyze_run(
 
     `prices`: None for a report without costs.
     """
-    summary = add_labels(summarize_cells(collection, moderated=moderated))
+    summary = add_labels(sort_cells(summarize_cells(collection, moderated=moderated)))
     question, priced = CostQuestion(include_invalid=include_invalid), summary.head(MAX_PRICED_CELLS)
     return Analysis(
         collection=collection,

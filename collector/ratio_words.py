@@ -1,42 +1,84 @@
-"""Say how much longer one side of a ratio of times takes, with as many digits as its interval has to say.
+"""Write ratios, their intervals and amounts of time, and decide with how many digits: nothing else does.
+
+A ratio has three digits after the point between half and twice, and else three significant digits; a percentage, which
+is a ratio less 1, one digit after the point below a hundred and else none. That is so whatever the interval is: a
+ratio reads alike in every answer, table and plot. Only what would read as no difference, and ends of an interval that
+would read alike, have more digits.
 
 There is one direction: the side that takes longer is named. Below twice the time the amount is in percent, from there
-on in multiples.
+on in multiples. The page writes numbers by the same rules (templates/scripts/words.js).
 """
 
 import math
 from collections.abc import Sequence
 
 from collector.statistics import Estimate
-from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, format_significant
+from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_significant
 
-TWICE = 2.0
+HALF, TWICE = 0.5, 2.0
+NEAR_DECIMALS = 3
+"""Digits after the point of a ratio between HALF and TWICE."""
 MAX_DECIMALS = 6
 """Of a percentage or a ratio: a nanosecond in a millisecond."""
-LONG_NUMBER = 1e5
-"""From here on digits after the point say nothing."""
+LONG_NUMBER, SHORT_NUMBER = 1e5, 1e-5
+"""From here on digits after the point say nothing, and below no number of them reads well."""
 MAX_TIME_DIGITS = 7
 """Of step times: with more, nobody reads them."""
 NO_INTERVAL_WORDS = "no interval"
 
 
+def format_ratio(ratio: float) -> str:
+    """Return `0.842`, `1.034`, `8.42`, `22.8`."""
+    (text,) = _write([(ratio, _count_ratio_decimals(ratio))], nothing=1.0)
+    return text
+
+
+def format_ratios(low: float, high: float) -> tuple[str, str]:
+    """Return the ends of an interval of ratios."""
+    written_low, written_high = _write(_scale_ratios(low, high), nothing=1.0)
+    return written_low, written_high
+
+
+def format_percent(share: float) -> str:
+    """Return a share in percent without the sign: `0.9`, `17.9`, `106`."""
+    (text,) = _write([_scale_share(share)], nothing=0.0)
+    return text
+
+
+def format_percents(low: float, high: float) -> tuple[str, str]:
+    """Return the ends of an interval of shares in percent."""
+    written_low, written_high = _write([_scale_share(low), _scale_share(high)], nothing=0.0)
+    return written_low, written_high
+
+
 def describe_longer(ratio: Estimate) -> str:
-    """Return `21 % longer` or `8.42 times as long` of a ratio of times above 1."""
-    return f"{format_longer(ratio)[0]} {'% longer' if is_percent(ratio) else 'times as long'}"
+    """Return `21.0 % longer` or `8.42 times as long` of a ratio of times above 1."""
+    return f"{describe_amount(ratio)} longer" if is_percent(ratio) else describe_amount(ratio)
+
+
+def describe_amount(ratio: Estimate) -> str:
+    """Return `21.0 %` or `8.42 times as long`, beside words that say longer."""
+    return f"{format_longer(ratio)[0]} {'%' if is_percent(ratio) else 'times as long'}"
 
 
 def describe_longer_share(share: float) -> str:
-    """Return how much longer one takes that another takes `share` less time than: of 0.15 `18 % longer`."""
-    ratio = 1 / (1 - share)
-    return f"{100 * (ratio - 1):.0f} % longer" if ratio < TWICE else f"{format_significant(ratio)} times as long"
+    """Return how much longer one takes that another takes `share` less time than: of 0.15 `17.6 % longer`."""
+    return describe_longer(Estimate(center=1 / (1 - share), log_standard_error=None, degrees_of_freedom=None))
 
 
 def quote_longer(ratio: Estimate, num_intervals: int) -> str:
-    """Return `21 % longer (20 to 23)`, with the interval that holds together with `num_intervals` - 1 others."""
+    """Return `21.0 % longer (19.6 to 22.5)`, with the interval that holds together with `num_intervals` - 1 others."""
+    return f"{describe_longer(ratio)} ({_quote_interval(ratio, num_intervals)})"
+
+
+def quote_amount(ratio: Estimate, num_intervals: int) -> str:
+    """Return `21.0 % (19.6 to 22.5)`, as `quote_longer` beside words that say longer."""
+    return f"{describe_amount(ratio)} ({_quote_interval(ratio, num_intervals)})"
+
+
+def _quote_interval(ratio: Estimate, num_intervals: int) -> str:
     _, *ends = format_longer(ratio, num_intervals)
-    if not ends:
-        return f"{describe_longer(ratio)} ({NO_INTERVAL_WORDS})"
-    return f"{describe_longer(ratio)} ({' to '.join(ends)})"
+    return " to ".join(ends) or NO_INTERVAL_WORDS
 
 
 def is_percent(ratio: Estimate) -> bool:
@@ -47,50 +89,32 @@ def is_percent(ratio: Estimate) -> bool:
 def format_longer(ratio: Estimate, num_intervals: int = 1) -> tuple[str, ...]:
     """Return a ratio of times and the ends of its interval, in percent above 1 or from TWICE on as multiples.
 
-    The digits of the ratio are those that its interval alone has to say, NUM_DIGITS at most and a percentage to a
-    tenth, so that it reads alike wherever it stands. The ends have more where they would read alike. Without an
-    interval, the ratio alone with three significant digits.
+    Without an interval, and of equal times, the ratio alone.
     """
-    own, joint = ratio.interval, ratio.find_joint_interval(num_intervals)
-    center, nothing = (100 * (ratio.center - 1), 0.0) if is_percent(ratio) else (ratio.center, 1.0)
-    if own is None or joint is None or center <= 0:
-        return (format_significant(center),)
-    decimals = choose_decimals(center, *_scale(own, ratio), nothing=nothing)
-    rank = math.floor(math.log10(center))
-    if is_percent(ratio):
-        shown = min(decimals, max(1, 1 - rank))
-    else:
-        shown = max(0, NUM_DIGITS - 1 - rank)
-        decimals = max(decimals, shown)
-    ends = _scale(joint, ratio)
-    finer = _tell_apart(ends, decimals, nothing=nothing)
-    return (_format(center, shown), *(_format(end, finer) for end in ends))
-
-
-def _scale(interval: tuple[float, float], ratio: Estimate) -> tuple[float, float]:
+    center = format_percent(ratio.center - 1) if is_percent(ratio) else format_ratio(ratio.center)
+    interval = ratio.find_joint_interval(num_intervals)
+    if interval is None or ratio.center <= 1:
+        return (center,)
     low, high = interval
-    return (100 * (low - 1), 100 * (high - 1)) if is_percent(ratio) else (low, high)
+    if is_percent(ratio):
+        return (center, *_write([_scale_share(low - 1), _scale_share(high - 1)], nothing=0.0, apart_from=center))
+    return (center, *_write(_scale_ratios(low, high), nothing=1.0, apart_from=center))
 
 
 def choose_time_digits(first: float, second: float, ratio: Estimate) -> int:
     """Return with how many significant digits two times stand beside their ratio: it is found in them.
 
-    `ratio`: of the slower one over the faster one. Who divides the times as they are written gets its three digits, and
-    the words of `describe_longer`, to one of the last digit; at least NUM_TIME_DIGITS, as the times have elsewhere.
+    `ratio`: of the slower one over the faster one. Who divides the times as they are written gets the words of
+    `describe_longer`, to one of the last digit; at least NUM_TIME_DIGITS, as the times have elsewhere.
     """
+    amount, is_in_percent = format_longer(ratio)[0], is_percent(ratio)
+    written, unit = _read(amount)
     for num_digits in range(NUM_TIME_DIGITS, MAX_TIME_DIGITS + 1):
         slower, faster = sorted((_round(first, num_digits), _round(second, num_digits)), reverse=True)
-        if _reads_alike(slower / faster, ratio):
+        quotient = 100 * (slower / faster - 1) if is_in_percent else slower / faster
+        if abs(quotient - written) <= unit:
             return num_digits
     return NUM_TIME_DIGITS
-
-
-def _reads_alike(quotient: float, ratio: Estimate) -> bool:
-    """Return whether a quotient is what is written of a ratio, to one of the last digit."""
-    written = [(quotient, format_significant(ratio.center))]
-    if is_percent(ratio):
-        written.append((100 * (quotient - 1), format_longer(ratio)[0]))
-    return all(abs(value - number) <= unit for value, text in written for number, unit in [_read(text)])
 
 
 def _read(text: str) -> tuple[float, float]:
@@ -103,35 +127,44 @@ def _round(value: float, num_digits: int) -> float:
     return float(f"{value:.{num_digits - 1}e}")
 
 
-def format_ratios(low: float, high: float) -> tuple[str, str]:
-    """Return the ends of an interval of a ratio with three significant digits, or more where they would read alike."""
-    return format_ratio(low, low, high), format_ratio(high, low, high)
+def _count_ratio_decimals(ratio: float) -> int:
+    return NEAR_DECIMALS if HALF < ratio < TWICE else _count_significant_decimals(ratio)
 
 
-def format_ratio(ratio: float, low: float, high: float) -> str:
-    """Return a ratio with as many digits as the ends of its interval have: it reads as lying between them."""
-    least = 2 - math.floor(math.log10(low)) if low > 0 else 2
-    decimals = max(least, choose_decimals(math.sqrt(low * high), low, high, nothing=1.0))
-    return format_significant(ratio) if decimals == least else _format(ratio, min(decimals, MAX_DECIMALS))
+def _count_significant_decimals(ratio: float) -> int:
+    return count_decimals(ratio, NUM_DIGITS) if ratio and math.isfinite(ratio) else NEAR_DECIMALS
 
 
-def choose_decimals(center: float, low: float, high: float, *, nothing: float) -> int:
-    """Return how many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.
+def _scale_ratios(low: float, high: float) -> list[tuple[float, int]]:
+    """Return the ends of an interval with their digits after the point.
 
-    `nothing`: the value that says that there is no difference.
+    Both have those of a ratio between HALF and TWICE if they lie there, else both three significant digits.
     """
-    arm = min(center - low, high - center)
-    decimals = max(0, -math.floor(math.log10(arm))) if arm > 0 else MAX_DECIMALS
-    return _tell_apart((low, high), min(decimals, MAX_DECIMALS), nothing=nothing)
+    is_near = low > HALF and high < TWICE
+    return [(end, NEAR_DECIMALS if is_near else _count_significant_decimals(end)) for end in (low, high)]
 
 
-def _tell_apart(ends: Sequence[float], decimals: int, *, nothing: float) -> int:
-    """Return `decimals`, or as many more as it takes that no end which is not `nothing` reads as if it were."""
-    while decimals < MAX_DECIMALS and any(round(end, decimals) == nothing != end for end in ends):
-        decimals += 1
-    return decimals
+def _scale_share(share: float) -> tuple[float, int]:
+    """Return a share in percent, and how many digits after the point it has."""
+    percent = 100 * share
+    return percent, 1 if abs(percent) < 100 else 0
+
+
+def _write(numbers: Sequence[tuple[float, int]], *, nothing: float, apart_from: str = "") -> list[str]:
+    """Return each value with its number of digits after the point, or with some more.
+
+    They have more where a value that is not `nothing` would read as if it were, where several would read alike, or one
+    as `apart_from`. If no number of digits up to MAX_DECIMALS mends that, they have their own.
+    """
+    for more in range(MAX_DECIMALS):
+        texts = [_format(value, decimals + more) for value, decimals in numbers]
+        reads_as_nothing = any(round(value, decimals + more) == nothing != value for value, decimals in numbers)
+        if len({apart_from, *texts}) == len(texts) + 1 and not reads_as_nothing:
+            return texts
+    return [_format(value, decimals) for value, decimals in numbers]
 
 
 def _format(value: float, decimals: int) -> str:
-    text = format_significant(value) if abs(value) >= LONG_NUMBER else f"{value:,.{decimals}f}"
+    is_extreme = abs(value) >= LONG_NUMBER or 0 < abs(value) < SHORT_NUMBER
+    text = format_significant(value) if is_extreme else f"{value:,.{decimals}f}"
     return text.replace("-", "−", 1) if text.startswith("-") else text

@@ -58,12 +58,18 @@ def format_significant(value: float, num_digits: int = NUM_DIGITS) -> str:
     if value == 0:
         return "0"
     scientific = f"{value:.{num_digits - 1}e}"
-    if not math.isfinite(rounded := float(scientific)):
+    if not math.isfinite(rounded := float(scientific)) or _find_exponent(rounded) not in WRITTEN_IN_FULL:
         return scientific
-    exponent = math.floor(math.log10(abs(rounded)))
-    if exponent not in WRITTEN_IN_FULL:
-        return scientific
-    return f"{rounded:,.{max(0, num_digits - 1 - exponent)}f}"
+    return f"{rounded:,.{count_decimals(value, num_digits)}f}"
+
+
+def count_decimals(value: float, num_digits: int = NUM_DIGITS) -> int:
+    """Return how many digits after the point a finite value other than 0 has with so many significant digits."""
+    return max(0, num_digits - 1 - _find_exponent(float(f"{value:.{num_digits - 1}e}")))
+
+
+def _find_exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value)))
 
 
 def format_interval(low: float | None, high: float | None, unit: Unit, num_digits: int = NUM_DIGITS) -> str:

@@ -20,9 +20,9 @@ from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import invert_estimate, scale_estimate
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
-from collector.tables.ratio_columns import ratio_interval_column
+from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import Table, make_table
-from collector.units import RATIO, THROUGHPUT
+from collector.units import NUM_TIME_DIGITS, RATIO, THROUGHPUT
 
 SERIES_COLUMNS = (
     *(name for name in CELL_COLUMNS if name not in ("batch_size", *PROTOCOL_FIELDS)),
@@ -59,9 +59,9 @@ def make_batches_table(analysis: Analysis) -> Table | None:
     frame = pd.DataFrame([_describe(pair, judged, len(gains)) for pair, judged in gains])
     columns = [
         text_column("series", "name"),
-        number_column("smallest", "rate_reference", THROUGHPUT),
-        number_column("largest", "rate_subject", THROUGHPUT),
-        number_column("ratio", "ratio", RATIO),
+        number_column("smallest", "rate_reference", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
+        number_column("largest", "rate_subject", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
+        ratio_column("ratio", "ratio", RATIO),
         ratio_interval_column(INTERVAL_TITLE, "joint", RATIO),
         text_column("verdict", "verdict"),
     ]
@@ -69,9 +69,8 @@ def make_batches_table(analysis: Analysis) -> Table | None:
 
 
 def _describe(pair: Row, judged: JudgedRatio, size: int) -> Row:
-    # The digits of the ratio are those of its own interval, as wherever it stands; shown is the one that decides.
-    intervals = {"ratio": judged.ratio.interval, "joint": judged.ratio.find_joint_interval(size)}
-    ends = {f"{name}_{end}": found[place] for name, found in intervals.items() if found for place, end in ENDS}
+    interval = judged.ratio.find_joint_interval(size)
+    ends = {f"joint_{end}": interval[place] for place, end in ENDS} if interval else {}
     rates = {f"rate_{side}": pair[f"batch_size_{side}"] / pair[f"center_step_seconds_{side}"] for side in SIDES}
     verdict = (MORE if judged.ratio.center > 1 else FEWER) if judged.is_different else NO_DIFFERENCE
     cells = {f"cell_id_{side}": pair[f"cell_id_{side}"] for side in SIDES}
@@ -91,7 +90,10 @@ def _say(
     named = {*works} if len(works) == 1 else set()
     if analysis.summary["precision"].nunique() == 1:
         named.add(str(analysis.summary["precision"].iloc[0]))
-    opening = f"{_name_series_works(works, title, analysis)}; the largest against the smallest"
+    ends = {f"batch {row['batch_size_subject']} over {row['batch_size_reference']}" for row, _ in gains}
+    named |= ends if len(ends) == 1 else set()
+    which = next(iter(ends)) if len(ends) == 1 else "the largest over the smallest"
+    opening = f"{_name_series_works(works, title, analysis)}; {which}"
     said = say_ratios(
         opening, judged, family, anchor=name_anchor(CAPTION), named=named, names=find_short_names(analysis)
     )

@@ -22,10 +22,14 @@ def find_common_basis(findings: Sequence[Said]) -> Basis | None:
 
 def describe_basis(basis: Basis) -> str:
     """Return a basis in words: `on one card, 3 repeats`, `across machines, 2 cards a side, 3 to 5 repeats`."""
-    lowest, highest = basis.num_repeats
-    repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
     where = basis.scope if basis.scope.startswith("across ") else f"on {basis.scope}"
-    return f"{where}, {repeats} repeats"
+    return f"{where}, {describe_repeats(basis)}"
+
+
+def describe_repeats(basis: Basis) -> str:
+    """Return `3 repeats`, `3 to 5 repeats`."""
+    lowest, highest = basis.num_repeats
+    return f"{lowest} repeats" if lowest == highest else f"{lowest} to {highest} repeats"
 
 
 def state_own_basis(basis: Basis | None, common: Basis | None) -> str:

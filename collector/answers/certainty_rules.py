@@ -1,36 +1,33 @@
 """How well a run's figures are known, and which changes over the nights were confirmed."""
 
-import pandas as pd
-
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
 from collector.facts import count_things
 from collector.nights.records import RecordedChange
+from collector.ratio_words import format_percent
 from collector.results.frames import list_rows
 from collector.tables.nights import CAPTION as NIGHTS_CAPTION
-from collector.units import format_significant
 
 
 def find_certainty(analysis: Analysis) -> list[Said]:
-    """Return how wide the intervals of the step times are, and on how many repeats and machines they rest."""
+    """Return how wide the intervals of the step times are."""
     summary = analysis.summary
     known = summary[(summary["num_sound"] > 0) & summary["interval_high_seconds"].notna()]
     if known.empty:
         return []
     widths = known["interval_high_seconds"] / known["center_step_seconds"] - 1
     widest = list_rows(known.assign(width=widths).nlargest(1, "width"))[0]
-    lowest, highest = int(known["num_counted"].min()), int(known["num_counted"].max())
-    repeats = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
     moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""
-    has = "has" if len(known) == 1 else "have"
     label = find_short_names(analysis).shorten(str(widest["label"]))
-    text = (
-        f"{count_things(len(known), 'step time')} {has} a 95 % interval from {repeats} repeats{moderated}: half of the "
-        f"intervals reach at most {_percent(widths.median())} above their step time, the widest "
-        f"{_percent(widths.max())} ({label})."
-    )
+    most = f"{format_percent(widths.max())} %"
+    text = f"The 95 % interval of the step time{moderated} reaches {most} above it ({label})."
+    if len(known) > 1:
+        text = (
+            f"{len(known):,} step times have a 95 % interval{moderated}: half of the intervals reach at most "
+            f"{format_percent(widths.median())} % above their step time, the widest {most} ({label})."
+        )
     return [Said(text=text, anchor="step-times")]
 
 
@@ -53,7 +50,3 @@ def _describe_change(change: RecordedChange) -> str:
         f"Since run {suspicion.first_run_id}, {what} on {suspicion.hardware}: step time {shares[0]} % "
         f"({shares[1]} to {shares[2]}), confirmed by {count_things(decision.num_repeats, 'more repeat')}."
     )
-
-
-def _percent(share: float) -> str:
-    return "not known" if pd.isna(share) else f"{format_significant(100 * share)} %"

@@ -7,7 +7,7 @@ from collector.analysis import Analysis
 from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
 from collector.answers.pairs import Pair, count_tested, list_usable_pairs
-from collector.answers.ratios import Family, JudgedRatio, say_times
+from collector.answers.ratios import Family, JudgedRatio, say_times, shorten_all
 from collector.claims.page import find_claim_results
 from collector.claims.verdicts import ClaimResult, GainClaim
 from collector.comparisons import FRAMEWORKS, MODES, Comparison
@@ -16,6 +16,8 @@ from collector.machines import SIDES
 from collector.ratio_words import describe_longer_share
 from collector.statistics import invert_estimate
 
+VERDICT_WORDS = "Verdict on the claim:"
+"""What stands before the verdict, which is named as the section of the claims and its heading name it."""
 NOT_SHOWN = "The one comparison here does not show that"
 
 
@@ -42,12 +44,10 @@ def name_claim_anchor(claim_id: str) -> str:
 def _say(result: ClaimResult, analysis: Analysis) -> Said:
     anchor = name_claim_anchor(result.id)
     said = _say_gain(result, result.gain, analysis) if result.gain is not None else None
-    is_open = result.verdict == "not tested here"
-    verdict = "no verdict" if is_open else result.verdict
+    verdict = f"{VERDICT_WORDS} {result.verdict}; {result.reason}."
     if said is None:
-        return Said(text=f"{result.statement}, says the study: {verdict}, as {result.reason}.", anchor=anchor)
-    reason = f"{'as ' if is_open else ''}{result.reason}"
-    return replace(said, text=f"{said.text} The claim itself: {verdict}, {reason}.", anchor=anchor)
+        return Said(text=f"{result.statement}, says the study. {verdict}", anchor=anchor)
+    return replace(said, text=f"{said.text} {verdict}", anchor=anchor)
 
 
 def _say_gain(result: ClaimResult, claim: GainClaim, analysis: Analysis) -> Said | None:
@@ -69,7 +69,7 @@ def _say_gain(result: ClaimResult, claim: GainClaim, analysis: Analysis) -> Said
     )
     wanted = f"{reference} would take {describe_longer_share(claim.figure)}"
     opening = f"{result.statement}, says the study: {wanted}. {_count_shown(judged, claim)}"
-    return say_times(opening, judged, family, anchor="", names=find_short_names(analysis))
+    return say_times(opening, shorten_all(judged, find_short_names(analysis)), family, anchor="")
 
 
 def _find_key(pair: Pair) -> frozenset[tuple[str, str]]:

@@ -1,7 +1,5 @@
 """Say which program is fastest for each kind of work: as a table of the report, and in sentences."""
 
-from collections.abc import Iterable
-
 import pandas as pd
 
 from collector.analysis import Analysis
@@ -19,10 +17,7 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
-REMARK = (
-    "Fastest: differs from all others that did the same work; the intervals of pairs that no table in Comparisons has "
-    "hold together among themselves."
-)
+REMARK = "Fastest: differs from each other program that did the same work."
 
 
 def make_fastest_table(analysis: Analysis) -> Table | None:
@@ -34,19 +29,13 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         text_column("work", "work"),
         text_column("fastest", "fastest"),
         number_column("its step time", "seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("", "throughput_samples_per_s", THROUGHPUT),
+        number_column("", "throughput_samples_per_s", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
         text_column("next", "next"),
         Column(title="the next takes", sources=("longer",), format=str, align="right"),
         Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right"),
         text_column("how sure", "certainty"),
     ]
-    remark = f"{REMARK} {_count_repeats(rankings)} count in each cell."
-    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=remark)
-
-
-def _count_repeats(rankings: Iterable[Ranking]) -> str:
-    low, high = find_span(program["num_counted"] for ranking in rankings for program in ranking.programs)
-    return f"{low} repeats" if low == high else f"{low} to {high} repeats"
+    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=REMARK)
 
 
 def find_fastest(analysis: Analysis) -> list[Said]:

@@ -18,6 +18,7 @@ from collector.units import PERCENT, choose_memory_unit, format_number
 
 MAX_CELLS = 2
 """Cells that a sentence names."""
+IN_USE = " In use includes what the driver, the libraries and the framework keep for later."
 MAX_PROGRAMS = 4
 """Programs of which a sentence says the memory."""
 WORK_COLUMNS = ["model", "phase", "batch_size", "input_size", "num_classes", "precision", "data_dir", "hardware_id"]
@@ -39,31 +40,31 @@ def find_memory(analysis: Analysis) -> list[Said]:
     rows = list_rows(known[works == works.iloc[int(tensors.argmax())]])
     names = find_short_names(analysis)
     work = names.shorten(str(rows[0]["workload"]))
+    in_use = _list_in_use(rows)
     text = (
-        f"{work} has the largest tensors on the GPU: {_list_programs(rows)}.{_say_in_use(rows)} Whether a "
-        "smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
+        f"{work} has the largest tensors on the GPU: {_list_programs(rows, in_use)}.{IN_USE if any(in_use) else ''} "
+        "benchmatrix probe MODEL finds what fits into a card."
     )
     return [Said(text=text, anchor=name_anchor(MEMORY_CAPTION))]
 
 
-def _list_programs(rows: Sequence[Row]) -> str:
-    """Return what each program held for tensors, in the order of the plan."""
+def _list_programs(rows: Sequence[Row], in_use: Sequence[str]) -> str:
+    """Return what each program held for tensors and had in use, in the order of the rows."""
     more = [f"{len(rows) - MAX_PROGRAMS} more programs"] if len(rows) > MAX_PROGRAMS else []
-    return join_words([*(_say_tensors(row) for row in rows[:MAX_PROGRAMS]), *more])
+    named = [_say_tensors(row, used) for row, used in zip(rows[:MAX_PROGRAMS], in_use, strict=True)]
+    return join_words([*named, *more])
 
 
-def _say_tensors(row: Row) -> str:
-    plan = ", by XLA's plan" if row["framework"] == "jax" else ""
-    return f"{_say_bytes(float(row['peak_memory_allocated_bytes']))} ({row['variant']}{plan})"
+def _say_tensors(row: Row, in_use: str) -> str:
+    plan = "by XLA's plan" if row["framework"] == "jax" else ""
+    notes = ", ".join(filter(None, [plan, in_use and f"{in_use} in use"]))
+    return f"{row['variant']} {_say_bytes(float(row['peak_memory_allocated_bytes']))}{f' ({notes})' if notes else ''}"
 
 
-def _say_in_use(rows: Sequence[Row]) -> str:
-    """Return what was in use on the device in the same order; empty where it was not seen of every program."""
+def _list_in_use(rows: Sequence[Row]) -> list[str]:
+    """Return what was in use on the device of each program that is named; empty texts where one was not seen."""
     shown = [row["gpu_memory_peak_bytes"] for row in rows[:MAX_PROGRAMS]]
-    if any(pd.isna(value) for value in shown):
-        return ""
-    listed = join_words(_say_bytes(float(value)) for value in shown)
-    return f" With the driver, the libraries and what each framework keeps for later, {listed} were in use."
+    return [""] * len(shown) if any(pd.isna(value) for value in shown) else [_say_bytes(float(one)) for one in shown]
 
 
 def _say_bytes(value: float) -> str:
@@ -83,21 +84,26 @@ def find_roofline(analysis: Analysis) -> list[Said]:
     shares = known["share_of_roofline"]
     near = known[shares >= NEAR_SHARE]
     lowest = list_rows(known.nsmallest(1, "share_of_roofline"))[0]
-    text = (
-        f"{len(near):,} of {count_things(len(known), 'cell')} reach at least {100 * NEAR_SHARE:.0f} % of "
-        f"what their nearest roof allows{_name_roofs(near)}, operations counted as direct convolutions. "
-    )
+    texts = []
+    if len(near):
+        reach = "reaches" if len(near) == 1 else "reach"
+        texts.append(
+            f"{_name_roofs(near)} {len(near):,} of {count_things(len(known), 'cell')}, which {reach} "
+            f"{100 * NEAR_SHARE:.0f} % of that roof or more (operations counted as direct convolutions)."
+        )
     if len(near) < len(known):
         share = format_number(float(lowest["share_of_roofline"]), PERCENT)
-        others = "the others" if len(near) else "them"
+        number = len(known) - len(near)
+        others = f"the {'other ' if len(near) else ''}{'cell' if number == 1 else count_things(number, 'cell')}"
         label = find_short_names(analysis).shorten(str(lowest["label"]))
-        text += f"What limits {others} is not known; {label} reaches {share} %."
-    return [Said(text=text.strip(), anchor=name_anchor(ROOFLINE_CAPTION))]
+        texts.append(f"What limits {others} is not known; the least, {label}, reaches {share} % of its roof.")
+    return [Said(text=" ".join(texts), anchor=name_anchor(ROOFLINE_CAPTION))]
 
 
 def _name_roofs(near: pd.DataFrame) -> str:
-    roofs = sorted(near["bound"].dropna().unique())
-    return f" ({' or '.join(roofs)})" if roofs else ""
+    """Return which roofs limit cells, with the verb: `Arithmetic limits`, `Arithmetic or bandwidth limits`."""
+    roofs = " or ".join(sorted(near["bound"].dropna().unique())) or "A roof of the device"
+    return f"{roofs[:1].upper()}{roofs[1:]} limits"
 
 
 def find_disagreement(analysis: Analysis) -> list[Said]:

@@ -11,10 +11,13 @@ from functools import cached_property
 
 from bench.registry import FRAMEWORKS, MODELS
 from collector.analysis import Analysis
-from collector.answers.comparison_rules import TURNED_MODES
+from collector.answers.comparison_groups import TURNED_MODES
 from collector.facts import join_words
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
+from collector.order import list_in_order
 
+COMPILERS = {"pytorch": "torch.compile", "tensorflow": "XLA", "jax": "XLA"}
+"""What the mode `compiled` of a framework is."""
 MAX_NAMED = 6
 """Works or programs that a sentence names."""
 COLUMNS = ("model", "phase", "device", "framework", "mode", "precision")
@@ -61,6 +64,16 @@ class PlannedGrid:
         }
 
     @property
+    def idle_works(self) -> list[Work]:
+        """The works that no program was planned for."""
+        return [work for work in self.works if all((work, one) not in self.cell_ids for one in self.programs)]
+
+    @property
+    def idle_programs(self) -> list[Program]:
+        """The programs that were planned for no work."""
+        return [one for one in self.programs if all((work, one) not in self.cell_ids for work in self.works)]
+
+    @property
     def missing(self) -> set[Combination]:
         """The combinations that could run and are not planned."""
         return self.possible - set(self.cell_ids)
@@ -105,8 +118,8 @@ def _list_planned(analysis: Analysis) -> Iterator[tuple[str, Work, Program]]:
 
 
 def _list_values(things: Iterable[object], name: str) -> list[str]:
-    """Return the values of a field, each once, in the order of the plan."""
-    return list(dict.fromkeys(getattr(thing, name) for thing in things))
+    """Return the values of a field, each once, in the order of `collector.order`."""
+    return list_in_order(name, (getattr(thing, name) for thing in things))
 
 
 def _list_works(planned: Iterable[Combination]) -> tuple[Work, ...]:
@@ -135,3 +148,21 @@ def _list_programs(planned: Iterable[Combination]) -> tuple[Program, ...]:
         if mode not in TURNED_MODES or (name, mode) in modes
         for precision in precisions
     )
+
+
+def describe_idle_modes(analysis: Analysis) -> str:
+    """Return the frameworks' modes that no cell of the run has: `PyTorch compiled (torch.compile)`; empty: none."""
+    idle = dict.fromkeys((one.framework, one.mode) for one in list_idle_modes(analysis))
+    return join_words(_name_mode(framework, mode) for framework, mode in idle)
+
+
+def list_idle_modes(analysis: Analysis) -> list[Program]:
+    """Return the programs of the grid whose framework was planned in their mode in no precision."""
+    grid = analysis.derive(list_combinations)
+    used = {(program.framework, program.mode) for _, program in grid.cell_ids}
+    return [one for one in grid.programs if (one.framework, one.mode) not in used]
+
+
+def _name_mode(framework: str, mode: str) -> str:
+    compiler = f" ({COMPILERS[framework]})" if mode == "compiled" else ""
+    return f"{FRAMEWORK_NAMES[framework]} {mode}{compiler}"

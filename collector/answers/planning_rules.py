@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
-from collector.answers.comparison_rules import name_comparison_anchor
+from collector.answers.comparison_groups import list_mode_groups, name_comparison_anchor
 from collector.answers.pairs import select_usable
-from collector.answers.planned import MAX_NAMED, list_combinations
+from collector.answers.planned import MAX_NAMED, list_combinations, list_idle_modes
 from collector.comparisons import FRAMEWORKS
 from collector.facts import count_things
 from collector.libraries import describe_libraries
@@ -36,18 +36,16 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     missing = grid.missing
     if analysis.measured.empty or not missing:
         return []
-    idle_works = [work for work in grid.works if all((work, one) not in grid.cell_ids for one in grid.programs)]
-    idle_programs = [one for one in grid.programs if all((work, one) not in grid.cell_ids for work in grid.works)]
-    parts = []
-    if idle_works:
-        parts.append(f"{grid.name_works(idle_works)} in any framework")
-    if idle_programs:
-        parts.append(f"{_join(grid.name_program(one) for one in idle_programs)} for any work")
-    among = f", among them {'; '.join(parts)}" if parts else ""
+    # The first sentence on modes has those that no cell has.
+    said = list_idle_modes(analysis) if analysis.derive(list_mode_groups) else []
+    idle_programs = [one for one in grid.idle_programs if one not in said]
+    parts = [f"all {grid.name_works(grid.idle_works)}"] if grid.idle_works else []
+    parts += [f"{_join(grid.name_program(one) for one in idle_programs)} for any work"] if idle_programs else []
+    among = f"{', among them' if len(missing) > 1 else ':'} {'; '.join(parts)}" if parts else ""
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
     text = (
-        f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned in any batch{among}: "
-        "a matrix file that names them measures them."
+        f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned{among}. A matrix file that "
+        "names them measures them."
     )
     return [Said(text=text, anchor=PLANNED_ANCHOR)]
 
@@ -57,12 +55,9 @@ def find_no_prices(analysis: Analysis) -> list[Said]:
     if analysis.costs is not None or analysis.measured.empty:
         return []
     run_id = analysis.collection.run.run_id
-    text = (
-        f"What this costs is not known, as no price was given: benchmatrix cost {run_id} computes it at listed prices "
-        "or yours (--prices FILE), also of an epoch (--dataset NAME)."
-    )
+    text = f"Costs are not known, as no price was given: benchmatrix cost {run_id} computes them."
     known = _list_known_of_costs(analysis)
-    return [Said(text=" ".join([text, *known.values()]), anchor=next(reversed(known), "step-times"))]
+    return [Said(text=" ".join([*known.values(), text]), anchor=next(reversed(known), "step-times"))]
 
 
 def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
@@ -71,9 +66,7 @@ def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
     is_one = all(rows[name].nunique(dropna=False) == 1 for name in MACHINE_COLUMNS)
     known = {}
     if is_one and len(rows) > 1 and len(select_alone(rows)) == len(rows):
-        known["step-times"] = (
-            "All sound cells ran on one kind of machine: there, the fastest for a sample is also the cheapest."
-        )
+        known["step-times"] = "On one kind of machine, as here, the fastest for a sample is also the cheapest."
     if rows[["gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"]].notna().any(axis=None):
         known[name_anchor(ENERGY_CAPTION)] = "The energy of a sample was measured."
     return known

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from collector.answers.answer import Basis, Figures, Said
 from collector.answers.measured import FULL_NAMES, ShortNames
 from collector.facts import join_words
-from collector.ratio_words import quote_longer
+from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_words import (
+    format_percent,
+    format_percents,
+    format_ratio,
+    format_ratios,
+    quote_longer,
+)
 from collector.statistics import Estimate, invert_estimate
 from collector.units import PERCENT, RATIO, Unit, format_interval, format_number
 
@@ -81,38 +88,45 @@ def say_ratios(
     """
     counts = _count_directions(ratios, family) if len(ratios) > 1 else _name_direction(ratios[0], family)
     return Said(
-        text=f"{opening}: {counts}; {_state_ends(_shorten_all(ratios, names, named), family)}.",
+        text=f"{opening}: {counts}; {_state_ends(shorten_all(ratios, names, named), family)}.",
         anchor=anchor,
         basis=find_basis(ratios),
         figures=Figures(name=f"ratios of {family.name}", number=family.size),
     )
 
 
-def say_times(
-    opening: str,
-    ratios: Sequence[JudgedRatio],
-    family: Family,
-    *,
-    anchor: str,
-    named: Collection[str] = (),
-    names: ShortNames = FULL_NAMES,
-) -> Said:
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A side of a comparison that takes longer in some of its pairs."""
+
+    name: str
+    ratios: tuple[JudgedRatio, ...]
+    """The time of this side over that of the other, of the pairs that differ so."""
+
+    def choose_ends(self) -> list[JudgedRatio]:
+        """Return the least and the most of the ratios; one where there is only one, or all are equal."""
+        ends = [choose(self.ratios, key=lambda one: one.ratio.center) for choose in (min, max)]
+        return ends if ends[0] is not ends[1] else ends[:1]
+
+
+def find_sides(ratios: Sequence[JudgedRatio], family: Family) -> list[Side]:
+    """Return the sides that take longer in some pairs, the one that does in more of them first."""
+    above = tuple(one for one in ratios if one.is_different and one.ratio.center > 1)
+    below = tuple(_invert(one) for one in ratios if one.is_different and one.ratio.center < 1)
+    sides = [Side(name=family.above, ratios=above), Side(name=family.below, ratios=below)]
+    return sorted((side for side in sides if side.ratios), key=lambda side: -len(side.ratios))
+
+
+def say_times(opening: str, ratios: Sequence[JudgedRatio], family: Family, *, anchor: str) -> Said:
     """Return the sentences on ratios of times: which side takes longer in how many of them, and by how much.
 
     `family`: whose `above` and `below` are the sides that take longer where a ratio is above 1, and below. One at least
-    differs from 1. `named`: the parts of the ratios' names that the opening says; `names`: those that what was measured
-    says.
+    differs from 1.
     """
-    short = _shorten_all(ratios, names, named)
-    sides = [
-        (family.above, [one for one in short if one.is_different and one.ratio.center > 1]),
-        (family.below, [_invert(one) for one in short if one.is_different and one.ratio.center < 1]),
-    ]
-    sides.sort(key=lambda side: -len(side[1]))
-    texts = [_say_side(name, found, len(ratios), family.size) for name, found in sides if found]
-    unshown = [one.name for one in short if not one.is_different]
+    texts = [_say_side(side, len(ratios), family.size) for side in find_sides(ratios, family)]
+    unshown = [one.name for one in ratios if not one.is_different]
     if unshown:
-        texts.append(f"no difference shown in {unshown[0] if len(unshown) == 1 else f'{len(unshown):,}'}")
+        texts.append(f"{NO_DIFFERENCE} in {unshown[0] if len(unshown) == 1 else f'{len(unshown):,}'}")
     return Said(
         text=f"{opening}: {'; '.join(texts)}.",
         anchor=anchor,
@@ -125,13 +139,13 @@ def _invert(one: JudgedRatio) -> JudgedRatio:
     return replace(one, ratio=invert_estimate(one.ratio))
 
 
-def _say_side(name: str, ratios: Sequence[JudgedRatio], number: int, size: int) -> str:
+def _say_side(side: Side, number: int, size: int) -> str:
     """Return how often a side takes longer, by the least and the most."""
-    ends = [choose(ratios, key=lambda one: one.ratio.center) for choose in (min, max)]
-    quoted = [f"{quote_longer(one.ratio, size)} in {one.name}" for one in (ends if len(ratios) > 1 else ends[:1])]
-    if len(ratios) == len(quoted):
-        return f"{name} takes {join_words(quoted)}"
-    return f"{name} takes longer in {len(ratios):,} of {number:,} comparisons, from {quoted[0]} to {quoted[1]}"
+    quoted = [f"{quote_longer(one.ratio, size)} in {one.name}" for one in side.choose_ends()]
+    if len(side.ratios) == len(quoted):
+        return f"{side.name} takes {join_words(quoted)}"
+    span = f"from {quoted[0]} to {quoted[1]}" if len(quoted) > 1 else quoted[0]
+    return f"{side.name} takes longer in {len(side.ratios):,} of {number:,} comparisons, {span}"
 
 
 def find_basis(ratios: Sequence[JudgedRatio]) -> Basis:
@@ -153,7 +167,8 @@ def _state_ends(ratios: Sequence[JudgedRatio], family: Family) -> str:
     return f"{family.measure}s from {ends[0]} to {ends[1]}"
 
 
-def _shorten_all(ratios: Sequence[JudgedRatio], names: ShortNames, named: Collection[str]) -> list[JudgedRatio]:
+def shorten_all(ratios: Iterable[JudgedRatio], names: ShortNames, named: Collection[str] = ()) -> list[JudgedRatio]:
+    """Return the ratios under names without the parts that `names` and `named` say."""
     return [replace(one, name=names.shorten(one.name, named)) for one in ratios]
 
 
@@ -190,5 +205,8 @@ def _quote(one: JudgedRatio, family: Family) -> str:
 def quote_jointly(estimate: Estimate, num_intervals: int, unit: Unit) -> str:
     """Return a figure with the interval that holds together with those of its family: `1.12 (1.05 to 1.20)`."""
     low, high = estimate.find_joint_interval(num_intervals) or (None, None)
-    sign = " %" if unit is PERCENT else ""
-    return f"{format_number(estimate.center, unit)}{sign} ({format_interval(low, high, unit)})"
+    if low is None or high is None or unit not in (RATIO, PERCENT):
+        return f"{format_number(estimate.center, unit)} ({format_interval(low, high, unit)})"
+    if unit is PERCENT:
+        return f"{format_percent(estimate.center)} % ({' to '.join(format_percents(low, high))})"
+    return f"{format_ratio(estimate.center)} ({' to '.join(format_ratios(low, high))})"

@@ -64,9 +64,10 @@ FINDINGS = (
         id="modes",
         title="Modes",
         kind="finding",
-        says="what a mode gains over another of the same framework, by phase and device",
+        says="what a mode gains over another of the same framework, by phase and device; the first also names modes "
+        "that no cell has",
         only_if=DIFFERENCE,
-        order=MOST_PAIRS,
+        order=f"TensorFlow's compiled against its graph first, which differ in XLA alone; then {MOST_PAIRS}",
         find=find_modes,
     ),
     Rule(
@@ -101,8 +102,8 @@ FINDINGS = (
         id="memory",
         title="Memory",
         kind="finding",
-        says="which work on one GPU had the largest tensors, what each program held for them, and what it had in use "
-        "on the device with what its framework keeps for later",
+        says="which work on one GPU had the largest tensors, and of each program what it held for them and had in use "
+        "on the device",
         only_if="a framework said what its tensors take",
         order="one sentence",
         is_on_terminal=False,
@@ -112,7 +113,7 @@ FINDINGS = (
         id="roofline",
         title="What limits",
         kind="finding",
-        says="how many cells reach half of their nearest roof or more, and which one stays furthest below",
+        says="which roofs limit how many cells (those at half of it or more), and which one stays furthest below",
         only_if="a share of a roof is known",
         order="one sentence",
         is_on_terminal=False,
@@ -159,7 +160,7 @@ FINDINGS = (
         id="certainty",
         title="Intervals",
         kind="finding",
-        says="how wide the intervals of step times are, by how many repeats",
+        says="how wide the intervals of step times are",
         only_if="a step time has an interval",
         order="one sentence",
         find=find_certainty,

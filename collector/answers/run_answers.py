@@ -11,9 +11,12 @@ from collector.answers.unknown_list import UNKNOWNS
 MAX_FINDINGS = 10
 """Sentences on what was found: what a reader takes in before the first table."""
 FASTEST_RULE = "fastest"
-"""The rule whose sentences the report shows as a table, with all of its rows."""
+TABLED_RULES = (FASTEST_RULE, "frameworks-over-all", "devices", "modes", "precisions")
+"""The rules whose sentences the report shows as tables, with all of their rows."""
 WIDTH_RULE = "certainty"
 """The rule of the sentence on how wide the intervals of step times are."""
+MAX_TABLED = 1_000
+"""Rows of such a table that what findings have in common is looked for in."""
 MAX_FASTEST = 10
 """Sentences of that rule beside the others; more are in the table."""
 MORE_RULE = "more"
@@ -22,23 +25,29 @@ CERTAINTY_RULE = "how-sure"
 """The rule of the sentences that say once what the findings above them rest on."""
 
 
-def answer_run(analysis: Analysis) -> list[Answer]:
+def answer_run(analysis: Analysis, *, has_tables: bool = False) -> list[Answer]:
     """Return the findings of a run in the order of the rules, and then what is not known.
+
+    `has_tables`: those of TABLED_RULES stand beside them as tables, so that none of them is said, nor counted as left
+    over; what all findings rest on is that of the tables too.
 
     At most MAX_FASTEST of which program is fastest, and MAX_FINDINGS others, of which every rule's first sentence comes
     before any rule's second one. What several findings rest on is said once, below them. If findings are left over, a
     sentence says how many more the tables have.
     """
     said = [(rule, list(rule.find(analysis))) for rule in FINDINGS]
-    others = share_places([0 if rule.id == FASTEST_RULE else len(found) for rule, found in said], MAX_FINDINGS)
-    numbers = [
-        min(len(found), MAX_FASTEST) if rule.id == FASTEST_RULE else number
-        for (rule, found), number in zip(said, others, strict=True)
-    ]
+    tabled = TABLED_RULES if has_tables else ()
+    shared = share_places(
+        [0 if rule.id in (FASTEST_RULE, *tabled) else len(found) for rule, found in said], MAX_FINDINGS
+    )
+    most = {FASTEST_RULE: MAX_FASTEST} | dict.fromkeys(tabled, MAX_TABLED)
+    numbers = [min(len(found), most.get(rule.id, number)) for (rule, found), number in zip(said, shared, strict=True)]
     chosen = [(rule, one) for (rule, found), number in zip(said, numbers, strict=True) for one in found[:number]]
     rest = [(rule, len(found) - number) for (rule, found), number in zip(said, numbers, strict=True)]
+    more = _count_more([(rule, number) for rule, number in rest if number and rule.id not in tabled])
     unknown = [_make_answer(rule, one, one.text) for rule in UNKNOWNS for one in rule.find(analysis)]
-    return [*_say_with_certainty(chosen), *_count_more([item for item in rest if item[1]]), *unknown]
+    findings = [one for one in _say_with_certainty(chosen) if one.rule not in tabled]
+    return [*findings, *more, *unknown]
 
 
 def share_places(numbers: Sequence[int], num_places: int) -> list[int]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from collector.analysis import Analysis
 from collector.answers.answer import Figures, Said
-from collector.answers.comparison_rules import name_comparison_anchor
+from collector.answers.comparison_groups import name_comparison_anchor
 from collector.answers.pairs import Pair, group_pairs, list_usable_pairs, take_judged
 from collector.answers.ratios import find_basis, quote_jointly
 from collector.comparisons import STRONG_SCALING, WEAK_SCALING, Comparison

@@ -57,8 +57,8 @@ UNKNOWNS = (
         id="not-planned",
         title="Not planned",
         kind="unknown",
-        says="which combinations of the run's models, phases, devices and frameworks were not planned in any batch, "
-        "and what measures them",
+        says="how many combinations of the run's models, phases, devices and programs were not planned, which of them "
+        "not at all, as far as the answers on modes do not say it, and what measures them",
         only_if="there is one, modes with one switch turned aside",
         order="one sentence",
         is_on_terminal=False,

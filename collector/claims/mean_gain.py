@@ -159,13 +159,13 @@ def _describe_mean(gains: Sequence[Gain]) -> str:
 
 
 def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study) -> str:
-    wanted = f"its figure is a mean over {len(study.workloads)} models at the study's own work, which"
+    wanted = f"its figure is a mean over {len(study.workloads)} models at the study's own work, of which"
     missing = explain_missing_intervals(own)
     if not by_gpu:
-        return f"{wanted} was measured for none of them on one GPU{f': {missing}' if missing else ''}"
-    return f"{wanted} was not measured for all of them on one GPU: {'; '.join(_list_measured(by_gpu))}"
+        return f"{wanted} none was measured here{f': {missing}' if missing else ''}"
+    return f"{wanted} this run has on one GPU: {'; '.join(_list_measured(by_gpu))}"
 
 
 def _list_measured(by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]]) -> Iterator[str]:
     for gpu, gains in by_gpu.items():
-        yield f"on {gpu} for {join_words(gain.name for found in gains.values() for gain in found)}"
+        yield f"{join_words(gain.name for found in gains.values() for gain in found)} ({gpu})"

@@ -42,6 +42,7 @@ SCRIPTS = (
         "elements",
         "packed",
         "statistics",
+        "digits",
         "words",
         "comparability",
         "state",

@@ -22,6 +22,7 @@ from collector.labels import (
     count_tenants,
 )
 from collector.machines import SIDES
+from collector.order import list_in_order
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.report.packing import Packed, pack_column, pack_frame
 from collector.results.cells import describe_cell
@@ -157,7 +158,7 @@ def _name_row(row: Row) -> tuple[str, str]:
 def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Return ALWAYS_NAMED and the fields in which cells differ: their place in the heat map, and each cell's value.
 
-    The values are words (`texts`) in the order in which people want them: numbers by size, others as the plan has them.
+    The values are words (`texts`) in the order that they have everywhere (`collector.order`).
     `absent`: the words for a cell that has none, which the heat map's columns leave out. `is_work`: whether it decides
     what a step is.
     """
@@ -203,10 +204,9 @@ def _code_values(frame: pd.DataFrame, name: str) -> dict[str, Any]:
     values = frame[name].tolist()
     models = frame["model"].tolist()
     words = [name_value(name, value, model) for value, model in zip(values, models, strict=True)]
+    places = {value: place for place, value in enumerate(list_in_order(name, values)) if not pd.isna(value)}
     by_word = dict(zip(words, values, strict=True))
-    texts = list(by_word)
-    if pd.api.types.is_numeric_dtype(frame[name].dtype):
-        texts.sort(key=lambda word: (pd.isna(by_word[word]), 0 if pd.isna(by_word[word]) else by_word[word]))
+    texts = sorted(by_word, key=lambda word: places.get(by_word[word], len(places)))
     codes = {text: code for code, text in enumerate(texts)}
     return {"texts": texts, "codes": [codes[word] for word in words]}
 

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import quote, urlencode
 
-from bench.schema import Precision
 from collector.analysis import Analysis
 from collector.answers.planned import Combination, PlannedGrid, Program, Work, list_combinations
 from collector.facts import count_things
@@ -71,8 +70,6 @@ class PlannedTable:
     """The signs that occur, with what they mean."""
     words: tuple[tuple[str, str], ...]
     """The modes and precisions of the run, with what they are."""
-    other_precisions: tuple[str, ...]
-    """Those that no cell of the run has."""
 
 
 def tabulate_planned(analysis: Analysis) -> PlannedTable:
@@ -86,12 +83,11 @@ def tabulate_planned(analysis: Analysis) -> PlannedTable:
     occurring = {mark.state for _, places in rows for marks in places for mark in marks}
     precisions = dict.fromkeys(program.precision for program in grid.programs)
     return PlannedTable(
-        summary=_summarize(grid, cells),
+        summary=_summarize(cells),
         programs=tuple(grid.name_program(program) for program in grid.programs),
         rows=rows,
         signs=tuple(SIGNS[state] for state in SIGNS if state in occurring),
         words=(*_explain_modes(grid.programs), *((name, PRECISION_WORDS[name]) for name in precisions)),
-        other_precisions=tuple(name for name in get_args(Precision) if name not in precisions),
     )
 
 
@@ -104,8 +100,8 @@ def _explain_modes(programs: Sequence[Program]) -> list[tuple[str, str]]:
     return [(mode, MODE_WORDS[mode]) for mode in dict.fromkeys(program.mode for program in programs)]
 
 
-def _summarize(grid: PlannedGrid, cells: Mapping[str, Row]) -> str:
-    """Return how many cells ended how, and how many combinations were not planned."""
+def _summarize(cells: Mapping[str, Row]) -> str:
+    """Return how many cells ended how; the answers have how many combinations were not planned."""
     counts = Counter(row["state"] for row in cells.values())
     words = {
         MEASURED: "measured",
@@ -115,20 +111,7 @@ def _summarize(grid: PlannedGrid, cells: Mapping[str, Row]) -> str:
         LEFT_OUT: "left out",
     }
     ended = ", ".join(f"{counts[state]:,} {text}" for state, text in words.items() if counts[state])
-    verb = "is" if len(grid.missing) == 1 else "are"
-    return (
-        f"{count_things(len(cells), 'cell')}: {ended}. {_place_cells(grid, len(cells))} of the "
-        f"{count_things(len(grid.possible), 'combination')} of a work (model, phase, device) with a program "
-        f"(framework, mode, precision); {len(grid.missing):,} {verb} not planned."
-    )
-
-
-def _place_cells(grid: PlannedGrid, num_cells: int) -> str:
-    """Return in how many combinations the cells are, and why there are fewer of them than cells."""
-    several = sum(len(ids) > 1 for ids in grid.cell_ids.values())
-    which = f", as {several:,} {'has' if several == 1 else 'have'} several" if several else ""
-    they = "They are" if num_cells != 1 else "It is"
-    return f"{they} in {len(grid.cell_ids):,}{which},"
+    return f"{count_things(len(cells), 'cell')}: {ended}."
 
 
 def _mark(combination: Combination, grid: PlannedGrid, cells: Mapping[str, Row]) -> tuple[Mark, ...]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
 from collector.answers.claim_rules import judge_claims
-from collector.answers.run_answers import CERTAINTY_RULE, FASTEST_RULE, WIDTH_RULE, answer_run
-from collector.claims.page import describe_verdicts, introduce_study
+from collector.answers.run_answers import CERTAINTY_RULE, WIDTH_RULE, answer_run
+from collector.claims.page import count_verdicts, introduce_study
 from collector.costs.tables import make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
 from collector.facts import count_left_out
@@ -35,10 +35,10 @@ Content = Mapping[str, Any]
 
 def collect_answers(analysis: Analysis) -> Content:
     """Return the findings, what is not known and how sure both are."""
-    answers = answer_run(analysis)
+    answers = answer_run(analysis, has_tables=True)
     nothing = "no repeat ended ok" if analysis.measured.empty else "no rule of the answers applies to what was measured"
     return {
-        "findings": [one for one in answers if one.kind == "finding" and one.rule not in (FASTEST_RULE, *CERTAIN)],
+        "findings": [one for one in answers if one.kind == "finding" and one.rule not in CERTAIN],
         "unknowns": [one for one in answers if one.kind == "unknown" and one.rule not in IN_TRUST],
         "certainties": [one for one in answers if one.rule in CERTAIN],
         "nothing": "" if answers else nothing,
@@ -124,7 +124,7 @@ def collect_claims(analysis: Analysis) -> Content:
     results = analysis.derive(judge_claims)
     if not results:
         return {}
-    return {"study": introduce_study(), "results": results, "summary": describe_verdicts(results)}
+    return {"study": introduce_study(), "results": results, "summary": count_verdicts(results)}
 
 
 def collect_forecast(analysis: Analysis) -> Content:

@@ -10,6 +10,7 @@ from functools import partial
 from collector.analysis import Analysis
 from collector.answers.batch_rules import make_batches_table
 from collector.answers.fastest_rules import make_fastest_table
+from collector.answers.longer_table import make_longer_table
 from collector.answers.planning_rules import PLANNED_ANCHOR
 from collector.comparisons import COMPARISONS
 from collector.facts import count_things
@@ -141,7 +142,7 @@ SECTIONS = (
         title="Answers",
         template="answers.html.j2",
         collect_content=collect_answers,
-        tables=(make_fastest_table,),
+        tables=(make_fastest_table, make_longer_table),
         tables_first=True,
     ),
     Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=collect_overview),

@@ -3,7 +3,7 @@
 from collector.analysis import Analysis
 from collector.facts import count_things, describe_signatures
 from collector.labels import FRAMEWORK_NAMES
-from collector.report.trust_line import State, TrustLine, join_some, select_ok
+from collector.report.trust_line import State, TrustLine, join_sentences, join_some, select_ok
 
 
 def name_machines(analysis: Analysis) -> TrustLine | None:
@@ -47,7 +47,7 @@ def judge_signatures(analysis: Analysis) -> TrustLine:
     """Unknown where signatures were not checked; beware of wrong ones."""
     found = analysis.collection.signatures
     state: State = "unknown" if found is None else "beware" if found.problems else "good"
-    return TrustLine(title="Signatures", text=f"{describe_signatures(analysis.collection)}.", state=state)
+    return TrustLine(title="Signatures", text=join_sentences(describe_signatures(analysis.collection)), state=state)
 
 
 def name_tool(analysis: Analysis) -> TrustLine | None:

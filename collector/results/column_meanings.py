@@ -100,7 +100,7 @@ MEANINGS: Mapping[str, str] = {
     "gpu_max_temperature_celsius": "The highest temperature of any GPU.",
     "gpu_memory_before_bytes": "Memory in use before the process, of the fullest GPU.",
     "gpu_memory_peak_bytes": "The most memory in use, of the fullest GPU.",
-    "gpu_throttle_reasons": "Why clocks were lowered, with the part of the samples.",
+    "gpu_throttle_reasons": "Why clocks were lowered, with the part of the samples; empty: not read.",
     "num_foreign_processes": "Processes of others on the GPUs; missing where they cannot be seen.",
     "kernels_per_step": "Kernels of a step under the profiler, on the busiest GPU.",
     "copies_per_step": "Copies of a step under the profiler, on the busiest GPU.",

@@ -13,6 +13,8 @@ from collector.results.tenancy import sum_sample_rates
 
 Row = dict[str, Any]
 
+NO_REASON = "none"
+"""What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""
 VERDICT_COLUMNS = dict.fromkeys(("verdict", "fault_verdicts", "verdict_reasons", "unchecked", "notes"), "str")
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
@@ -162,7 +164,7 @@ def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
         "gpu_max_temperature_celsius": max((value for gpu in gpus for value in gpu.temperature_celsius), default=None),
         "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
         "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
-        "gpu_throttle_reasons": _describe_throttling(gpus) or None,
+        "gpu_throttle_reasons": _describe_throttling(gpus),
         "num_foreign_processes": _count_foreign_processes(gpus),
     }
 
@@ -192,14 +194,20 @@ def _count_foreign_processes(gpus: Sequence[GpuUse]) -> int | None:
     return None if hidden and not pids else len(pids)
 
 
-def _describe_throttling(gpus: Sequence[GpuUse]) -> str:
-    """Return `power cap 40 %, ...`: each reason with the largest share of samples on any of the GPUs."""
+def _describe_throttling(gpus: Sequence[GpuUse]) -> str | None:
+    """Return `power cap 40 %, ...`: each reason with the largest share of samples on any of the GPUs.
+
+    `none` where the driver was asked in every sample and gave no reason; None where it did not answer, or results do
+    not say whether it was asked.
+    """
     shares: dict[str, float] = {}
     for gpu in gpus:
         for reason, share in gpu.throttle_reasons.items():
             shares[reason] = max(share, shares.get(reason, 0.0))
     given = sorted((item for item in shares.items() if item[1] > 0), key=lambda item: -item[1])
-    return ", ".join(f"{reason} {share:.0%}".replace("%", " %") for reason, share in given)
+    if given:
+        return ", ".join(f"{reason} {share:.0%}".replace("%", " %") for reason, share in given)
+    return NO_REASON if all(gpu.sample_reasons or gpu.throttle_reasons for gpu in gpus) else None
 
 
 def _add(values: Iterable[float | None]) -> float | None:

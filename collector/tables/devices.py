@@ -1,9 +1,12 @@
 """The table of devices: how CPUs and GPUs were used while a cell was measured."""
 
+import pandas as pd
+
 from collector.analysis import Analysis
-from collector.tables.columns import CELL, number_column, text_column
-from collector.tables.table import Table, make_table, select_known
-from collector.units import CELSIUS, CORES, MEGAHERTZ, PERCENT, WATT
+from collector.libraries import NOT_RECORDED
+from collector.tables.columns import CELL, number_column
+from collector.tables.table import Column, Table, make_table, select_known
+from collector.units import CELSIUS, CORES, MEGAHERTZ, NOT_THERE, PERCENT, WATT
 
 COLUMNS = [
     number_column("own use", "cpu_own_cores", CORES, is_optional=True),
@@ -15,7 +18,16 @@ COLUMNS = [
     number_column("power limit", "gpu_power_limit_watts", WATT, is_optional=True),
     number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
 ]
-HELD_DOWN_BY = text_column("clock held down by", "gpu_throttle_reasons", is_optional=True)
+
+
+def _describe_reasons(reasons: str | None, device: str) -> str:
+    """Return why the clock of a GPU was held down; what was not read is not known, and no sign of none."""
+    if device != "gpu":
+        return NOT_THERE
+    return NOT_RECORDED if pd.isna(reasons) else str(reasons)
+
+
+HELD_DOWN_BY = Column(title="clock held down by", sources=("gpu_throttle_reasons", "device"), format=_describe_reasons)
 
 
 def make_devices_table(analysis: Analysis) -> Table | None:
@@ -24,4 +36,5 @@ def make_devices_table(analysis: Analysis) -> Table | None:
     if rows.empty:
         return None
     caption = "Use of CPUs and GPUs while it was measured, medians of the repeats that count"
-    return make_table(caption, [CELL, *COLUMNS, HELD_DOWN_BY], rows)
+    has_gpu = bool((rows["device"] == "gpu").any())
+    return make_table(caption, [CELL, *COLUMNS, *([HELD_DOWN_BY] if has_gpu else [])], rows)

@@ -5,7 +5,7 @@ import pandas as pd
 from bench.schema import Environment, Gpu, Machine
 from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
-from collector.libraries import shorten_cudnn
+from collector.libraries import NOT_RECORDED, shorten_cudnn
 from collector.results.collection import Collection
 from collector.tables.columns import text_column
 from collector.tables.table import Table, make_table
@@ -15,6 +15,8 @@ REMARK = (
     "Repeats are summarised together only where all of this is equal; hosts, which cores, kernel, memory, power "
     "limits, the generation of the PCIe link, revision, and where a cluster placed the repeat may differ."
 )
+OPTIMIZER = "setting optimizer"
+"""A setting that every framework has, though some results do not record it: then it is not known, and not absent."""
 
 PLACEMENTS = {
     "machine type": "instance_type",
@@ -63,6 +65,8 @@ def _tabulate(collection: Collection) -> pd.DataFrame:
         | _describe_placements(collection, name)
         for name, environment in collection.environments.items()
     }
+    for own in texts.values():
+        own.setdefault(OPTIMIZER, NOT_RECORDED)
     frame = pd.DataFrame(texts, dtype="str").fillna(NOT_THERE)
     order = sorted(dict.fromkeys(name for found in texts.values() for name in found), key=_rank_property)
     known: pd.DataFrame = frame.loc[order]

@@ -1,13 +1,12 @@
 """Put the parts of a comparison into words and tables, for the terminal and for Markdown alike."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from collector.facts import count_things
-from collector.ratio_words import format_ratio
+from collector.ratio_words import format_ratio, format_ratios
 from collector.tables.columns import number_column, text_column
 from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import MAX_LISTED, Column, Table, make_table
@@ -127,23 +126,12 @@ def list_group_lines(document: CompareDocument) -> Iterator[str]:
 
 def describe_group(group: GroupComparison, document: CompareDocument) -> str:
     """Return the ratio over a group of cells in a sentence, with the intervals that its verdict is read from."""
-    ratio, *joint = _format_ratio(group.ratio, group.joint_low, group.joint_high)
-    _, *alone = _format_ratio(group.ratio, group.ratio_low, group.ratio_high)
-    interval, floor = " to ".join(joint), ""
+    interval, floor = " to ".join(format_ratios(group.joint_low, group.joint_high)), ""
     if group.floor is not None:
-        interval, floor = f"{interval}; {ALONE} {' to '.join(alone)}", f", floor {format_floor(group.floor)}"
-    return (
-        f"{group.label[0].upper()}{group.label[1:]} together (geometric mean): {ratio} ({interval}){floor}: "
-        f"{name_verdict(group.verdict, document)}."
-    )
-
-
-def _format_ratio(ratio: float, low: float, high: float) -> tuple[str, ...]:
-    """Return a ratio and the ends of its interval, with the digits that these need."""
-    is_known = math.isfinite(low) and math.isfinite(high) and low > 0
-    return tuple(
-        format_ratio(value, low, high) if is_known else format_number(value, RATIO) for value in (ratio, low, high)
-    )
+        alone = " to ".join(format_ratios(group.ratio_low, group.ratio_high))
+        interval, floor = f"{interval}; {ALONE} {alone}", f", floor {format_floor(group.floor)}"
+    label = f"{group.label[0].upper()}{group.label[1:]} together (geometric mean)"
+    return f"{label}: {format_ratio(group.ratio)} ({interval}){floor}: {name_verdict(group.verdict, document)}."
 
 
 def list_unpaired_lines(document: CompareDocument) -> Iterator[str]:

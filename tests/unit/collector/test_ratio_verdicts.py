@@ -28,8 +28,8 @@ from measured_runs import Collect, make_repeats
     ("center", "error", "verdict"),
     [
         # Student's t at 4 degrees of freedom and 97.5 %: 2.776445; exp(2.776445 * 0.02) = 1.0571
-        (1.12, 0.02, "TensorFlow takes 12 % longer"),
-        (1 / 1.12, 0.02, "PyTorch takes 12 % longer"),
+        (1.12, 0.02, "TensorFlow takes 12.0 % longer"),
+        (1 / 1.12, 0.02, "PyTorch takes 12.0 % longer"),
         (3.0, 0.02, "TensorFlow takes 3.00 times as long"),
         (1.2, None, "no verdict: one repeat counts, no interval"),
     ],

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from collector.ratio_words import choose_time_digits, describe_longer, format_ratios, quote_longer
+from collector.ratio_words import (
+    choose_time_digits,
+    describe_longer,
+    format_percent,
+    format_ratio,
+    format_ratios,
+    quote_longer,
+)
 from collector.statistics import Estimate
 
 # Student's t at 4 degrees of freedom: 2.776445 at 97.5 %, 4.851194 at 1 - 0.05 / 12 (six intervals together).
@@ -18,17 +25,17 @@ def make_ratio(center: float, error: float | None) -> Estimate:
     ("center", "error", "alone", "together"),
     [
         # exp(2.776445 * 0.02) = 1.05710, exp(4.851194 * 0.02) = 1.10189.
-        (1.21, 0.02, "21 % longer (14 to 28)", "21 % longer (10 to 33)"),
-        # exp(0.00027764) = 1.00027768, exp(0.00048512) = 1.00048524: three digits would read 1.18 to 1.18.
-        (1.18, 0.0001, "18.0 % longer (17.97 to 18.03)", "18.0 % longer (17.94 to 18.06)"),
+        (1.21, 0.02, "21.0 % longer (14.5 to 27.9)", "21.0 % longer (9.8 to 33.3)"),
+        # exp(0.00027764) = 1.00027768, exp(0.00048512) = 1.00048524: alone, one digit would read 18.0 to 18.0.
+        (1.18, 0.0001, "18.0 % longer (17.97 to 18.03)", "18.0 % longer (17.9 to 18.1)"),
         (8.42, 0.02, "8.42 times as long (7.97 to 8.90)", "8.42 times as long (7.64 to 9.28)"),
-        (1.03, 0.02, "3 % longer (−3 to 9)", "3 % longer (−7 to 13)"),
+        (1.03, 0.02, "3.0 % longer (−2.6 to 8.9)", "3.0 % longer (−6.5 to 13.5)"),
         # 1.01 / exp(0.0083293) = 1.001622: no end reads as if there were no difference.
         (1.01, 0.003, "1.0 % longer (0.2 to 1.8)", "1.0 % longer (−0.5 to 2.5)"),
         (1.3, None, "30.0 % longer (no interval)", "30.0 % longer (no interval)"),
     ],
 )
-def test_a_ratio_of_times_has_the_digits_of_its_interval(
+def test_a_ratio_of_times_reads_alike_whatever_its_interval_is_and_the_ends_apart_from_it(
     center: float, error: float | None, alone: str, together: str
 ) -> None:
     ratio = make_ratio(center, error)
@@ -39,16 +46,37 @@ def test_a_ratio_of_times_has_the_digits_of_its_interval(
 @pytest.mark.parametrize(
     ("interval", "texts"),
     [
-        ((0.842, 1.21), ("0.842", "1.21")),
-        ((1.1754, 1.1826), ("1.175", "1.183")),  # with three digits 1.18 to 1.18
-        ((1.0032, 1.0168), ("1.003", "1.017")),  # with three digits 1.00 to 1.02, which reads as if 1 were in it
+        ((0.842, 1.21), ("0.842", "1.210")),
+        ((1.1754, 1.1826), ("1.175", "1.183")),
+        ((1.0003, 1.0168), ("1.0003", "1.0168")),  # with three digits 1.000 to 1.017, which reads as if 1 were in it
+        ((1.94, 2.07), ("1.94", "2.07")),
+        ((0.04, 25.0), ("0.0400", "25.0")),
         ((39.9998, 40.0002), ("39.9998", "40.0002")),
+        ((1.5, 1.5), ("1.500", "1.500")),
+        ((0.0, float("inf")), ("0.000", "inf")),
     ],
 )
 def test_the_ends_of_an_interval_of_ratios_read_neither_alike_nor_as_1(
     interval: tuple[float, float], texts: tuple[str, str]
 ) -> None:
     assert format_ratios(*interval) == texts
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text", "percent"),
+    [
+        (1.0092, "1.009", "0.9"),
+        (1.179, "1.179", "17.9"),
+        (0.5001, "0.500", "−50.0"),
+        (1.9996, "2.000", "100.0"),
+        (2.06, "2.06", "106"),
+        (22.75, "22.8", "2,175"),
+        (1.00004, "1.00004", "0.004"),  # never as if there were no difference
+        (1.0, "1.000", "0.0"),
+    ],
+)
+def test_a_ratio_and_its_percentage_have_the_digits_of_their_size(ratio: float, text: str, percent: str) -> None:
+    assert (format_ratio(ratio), format_percent(ratio - 1)) == (text, percent)
 
 
 @pytest.mark.parametrize("seed", range(20))

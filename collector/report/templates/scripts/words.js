@@ -33,11 +33,12 @@ function chooseTimeDigits(one, other) {
   return [3, 4, 5, 6].find(isFine) ?? 7;
 }
 
-// A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond.
+// A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond. What is faster
+// is so by as much as the other takes longer, which is the number that the answers and tables have of the pair.
 function describeTime(ratio) {
   if (ratio >= 2) return `${formatSignificant(ratio)}× as long`;
   if (ratio <= 0.5) return `${formatSignificant(1 / ratio)}× as fast`;
-  return `${formatPercent(Math.abs(100 * (ratio - 1)))} ${ratio < 1 ? "less" : "longer"}`;
+  return ratio < 1 ? `${formatPercent(100 * (1 / ratio - 1))} faster` : `${formatPercent(100 * (ratio - 1))} longer`;
 }
 
 // A ratio of times of which no difference is known: a number alone.
@@ -45,43 +46,6 @@ function formatTimeRatio(ratio) {
   if (ratio >= 2 || ratio <= 0.5) return `×${formatSignificant(ratio)}`;
   const percent = 100 * (ratio - 1);
   return `${percent < 0 ? "−" : "+"}${formatPercent(Math.abs(percent))}`;
-}
-
-function formatPercent(percent) {
-  return `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
-}
-
-// How many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.
-function chooseDecimals(center, low, high, nothing) {
-  const arm = Math.min(center - low, high - center);
-  let decimals = arm > 0 ? Math.max(0, -Math.floor(Math.log10(arm))) : 6;
-  const readsAsNothing = (end) => end !== nothing && Number(end.toFixed(Math.min(decimals, 6))) === nothing;
-  while (decimals < 6 && (readsAsNothing(low) || readsAsNothing(high))) decimals += 1;
-  return Math.min(decimals, 6);
-}
-
-// How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples.
-function formatLonger(center, low, high) {
-  const isPercent = center < 2;
-  const values = [center, low, high].map((value) => (isPercent ? 100 * (value - 1) : value));
-  const rank = Math.floor(Math.log10(values[0]));
-  const needed = chooseDecimals(...values, isPercent ? 0 : 1);
-  const shown = isPercent ? Math.min(needed, Math.max(1, 1 - rank)) : Math.max(0, 2 - rank);
-  const digits = [shown, ...[0, 1].map(() => (isPercent ? needed : Math.max(needed, shown)))];
-  return values.map((value, index) => (Math.abs(value) >= 1e5 ? formatSignificant(value)
-    : value.toLocaleString("en-US", { minimumFractionDigits: digits[index], maximumFractionDigits: digits[index] })));
-}
-
-// The time of one side over that of the other and the ends of its interval, with as many digits as tell them from 1.
-function formatRatio(center, interval) {
-  if (interval === null) return [formatSignificant(center), null];
-  const [low, high] = interval;
-  const least = 2 - Math.floor(Math.log10(low));
-  const needed = Math.max(least, chooseDecimals(Math.sqrt(low * high), low, high, 1));
-  const digits = { minimumFractionDigits: Math.min(needed, 6), maximumFractionDigits: Math.min(needed, 6) };
-  const [middle, ...ends] = [center, low, high].map((value) =>
-    (needed === least ? formatSignificant(value) : value.toLocaleString("en-US", digits)));
-  return [middle, ends.join(" to ")];
 }
 
 // How the subject compares with the other one, over whose time its own is `ratio`; by the interval of this ratio alone.

@@ -26,8 +26,9 @@ def test_cells_below_half_of_their_nearest_roof_have_no_limit(collect: Collect) 
     ]
     (text,) = select_texts(answer(collect, results), "roofline")
     assert text == (
-        "2 of 3 cells reach at least 50 % of what their nearest roof allows (arithmetic), operations counted as direct "
-        "convolutions. What limits the others is not known; resnet18 train, PyTorch eager reaches 3.00 %."
+        "Arithmetic limits 2 of 3 cells, which reach 50 % of that roof or more (operations counted as direct "
+        "convolutions). What limits the other cell is not known; the least, resnet18 train, PyTorch eager, reaches "
+        "3.00 % of its roof."
     )
     assert [describe_limit("arithmetic", share) for share in shares.values()] == [
         "arithmetic",
@@ -58,9 +59,9 @@ def test_memory_is_compared_in_tensors_and_not_in_what_a_framework_keeps(collect
     ]
     (text,) = select_texts(answer(collect, results), "memory")
     assert text == (
-        "vgg16 train has the largest tensors on the GPU: 4.00 GiB (PyTorch eager) and 3.00 GiB (TensorFlow graph). "
-        "With the driver, the libraries and what each framework keeps for later, 6.00 GiB and 33.0 GiB were in use. "
-        "Whether a smaller card or a larger batch would do was not measured: benchmatrix probe MODEL."
+        "vgg16 train has the largest tensors on the GPU: PyTorch eager 4.00 GiB (6.00 GiB in use) and TensorFlow graph "
+        "3.00 GiB (33.0 GiB in use). In use includes what the driver, the libraries and the framework keep for later. "
+        "benchmatrix probe MODEL finds what fits into a card."
     )
 
 
@@ -78,8 +79,8 @@ def test_what_other_tenants_take_is_no_unknown_limit(collect: Collect) -> None:
     ]
     (text,) = select_texts(answer(collect, [*alone, *shared]), "roofline")
     assert text == (
-        "1 of 1 cell reach at least 50 % of what their nearest roof allows (arithmetic), operations counted as direct "
-        "convolutions."
+        "Arithmetic limits 1 of 1 cell, which reaches 50 % of that roof or more (operations counted as direct "
+        "convolutions)."
     )
     assert select_texts(answer(collect, shared), "roofline") == []
 
@@ -94,5 +95,5 @@ def test_samples_per_second_of_a_series_are_those_of_its_step_times(collect: Col
     assert table is not None
     ((name, smallest, largest, ratio, interval, verdict),) = table.format_rows()
     assert name.startswith("conv6 train, GPU, batch 64 over 8, ")
-    assert (smallest, largest, ratio, interval) == ("80.0", "160", "2.00", "1.96 to 2.05")
+    assert (smallest, largest, ratio, interval) == ("80.00", "160.0", "2.00", "1.96 to 2.05")
     assert verdict == "more samples per second"

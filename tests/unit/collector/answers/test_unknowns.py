@@ -51,10 +51,9 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "conditions; 1 not compared: no ok repeat of JAX.",
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
-        "not-planned": "3 of 6 combinations of work and program were not planned in any batch, among them PyTorch "
-        "compiled, TensorFlow eager, TensorFlow compiled for any work: a matrix file that names them measures them.",
-        "no-prices": f"What this costs is not known, as no price was given: benchmatrix cost {RUN_ID} computes it at "
-        "listed prices or yours (--prices FILE), also of an epoch (--dataset NAME).",
+        "not-planned": "3 of 6 combinations of work and program were not planned, among them PyTorch compiled, "
+        "TensorFlow eager, TensorFlow compiled for any work. A matrix file that names them measures them.",
+        "no-prices": f"Costs are not known, as no price was given: benchmatrix cost {RUN_ID} computes them.",
         "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU), one "
         "precision (fp32, not tf32, fp16 or bf16) and one batch of conv6 train: how others compare is not known.",
     }
@@ -151,9 +150,13 @@ def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_oth
 def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collect) -> None:
     # Three repeats 1 % apart: t(2) = 4.3027 times 0.010000 / sqrt(3) is 0.024842; exp of it is 1.02515.
     (text,) = select_texts(answer(collect, make_spread(make_cell(), 0.1)), "certainty")
+    assert text == ("The 95 % interval of the step time reaches 2.5 % above it (conv6 train, PyTorch eager).")
+    # Of two repeats as far apart as 0.99 and 1.01: t(1) = 12.706 times 0.014142 / sqrt(2) is 0.12706; exp is 1.1355.
+    two = [*make_spread(make_cell(), 0.1), *make_spread(make_cell(batch_size=8), 0.1)[::2]]
+    (text,) = select_texts(answer(collect, two), "certainty")
     assert text == (
-        "1 step time has a 95 % interval from 3 repeats: half of the intervals reach at most 2.52 % above their step "
-        "time, the widest 2.52 % (conv6 train, PyTorch eager)."
+        "2 step times have a 95 % interval: half of the intervals reach at most 8.0 % above their step time, the "
+        "widest 13.5 % (conv6 train, batch 8, PyTorch eager)."
     )
 
 

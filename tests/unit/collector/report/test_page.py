@@ -272,10 +272,10 @@ def test_arrow_words_and_colour_of_the_heat_map_point_one_way(opened: Visit) -> 
         assert shade == 0 or (shade < 0) == (kind == "longer")
     numbers = [0.5, 0.987, 1.0, 1.21, 2.5]
     assert opened.page.evaluate("(numbers) => numbers.map(describeTime)", numbers) == [
-        "2.00× as fast", "1.3 % less", "0.0 % longer", "21 % longer", "2.50× as long",
+        "2.00× as fast", "1.3 % faster", "0.0 % longer", "21.0 % longer", "2.50× as long",
     ]  # fmt: skip
     assert opened.page.evaluate("(numbers) => numbers.map(formatTimeRatio)", numbers) == [
-        "×0.500", "−1.3 %", "+0.0 %", "+21 %", "×2.50",
+        "×0.500", "−1.3 %", "+0.0 %", "+21.0 %", "×2.50",
     ]  # fmt: skip
     assert opened.page.evaluate("[SIGNS.longer, SIGNS.shorter].map(([sign, words]) => sign + words.slice(0, 11))") == [
         "▲takes longe",

@@ -12,12 +12,12 @@ Render = Callable[..., Path]
 
 # By a part of what stands beside a link, what is to be read where the link leads, within a screen and a half.
 LANDINGS = {
-    "Repeats": "verdict",
+    "Repeats": "erdict",
     "Agreement": "repeats ok",
     "Was it idle": "others' use",
     "Clocks": "SM clock",
     "Versions": "package torch",
-    "Not varied": "Not planned in any cell",
+    "Not varied": "fp32",
     "Not planned": "not planned",
     "No difference shown": "excludes equality",
     "Other machines": "CPU",

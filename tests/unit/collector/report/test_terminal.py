@@ -109,7 +109,7 @@ def test_times_are_in_ms_and_memory_in_gib(collect: Collect) -> None:
         "step time, ms": "100",
         "95 % interval, ms": "100 to 100",
         "IQR of steps, ms": "100 to 100",
-        "samples/s": "640",
+        "samples/s": "640.0",
         "peak RSS, GiB": "1.00",
         "repeats ok": "3 of 3",
         "verdict": "valid",

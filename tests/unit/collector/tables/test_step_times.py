@@ -55,8 +55,8 @@ def test_pipelined_steps_are_shown_where_they_differ_by_more_than_two_percent(co
     assert table is not None
     assert other is not None
     shown = dict(zip(table.headings, table.format_rows()[0], strict=True))
-    assert (shown["step time, ms"], shown["pipelined step, ms"]) == ("100.0", "80.0")
-    assert (shown["samples/s"], shown["pipelined, samples/s"]) == ("640", "800")
+    assert (shown["step time, ms"], shown["pipelined step, ms"]) == ("100.0", "80.00")
+    assert (shown["samples/s"], shown["pipelined, samples/s"]) == ("640.0", "800.0")
     assert "one synchronisation at the end" in table.remark
     assert not any("pipelined" in heading for heading in other.headings)
     assert other.remark == ""

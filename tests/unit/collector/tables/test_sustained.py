@@ -27,8 +27,8 @@ def test_first_and_settled_speed_stand_beside_each_other(collect: Collect) -> No
     assert table is not None
     assert table.headings[1:] == ["step at first, ms", "step at last, ms", "last / first", "flat after"]
     assert [row[1:] for row in table.format_rows()] == [
-        ("100", "120", "1.20", "10.0 s, of 45.0 s"),
         ("100", "200", "2.00", "not within 10.0 s"),
+        ("100", "120", "1.20", "10.0 s, of 45.0 s"),
     ]
 
 

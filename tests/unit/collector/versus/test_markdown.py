@@ -14,7 +14,7 @@ def test_the_conclusion_and_what_is_worse_stand_before_what_is_folded(tmp_path: 
     page = write_markdown(compare_runs(tmp_path))
     top, *folded = page.split("<details>")
     assert top.startswith("**❌ B is worse: of 2 cells 1 slower, 1 within the floor")
-    assert "| conv6 train, CPU, batch 64, 32 px, PyTorch eager | 100 | 150 | 1.50 |" in top
+    assert "| conv6 train, CPU, batch 64, 32 px, PyTorch eager | 100 | 150 | 1.500 |" in top
     assert "batch 8" not in top
     assert "batch 8" in folded[0]
     assert page.count("<details>") == page.count("</details>")

@@ -118,7 +118,7 @@ def test_what_identical_runs_differ_by_is_said_of_one_run_and_does_not_decide(tm
     known = select_sides(tmp_path, ["a"], *sides)
     for document in (alone, known):
         [cell] = document.cells
-        assert (cell.verdict, cell.floor, cell.longer) == ("worse", None, "TensorFlow graph takes 6 % longer")
+        assert (cell.verdict, cell.floor, cell.longer) == ("worse", None, "TensorFlow graph takes 6.0 % longer")
     assert [alone.noise, [noise.source for noise in known.noise]] == [(), ["measured"]]
     assert "By how much another run's ratios differ is not known" in " ".join(list_method_lines(alone))
     assert "in the ratio of two CPU cells of one run" in " ".join(list_method_lines(known))

@@ -1,0 +1,99 @@
+"""Tabulate over all work which side of each comparison takes longer: a row for each side, and for what is not shown."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.answers.anchors import name_anchor
+from collector.answers.certainty import describe_basis
+from collector.answers.comparison_groups import (
+    PairGroup,
+    list_device_groups,
+    list_framework_groups,
+    list_mode_groups,
+    list_precision_groups,
+)
+from collector.answers.planned import describe_idle_modes
+from collector.answers.ratios import JudgedRatio, find_basis, find_sides
+from collector.comparisons import FRAMEWORKS
+from collector.facts import join_words
+from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_words import quote_amount
+from collector.results.frames import Row
+from collector.tables.columns import text_column
+from collector.tables.table import Table, make_table
+
+CAPTION = "Over all work: which side takes longer, and by how much (95 % interval)"
+ANCHOR = name_anchor(CAPTION)
+MAX_GROUPS = 20
+"""Comparisons of two sides that the table has; the tables of Comparisons have every pair."""
+MIN_PAIRS = 2
+"""Of two frameworks: a single pair has its row in the table of the fastest."""
+MAX_NAMED = 3
+"""Works that a row names."""
+
+
+def make_longer_table(analysis: Analysis) -> Table | None:
+    """Return the rows of each two frameworks, devices, modes and precisions; None where no difference was shown."""
+    groups = list_groups(analysis)
+    if not groups:
+        return None
+    shown = groups[:MAX_GROUPS]
+    bases = [describe_basis(find_basis(group.name_ratios(analysis))) for group in shown]
+    has_several = len(set(bases)) > 1
+    rows = [
+        row | {"basis": basis if has_several else ""}
+        for group, basis in zip(shown, bases, strict=True)
+        for row in _describe_group(group, analysis)
+    ]
+    idle = describe_idle_modes(analysis) if any(group.comparison.field == "mode" for group in groups) else ""
+    if idle:
+        nothing = dict.fromkeys(("number", "least", "most", "basis", "cell_id"), "")
+        rows.append(nothing | {"compared": idle, "side": "not planned"})
+    columns = [
+        text_column("compared", "compared"),
+        text_column("takes longer", "side"),
+        text_column("in", "number"),
+        text_column("by", "least"),
+        text_column("up to", "most"),
+        text_column("rests on", "basis", is_optional=True),
+    ]
+    more = f"The first {MAX_GROUPS} of {len(groups):,} comparisons of two sides." if len(groups) > MAX_GROUPS else ""
+    return make_table(CAPTION, columns, pd.DataFrame(rows), remark=more)
+
+
+def list_groups(analysis: Analysis) -> list[PairGroup]:
+    """Return the groups of all comparisons of times in the order of their rules, without what the fastest alone say."""
+    lists = (list_framework_groups, list_device_groups, list_mode_groups, list_precision_groups)
+    groups = [group for find in lists for group in analysis.derive(find)]
+    return [group for group in groups if len(group.pairs) >= MIN_PAIRS or group.comparison is not FRAMEWORKS]
+
+
+def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
+    """Yield a row for each side that takes longer in some comparisons, then one for those without a difference."""
+    ratios = group.name_ratios(analysis)
+    shared = {
+        "compared": group.title,
+        "cell_id": " ".join(
+            dict.fromkeys(str(pair.row[f"cell_id_{side}"]) for pair in group.pairs for side in ("subject", "reference"))
+        ),
+    }
+    for side in find_sides(ratios, group.family):
+        ends = [_quote(one, group.size) for one in side.choose_ends()]
+        yield shared | {
+            "side": side.name,
+            "number": f"{len(side.ratios):,} of {len(ratios):,}",
+            "least": ends[0],
+            "most": ends[1] if len(ends) > 1 else "",
+        }
+    unshown = [one.name for one in ratios if not one.is_different]
+    if unshown:
+        more = [f"{len(unshown) - MAX_NAMED:,} more"] if len(unshown) > MAX_NAMED else []
+        number = f"{len(unshown):,} of {len(ratios):,}"
+        named = join_words([*unshown[:MAX_NAMED], *more])
+        yield shared | {"side": NO_DIFFERENCE, "number": number, "least": named, "most": ""}
+
+
+def _quote(one: JudgedRatio, size: int) -> str:
+    return f"{quote_amount(one.ratio, size)}: {one.name}"

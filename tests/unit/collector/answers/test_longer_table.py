@@ -1,0 +1,98 @@
+"""Over all work, a row for each side that takes longer says in how many comparisons it does and by how much."""
+
+from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
+from bench.schema import Result
+from collector.analysis import analyze_run
+from collector.answers.longer_table import MAX_GROUPS, make_longer_table
+from factories import make_cell
+from measured_runs import Collect
+
+
+def read_rows(collect: Collect, results: list[Result]) -> list[tuple[str, ...]]:
+    """Return the texts of the table."""
+    table = make_longer_table(analyze_run(collect(*results)))
+    return [] if table is None else table.format_rows()
+
+
+def test_each_side_has_a_row_with_its_least_and_its_most_and_so_have_those_without_a_difference(
+    collect: Collect,
+) -> None:
+    # The quantile of 4 degrees of freedom at 1 - 0.05 / 8 is 4.3147, and the standard error of a log ratio 0.0081652:
+    # a factor of exp(0.035230) = 1.03586 to either side.
+    results = [
+        *make_framework_pair(1.5),
+        *make_framework_pair(3.0, phase="infer"),
+        *make_framework_pair(0.8, model="vgg16", input_size=32),
+        *make_framework_pair(1.0, model="resnet18", input_size=32),
+    ]
+    pair = "TensorFlow graph against PyTorch eager"
+    assert read_rows(collect, results) == [
+        (
+            pair,
+            "TensorFlow graph",
+            "2 of 4",
+            "50.0 % (44.8 to 55.4): conv6 train",
+            "3.00 times as long (2.90 to 3.11): conv6 infer",
+        ),
+        (pair, "PyTorch eager", "1 of 4", "25.0 % (20.7 to 29.5): vgg16 train", ""),
+        (pair, "no difference shown", "1 of 4", "resnet18 train", ""),
+    ]
+
+
+def make_modes(*, compiled: float) -> list[Result]:
+    """Return TensorFlow in three modes and PyTorch in one, on a GPU."""
+    modes = {"eager": 0.4, "graph": 0.1, "compiled": compiled}
+    results = make_spread(make_cell(device="gpu"), 0.1, GPU_PYTORCH)
+    for mode, seconds in modes.items():
+        cell = make_cell(device="gpu", framework="tensorflow", mode=mode)
+        results += make_spread(cell, seconds, GPU_TENSORFLOW)
+    return results
+
+
+def test_what_isolates_xla_stands_first_among_modes_and_a_mode_that_nobody_planned_is_named(collect: Collect) -> None:
+    rows = read_rows(collect, make_modes(compiled=0.05))
+    assert [row[0] for row in rows] == [
+        "TensorFlow, training: compiled against graph, XLA alone",
+        "TensorFlow, training: graph against eager",
+        "TensorFlow, training: compiled against eager",
+        "PyTorch compiled (torch.compile)",
+    ]
+    assert rows[0][1:3] == ("graph", "1 of 1")
+    assert rows[-1][1:] == ("not planned", "", "", "")
+    first, *others = select_texts(answer(collect, make_modes(compiled=0.05)), "modes")
+    assert " Not planned: PyTorch compiled (torch.compile)." in first
+    assert not any("Not planned" in text for text in others)
+    # Said there, it is not said again among what is not known.
+    assert not any(
+        "torch.compile" in text for text in select_texts(answer(collect, make_modes(compiled=0.05)), "not-planned")
+    )
+
+
+def test_a_single_pair_of_frameworks_is_left_to_the_table_of_the_fastest(collect: Collect) -> None:
+    assert read_rows(collect, make_framework_pair(1.5)) == []
+
+
+PROGRAMS = (
+    *(("pytorch", mode) for mode in ("eager", "compiled")),
+    *(("tensorflow", mode) for mode in ("eager", "graph", "compiled")),
+    ("jax", "compiled"),
+)
+
+
+def test_the_table_is_bounded_and_says_of_how_many(collect: Collect) -> None:
+    results = [
+        result
+        for phase in ("train", "infer")
+        for framework, mode in PROGRAMS
+        for precision, seconds in (("fp32", 0.4), ("tf32", 0.2), ("fp16", 0.1), ("bf16", 0.1))
+        for result in make_spread(
+            make_cell(device="gpu", phase=phase, framework=framework, mode=mode, precision=precision),
+            seconds,
+            GPU_PYTORCH,
+        )
+    ]
+    table = make_longer_table(analyze_run(collect(*results)))
+    assert table is not None
+    assert table.rows["compared"].nunique() == MAX_GROUPS
+    # Three precisions beside fp32, of six programs in two phases; their programs and modes do not differ.
+    assert table.remark == f"The first {MAX_GROUPS} of 36 comparisons of two sides."

@@ -1,0 +1,82 @@
+"""The cells of a run stand in one order in every table and in the overview, whatever the order of the plan is."""
+
+from itertools import permutations
+
+import pytest
+
+from answered_runs import TENSORFLOW, make_spread
+from bench.schema import Cell, LeftOutCell
+from bench.store import Store
+from collector.analysis import Analysis, analyze_run
+from collector.answers.fastest import rank_programs
+from collector.answers.planned import list_combinations
+from collector.order import list_in_order
+from collector.report.page_cells import list_fields, list_page_cells
+from collector.results.load import load_run
+from collector.tables.step_times import make_training_table
+from factories import make_cell, make_run, put_documents
+
+GRAPH = {"framework": "tensorflow", "mode": "graph"}
+WORKS = (
+    {"model": "vgg16", "phase": "infer", "input_size": 32},
+    {"model": "vgg16", "phase": "train", "input_size": 32, "batch_size": 64},
+    {"model": "conv6", "phase": "train", "batch_size": 64},
+    {"model": "conv6", "phase": "train", "batch_size": 8},
+    {"model": "vgg16", "phase": "train", "input_size": 32, "batch_size": 8},
+)
+ORDERED = ["vgg16 train 8", "vgg16 train 64", "vgg16 infer 64", "conv6 train 8", "conv6 train 64"]
+"""Models as the plan has them first, phases as the tool lists them, batches by size."""
+
+
+def make_cells(*, is_turned: bool) -> list[Cell]:
+    """Return PyTorch and TensorFlow on each of the works, TensorFlow first where `is_turned`."""
+    programs = [GRAPH, {}] if is_turned else [{}, GRAPH]
+    return [make_cell(**work, **program) for program in programs for work in WORKS]
+
+
+def analyse(store: Store, cells: list[Cell]) -> Analysis:
+    """Return the analysis of a run of these cells, and one that was left out."""
+    results = [
+        result
+        for cell in cells
+        for result in make_spread(cell, 0.1, *([TENSORFLOW] if cell.framework == "tensorflow" else []))
+    ]
+    left_out = LeftOutCell(cell=make_cell(model="resnet18", phase="infer", **GRAPH), reason="no room")
+    run = make_run(cells, repeats=3, left_out=[left_out])
+    put_documents(store, run, results)
+    return analyze_run(load_run(store, run.run_id))
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_the_tables_the_plan_and_the_overview_have_one_order(
+    is_turned: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = Store.open(f"file://{tmp_path_factory.mktemp('store')}")
+    analysis = analyse(store, make_cells(is_turned=is_turned))
+    ranked = [ranking.programs[0] for ranking in rank_programs(analysis)]
+    assert [f"{row['model']} {row['phase']} {row['batch_size']}" for row in ranked] == ORDERED
+    table = make_training_table(analysis)
+    assert table is not None
+    assert [f"{row['model']} {row['phase']} {row['batch_size']}" for _, row in table.rows.iterrows()][::2] == [
+        name for name in ORDERED if "train" in name
+    ]
+    assert table.rows["framework"].tolist()[:2] == ["pytorch", "tensorflow"]
+    grid = list_combinations(analysis)
+    assert [f"{work.model} {work.phase}" for work in grid.works][:4] == [
+        "vgg16 train", "vgg16 infer", "conv6 train", "conv6 infer",
+    ]  # fmt: skip
+    fields = {field["name"]: field["texts"] for field in list_fields(analysis.derive(list_page_cells))}
+    assert fields["model"] == list(dict.fromkeys(work.model for work in grid.works))
+    assert fields["phase"] == list(dict.fromkeys(work.phase for work in grid.works))
+    assert fields["batch_size"] == ["batch 8", "batch 64"]
+    assert fields["framework"] == ["PyTorch", "TensorFlow"]
+    modes = list(dict.fromkeys(program.mode for program in grid.programs if program.framework == "tensorflow"))
+    assert [mode for mode in modes if mode in fields["mode"]] == fields["mode"]
+
+
+def test_programs_have_the_order_of_the_tool_and_models_that_of_the_plan() -> None:
+    for modes in permutations(["compiled", "graph", "eager"]):
+        assert list_in_order("mode", modes) == ["eager", "graph", "compiled"]
+    assert list_in_order("model", ["vgg16", "conv6", "vgg16"]) == ["vgg16", "conv6"]
+    assert list_in_order("num_classes", [1000, float("nan"), 10])[:2] == [10, 1000]
+    assert list_in_order("phase", ["infer", "train"]) == ["train", "infer"]
