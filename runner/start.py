@@ -33,19 +33,21 @@ def main() -> None:
     from runner.cli import main as run
 
     try:
-        if previous is signal.default_int_handler:
-            signal.signal(signal.SIGINT, previous)
-        _replace_handlers(signal.SIG_DFL, _end_in_order)
-        sys.unraisablehook = _send_again
-        run()
-    except KeyboardInterrupt:  # between the import and the first command, or after the last one
+        try:
+            if previous is signal.default_int_handler:
+                signal.signal(signal.SIGINT, previous)
+            _replace_handlers(signal.SIG_DFL, _end_in_order)
+            sys.unraisablehook = _send_again
+            run()
+        finally:
+            _end_children(others)
+            if previous is signal.default_int_handler:
+                signal.signal(signal.SIGINT, _end)  # a second Ctrl-C, while Python ends, would be a traceback
+            _replace_handlers(_end_in_order, signal.SIG_DFL)
+    except KeyboardInterrupt:  # between the import and the first command, after the last one, or a second one
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_children(others)
         os._exit(EXIT_INTERRUPTED)
-    finally:
-        _replace_handlers(_end_in_order, signal.SIG_DFL)
-        if previous is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _end)  # a second Ctrl-C, while Python ends, would be a traceback
-        _end_children(others)
 
 
 def _end_children(others: set[int]) -> None:

@@ -37,9 +37,13 @@ def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
 
 
 def test_an_interrupt_while_a_process_cannot_be_started_is_not_lost() -> None:
-    with pytest.raises(KeyboardInterrupt) as interrupt, delay_interrupts():
-        os.kill(os.getpid(), signal.SIGINT)
-        raise FileNotFoundError
+    def fail() -> None:
+        with delay_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            raise FileNotFoundError
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        fail()
     assert isinstance(interrupt.value.__context__, FileNotFoundError)
 
 

@@ -125,8 +125,18 @@ from runner.start import main
 
 for number in (signal.SIGTERM, signal.SIGHUP):  # nohup may have started the tests
     signal.signal(number, signal.SIG_DFL)
-sys.argv = ["benchmatrix", "images", "sbom", "pytorch"]
+sys.argv = ["benchmatrix", *{words}]
 main()
+"""
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: lab
+contexts: [{{name: lab, context: {{cluster: lab, user: me}}}}]
+clusters: [{{name: lab, cluster: {{server: 'https://127.0.0.1:1'}}}}]
+users:
+- name: me
+  user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {folder}/docker, interactiveMode: Never}}}}
 """
 DROPPED = """
 import os, signal, sys, time
@@ -159,18 +169,20 @@ def read_pids(path: Path) -> list[int]:
 
 
 def make_docker(folder: Path, script: str) -> dict[str, str]:
-    """Make a program `docker` of a shell script, and return the environment in which it is found."""
+    """Make a program `docker` of a shell script; return the environment in which that is found, also for a login."""
     program = folder / "docker"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    (folder / "kubeconfig").write_text(KUBECONFIG.format(folder=folder))
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(folder / "kubeconfig")}
 
 
+@pytest.mark.parametrize("words", ["images sbom pytorch", "cancel mine --on lab"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_program_that_a_command_waits_for_ends_with_it(name: str, tmp_path: Path) -> None:
+def test_a_program_that_a_command_waits_for_ends_with_it(name: str, words: str, tmp_path: Path) -> None:
     script = f"trap '' TERM\nsleep 1000 &\necho $$ $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pids; wait"
     variables = make_docker(tmp_path, script)
-    command = [sys.executable, "-c", HANGING]
+    command = [sys.executable, "-c", HANGING.format(words=words.split())]
     with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         pids = read_pids(tmp_path / "pids")
         process.send_signal(signal.Signals[name])
@@ -194,3 +206,30 @@ def test_programs_of_the_shell_that_became_the_command_go_on(tmp_path: Path) -> 
     assert (done.returncode, version) == (0, __version__)
     assert is_running(int(pid))
     os.kill(int(pid), signal.SIGKILL)
+
+
+FAILING = """
+import os, signal, sys
+from runner.start import main
+import runner.cli
+
+def fail():
+    try:
+        os.kill(os.getpid(), {number})
+    except BaseException as error:
+        raise ImportError("initialization failed") from error
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+runner.cli.make_command = lambda: lambda words: fail()
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_an_import_that_fails_since_it_was_interrupted_is_no_fault(name: str) -> None:
+    """As pybind11 has it, with which parts of SciPy are made."""
+    number = signal.Signals[name]
+    program = FAILING.format(number=int(number))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, "")

@@ -35,10 +35,9 @@ def end_programs(pids: Iterable[int]) -> None:
             if is_child:
                 _send(handle, signal.SIGTERM)
         _await_ends([handle for handle, _ in trees])
+    finally:  # at a second Ctrl-C at once
         for handle, _ in trees:
             _send(handle, signal.SIGKILL)
-    finally:
-        for handle, _ in trees:
             os.close(handle)
 
 
