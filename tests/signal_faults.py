@@ -52,7 +52,9 @@ kind: Config
 current-context: lab
 contexts: [{name: lab, context: {cluster: lab, user: me}}]
 clusters: [{name: lab, cluster: {server: 'https://127.0.0.1:1'}}]
-users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./bin/docker, interactiveMode: Never}}}]
+users:
+- name: me
+  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./bin/docker, interactiveMode: Never}}
 """
 MARK = "BENCHMATRIX_TEST_MARK"
 """A variable of the commands, by which all that they start is found."""
@@ -71,7 +73,9 @@ def send_signals(folder: Path, tool: WarmProcesses, *, num_faults: int, seed: in
     for words in ENDING:
         begun = time.monotonic()
         ending = tool.call("benchmatrix", words.split(), place, variables)
-        outcome.check(ending.exit_code in (0, 1, 3), f"undisturbed, {words} ended with {ending.exit_code}: {ending.output}")
+        outcome.check(
+            ending.exit_code in (0, 1, 3), f"undisturbed, {words} ended with {ending.exit_code}: {ending.output}"
+        )
         spans[words] = BEYOND * (time.monotonic() - begun)
     spans |= dict.fromkeys(HANGING, HANGING_SECONDS)
     before = _read_inputs(place)

@@ -13,7 +13,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.measured import find_short_names
 from collector.facts import count_things, describe_windows
-from collector.report.trust_line import MAX_NAMED, State, TrustLine, select_ok
+from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_some, select_ok
 from collector.report.trust_origin import (
     count_skipped,
     judge_signatures,
@@ -175,6 +175,19 @@ def _describe_other_cores(rows: pd.DataFrame) -> str:
     return f"others used at most {format_significant(most['cpu_other_cores'])}{of_all} cores in a timed window"
 
 
+def _judge_containers(analysis: Analysis) -> TrustLine | None:
+    """Beware of repeats whose pod had containers that do not measure: they take cores, memory and bandwidth."""
+    ok = select_ok(analysis)
+    beside = ok["other_containers"].dropna()
+    if beside.empty:
+        return None
+    names = sorted({name for text in beside.unique() for name in text.split(", ")})
+    what = "another container" if len(names) == 1 else "other containers"
+    where = f"beside {count_things(len(beside), 'repeat')} ({join_some(names)})"
+    text = f"{what} ran in the same pod {where}, with a share of its node's cores and memory."
+    return TrustLine(title="In the pod", text=text, state="beware", anchor="environments")
+
+
 def _judge_clocks(analysis: Analysis) -> TrustLine | None:
     """Beware of throttled repeats, whatever graver verdict they have; unknown where a clock could not be read."""
     ok = select_ok(analysis)
@@ -223,6 +236,7 @@ RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     _judge_repeats,
     _judge_agreement,
     _judge_neighbours,
+    _judge_containers,
     _judge_clocks,
     _judge_checks,
     name_machines,
