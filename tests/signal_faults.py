@@ -82,9 +82,9 @@ def send_signals(folder: Path, tool: WarmProcesses, *, num_faults: int, seed: in
     while outcome.num_faults < num_faults:
         words, sequence = chance.choice([*ENDING, *HANGING]), chance.choice(list(SEQUENCES))
         pid = tool.start("benchmatrix", words.split(), place, variables)
-        ending = tool.wait(chance.uniform(0.0, spans[words]))
-        if ending is None:
-            ending = _send(tool, pid, SEQUENCES[sequence], chance)
+        early = tool.wait(chance.uniform(0.0, spans[words]))
+        ending = early or _send(tool, pid, SEQUENCES[sequence], chance)
+        if early is None:
             outcome.num_faults += 1
             outcome.facts[sequence] += 1
         else:

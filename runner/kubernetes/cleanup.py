@@ -158,7 +158,8 @@ class JobCleaner:
                 raise to_user_error(error, self.connection.context) from error
             return [], f"whether pods are left whose Job is gone is not known: {error.message}"
         url = None if self.store is None else self.store.url
-        select_own([*jobs, *found], url, self.namespace, self.run_id)  # which run is meant must be clear
+        both: list[JobStatus | OrphanedPod] = [*jobs, *found]
+        select_own(both, url, self.namespace, self.run_id)  # which run is meant must be clear
         return select_own(found, url, self.namespace, self.run_id), ""
 
     def _delete_pods(self, pods: Sequence[OrphanedPod], counts: Counts) -> Counts:
