@@ -18,7 +18,7 @@ from runner.commands.options import (
 )
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
-    from runner.kubernetes.cleanup import Counts
+    from runner.kubernetes.cleanup import Counts, JobCleaner
 
 Keys = tuple[Path | None, tuple[Path, ...]]
 """The files of the key that signs, and of public keys that are trusted besides."""
@@ -121,7 +121,7 @@ def _clean_jobs(
     as_json: bool,
 ) -> None:
     from runner.commands.cluster_runs import open_job_cleaner
-    from runner.commands.jobs_deleted import print_cleaning_preview, print_jobs
+    from runner.commands.jobs_deleted import print_jobs
     from runner.signing import open_signed_store
 
     if not run_id or on is None:
@@ -129,17 +129,7 @@ def _clean_jobs(
     open_store = partial(open_signed_store, sign=keys[0], verify=keys[1])
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
     if is_dry_run:
-        found = cleaner.preview_cleaning()
-        if as_json:
-            print_cleaning_preview(run_id, cleaner.namespace, found, force=force)
-            return
-        CONSOLE.print(
-            f"run {run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
-            f"unfinished Jobs{_describe_pods(found)} would be deleted (unfinished ones with --force alone); nothing "
-            "was changed",
-            soft_wrap=True,
-        )
-        _say_what_is_left(found)
+        _preview_jobs(cleaner, force=force, as_json=as_json)
         return
     counts = cleaner.clean(force=force)
     if as_json:
@@ -151,6 +141,22 @@ def _clean_jobs(
         soft_wrap=True,
     )
     _say_what_is_left(counts)
+
+
+def _preview_jobs(cleaner: "JobCleaner", *, force: bool, as_json: bool) -> None:
+    from runner.commands.jobs_deleted import print_cleaning_preview
+
+    found = cleaner.preview_cleaning()
+    if as_json:
+        print_cleaning_preview(cleaner.run_id, cleaner.namespace, found, force=force)
+        return
+    CONSOLE.print(
+        f"run {cleaner.run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
+        f"unfinished Jobs{_describe_pods(found)} would be deleted (unfinished ones with --force alone); nothing was "
+        "changed",
+        soft_wrap=True,
+    )
+    _say_what_is_left(found)
 
 
 def _describe_pods(counts: "Counts") -> str:

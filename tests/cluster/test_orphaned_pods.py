@@ -16,6 +16,7 @@ from runner.kubernetes.cancellation import RunCancelled
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
+Orphaned = tuple[Setup, Any, str]
 
 
 def list_names(setup: Setup) -> set[str]:
@@ -32,16 +33,22 @@ def copy_pod(setup: Setup, name: str, new_name: str, **labels: str) -> None:
     create(setup.connection, f"/api/v1/namespaces/{setup.profile.namespace}/pods", {"metadata": metadata, "spec": spec})
 
 
-def start_with_orphan(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> tuple[Setup, Any, str]:
+def start_with_orphan(connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet) -> Orphaned:
     start_kubelet(lambda pod: "hang", num_nodes=1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     running = setup.start()
     return setup, running, orphan(setup)
 
 
-def test_orphaned_pods_are_named_and_those_of_the_run_alone_are_deleted(
+def start_beside_others(connection: Connection, namespace: str, store: Store, start: StartKubelet) -> Orphaned:
+    """Return a run that waits for its pod whose Job is gone, beside pods that `clean` has to leave alone."""
+    setup, running, pod = start_with_orphan(connection, namespace, store, start)
+    copy_pod(setup, pod, "of-another-run", **{"benchmatrix__run-id": "another"})
+    copy_pod(setup, pod, "of-no-job", **{"batch.kubernetes.io__controller-uid": ""})
+    return setup, running, pod
+
+
+def test_pods_whose_job_is_gone_are_named(
     connection: Connection,
     namespace: str,
     store: Store,
@@ -49,10 +56,7 @@ def test_orphaned_pods_are_named_and_those_of_the_run_alone_are_deleted(
     call_main: CallMain,
     examine: Examine,
 ) -> None:
-    setup, running, pod = start_with_orphan(connection, namespace, store, start_kubelet)
-    copy_pod(setup, pod, "of-another-run", **{"benchmatrix__run-id": "another"})
-    copy_pod(setup, pod, "of-no-job", **{"batch.kubernetes.io__controller-uid": ""})
-    others = {"of-another-run", "of-no-job"}
+    _, _, pod = start_beside_others(connection, namespace, store, start_kubelet)
     place = ("--on", "current", "--namespace", namespace)
 
     code, out, _ = call_main("status", namespace, *place, "--store", store.url)
@@ -64,6 +68,14 @@ def test_orphaned_pods_are_named_and_those_of_the_run_alone_are_deleted(
     assert pod in finding["message"]
     assert "of-another-run" in finding["message"]
     assert "of-no-job" not in finding["message"]
+    assert call_main("cancel", namespace, *place, "--store", store.url)[0] == 0
+
+
+def test_clean_deletes_the_pods_of_the_run_whose_job_is_gone_and_no_others(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    setup, running, pod = start_beside_others(connection, namespace, store, start_kubelet)
+    place = ("--on", "current", "--namespace", namespace)
 
     code, _, err = call_main("clean", namespace, *place)
     assert code == 2
@@ -71,7 +83,7 @@ def test_orphaned_pods_are_named_and_those_of_the_run_alone_are_deleted(
     assert call_main("cancel", namespace, *place, "--store", store.url)[0] == 0
     with pytest.raises(RunCancelled):  # though nobody has ended what it waits for
         running.result(DEADLINE_SECONDS)
-    assert list_names(setup) == {pod, *others}
+    assert list_names(setup) == {pod, "of-another-run", "of-no-job"}
 
     preview = json.loads(call_main("clean", namespace, *place, "--force", "--dry-run", "--json")[1])
     assert (preview["num_deleted"], preview["num_pods"]) == (0, 1)
@@ -81,4 +93,4 @@ def test_orphaned_pods_are_named_and_those_of_the_run_alone_are_deleted(
         f"run {namespace} in namespace {namespace}: 0 Jobs and 1 pod whose Job was gone deleted; results stay in the "
         "store\n",
     )
-    wait_for(lambda: list_names(setup) == others, "the pod to be gone")
+    wait_for(lambda: list_names(setup) == {"of-another-run", "of-no-job"}, "the pod to be gone")
