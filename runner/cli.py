@@ -79,7 +79,19 @@ def _call() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001  (Rust's panics are no Exception; Python's own exit code would be 1)
+        if interrupt := _find_interrupt(error):
+            raise interrupt from None
         _end_with_fault(error)
+
+
+def _find_interrupt(error: BaseException | None) -> BaseException | None:
+    """Return the Ctrl-C or the end asked for that an error follows from; None for any other error.
+
+    A library in C++ that is interrupted while it is imported says that its initialization failed.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _end_with_fault(error: BaseException) -> Never:

@@ -7,35 +7,71 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
+from bench.child_processes import end_programs, list_children
+
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process that does not handle it, at once: a file that is being written would stay beside its target."""
 
+AGAIN_SECONDS = 0.01
+"""After which a signal is sent again that came where Python drops exceptions."""
+
 
 def main() -> None:
     """Import the command line and run it. An ignored signal stays ignored.
 
-    Until its modules are imported, Ctrl-C ends the process at once and without a traceback.
+    Until its modules are imported, Ctrl-C ends the process at once and without a traceback. No program that was started
+    outlives the command.
     """
     _fill_descriptors()
+    others = list_children()  # of a shell that became this process
     previous = signal.getsignal(signal.SIGINT)
     if previous is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)  # nothing is begun yet that would have to be put in order
     from runner.cli import main as run
 
     try:
-        if previous is signal.default_int_handler:
-            signal.signal(signal.SIGINT, previous)
-        _replace_handlers(signal.SIG_DFL, _end_in_order)
-        run()
-    except KeyboardInterrupt:  # between the import and the first command, or after the last one
+        try:
+            if previous is signal.default_int_handler:
+                signal.signal(signal.SIGINT, previous)
+            _replace_handlers(signal.SIG_DFL, _end_in_order)
+            sys.unraisablehook = _send_again
+            run()
+        finally:
+            _end_children(others)
+            if previous is signal.default_int_handler:
+                signal.signal(signal.SIGINT, _end)  # a second Ctrl-C, while Python ends, would be a traceback
+            _replace_handlers(_end_in_order, signal.SIG_DFL)
+    except KeyboardInterrupt:  # between the import and the first command, after the last one, or a second one
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_children(others)
         os._exit(EXIT_INTERRUPTED)
-    finally:
-        _replace_handlers(_end_in_order, signal.SIG_DFL)
-        if previous is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _end)  # a second Ctrl-C, while Python ends, would be a traceback
+
+
+def _end_children(others: set[int]) -> None:
+    """End the programs that this process has started and that still run: whoever waited for them was interrupted."""
+    end_programs(list_children() - others)
+
+
+def _send_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Send the signal again whose exception Python has dropped, since it came in a destructor or a callback."""
+    error = unraisable.exc_value
+    if isinstance(error, KeyboardInterrupt):
+        number = int(signal.SIGINT)
+    elif isinstance(error, _Ended):
+        _replace_handlers(signal.SIG_IGN, _end_in_order)
+        number = error.number
+    else:
+        sys.__unraisablehook__(unraisable)
+        return
+    import threading  # takes a millisecond, and is hardly ever needed
+
+    # Not at once: it would be dropped here again.
+    again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _fill_descriptors() -> None:
@@ -65,10 +101,18 @@ def _replace_handlers(old: Handler, new: Handler) -> None:
             signal.signal(number, new)
 
 
+class _Ended(SystemExit):
+    """A signal has asked the process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+
 def _end_in_order(number: int, frame: FrameType | None) -> NoReturn:
     # A terminal that is closed sends SIGHUP twice, systemd SIGTERM and SIGHUP: the second would end the tidying up.
     _replace_handlers(_end_in_order, signal.SIG_IGN)
-    raise SystemExit(128 + number)
+    raise _Ended(number)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -32,9 +32,11 @@ MODULES = (
     "runner.reporting.report_files",
     "runner.reporting.run_end",
     "runner.reporting.stored_runs",
+    "runner.start",
     "stub_framework",
 )
 Program = Literal["benchmatrix", "bench"]
+SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +114,11 @@ def serve() -> None:
         importlib.import_module(module)
     for line in iter(sys.stdin.readline, ""):
         request = json.loads(line)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # they are for the tool
         pid = os.fork()
         if pid == 0:
             become(request)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.write(1, f"{pid}\n".encode())
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os.write(1, f"{status}\n".encode())
@@ -137,14 +141,21 @@ def become(request: Mapping[str, Any]) -> None:
         run()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
+    except KeyboardInterrupt:  # before the tool had begun
+        code = 130
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def run_tool() -> None:
-    """Run the command line."""
-    importlib.import_module("runner.cli").main()
+    """Run the command line, with the handlers of a process that was started for it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # nohup may have started the tests
+        signal.signal(number, signal.SIG_DFL)
+    main = importlib.import_module("runner.start").main
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    main()
 
 
 def run_bench() -> None:
@@ -154,6 +165,7 @@ def run_bench() -> None:
     from bench.sigterm import SigtermListener
     from stub_framework import StubFramework
 
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     vars(attempt)["load_framework"] = lambda cell, num_threads: StubFramework()
     listener = SigtermListener()
     listener.start()

@@ -14,7 +14,7 @@ from collector.analysis import Analysis
 from collector.answers.measured import find_short_names
 from collector.facts import count_things, describe_windows
 from collector.report.trust_line import MAX_NAMED, TrustLine, join_sentences, select_ok
-from collector.report.trust_load import judge_clocks, judge_neighbours
+from collector.report.trust_load import judge_clocks, judge_containers, judge_neighbours
 from collector.report.trust_origin import (
     count_skipped,
     judge_signatures,
@@ -110,6 +110,7 @@ RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     _judge_repeats,
     _judge_agreement,
     judge_neighbours,
+    judge_containers,
     judge_clocks,
     _judge_checks,
     name_machines,

@@ -4,7 +4,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.facts import count_things
-from collector.report.trust_line import State, TrustLine, join_sentences, select_ok
+from collector.report.trust_line import State, TrustLine, join_sentences, join_some, select_ok
 from collector.results.cells import find_shared
 from collector.results.frames import list_rows
 from collector.units import PERCENT, choose_memory_unit, format_number
@@ -44,6 +44,23 @@ def judge_neighbours(analysis: Analysis) -> TrustLine | None:
         text=join_sentences(*("; ".join(filter(None, texts)) for texts in (found, beside))),
         state="beware" if num_contaminated or num_foreign else "unknown" if is_open else "good",
         anchor="conditions",
+    )
+
+
+def judge_containers(analysis: Analysis) -> TrustLine | None:
+    """Beware of repeats whose pod had containers that do not measure: they take cores, memory and bandwidth."""
+    ok = select_ok(analysis)
+    beside = ok["other_containers"].dropna()
+    if beside.empty:
+        return None
+    names = sorted({name for text in beside.unique() for name in text.split(", ")})
+    what = "another container" if len(names) == 1 else "other containers"
+    where = f"beside {count_things(len(beside), 'repeat')} ({join_some(names)})"
+    return TrustLine(
+        title="In the pod",
+        text=join_sentences(f"{what} ran in the same pod {where}, with a share of its node's cores and memory"),
+        state="beware",
+        anchor="environments",
     )
 
 

@@ -13,6 +13,7 @@ PLACEMENT_COLUMNS: Mapping[str, str] = {
     "image_id": "str",
     "kubelet_version": "str",
     "cpu_manager_policy": "str",
+    "other_containers": "str",
 }
 
 

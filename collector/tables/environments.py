@@ -25,6 +25,7 @@ PLACEMENTS = {
     "kubelet": "kubelet_version",
     "CPU manager policy": "cpu_manager_policy",
     "image that ran": "image_id",
+    "containers beside it": "other_containers",
 }
 """What placements say of a cluster's nodes: the words of the table with their columns."""
 

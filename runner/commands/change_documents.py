@@ -17,7 +17,12 @@ class JobsDocument(Document):
     """Of `cancel`, finished ones that stay. Of `clean --dry-run`, all where an unfinished one would stop it."""
     is_dry_run: bool
     num_unfinished: int | None = None
-    """Of `clean --dry-run`: without --force nothing is deleted as long as there is one. Else null: not counted."""
+    """Of `clean --dry-run`, with pods whose Job is gone: without --force nothing is deleted as long as there is one.
+    Else null: not counted."""
+    num_pods: int = 0
+    """Of `clean`: pods whose Job was gone, which it deleted besides, or would delete."""
+    pods_left: str | None = None
+    """Of `clean`: why pods whose Job is gone are left, or not known; null: none is left."""
     unmarked_reason: str | None = None
     """Why a cancellation could leave no mark in the store of the run; null: it has left one, or none was due."""
     confirmation: "JobsDocument | None" = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from runner.commands.options import (
     SignWrittenOption,
     VerifyOption,
 )
+
+if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.kubernetes.cleanup import Counts, JobCleaner
 
 Keys = tuple[Path | None, tuple[Path, ...]]
 """The files of the key that signs, and of public keys that are trusted besides."""
@@ -118,7 +121,7 @@ def _clean_jobs(
     as_json: bool,
 ) -> None:
     from runner.commands.cluster_runs import open_job_cleaner
-    from runner.commands.jobs_deleted import print_cleaning_preview, print_jobs
+    from runner.commands.jobs_deleted import print_jobs
     from runner.signing import open_signed_store
 
     if not run_id or on is None:
@@ -126,21 +129,43 @@ def _clean_jobs(
     open_store = partial(open_signed_store, sign=keys[0], verify=keys[1])
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
     if is_dry_run:
-        found = cleaner.preview()
-        if as_json:
-            print_cleaning_preview(run_id, cleaner.namespace, found, force=force)
-            return
-        CONSOLE.print(
-            f"run {run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
-            "unfinished Jobs would be deleted (unfinished ones with --force alone); nothing was changed",
-            soft_wrap=True,
-        )
+        _preview_jobs(cleaner, force=force, as_json=as_json)
         return
     counts = cleaner.clean(force=force)
     if as_json:
         print_jobs(run_id, cleaner.namespace, counts, is_dry_run=False)
         return
     CONSOLE.print(
-        f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} Jobs deleted; results stay in the store",
+        f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} Jobs{_describe_pods(counts)} deleted; "
+        "results stay in the store",
         soft_wrap=True,
     )
+    _say_what_is_left(counts)
+
+
+def _preview_jobs(cleaner: "JobCleaner", *, force: bool, as_json: bool) -> None:
+    from runner.commands.jobs_deleted import print_cleaning_preview
+
+    found = cleaner.preview_cleaning()
+    if as_json:
+        print_cleaning_preview(cleaner.run_id, cleaner.namespace, found, force=force)
+        return
+    CONSOLE.print(
+        f"run {cleaner.run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
+        f"unfinished Jobs{_describe_pods(found)} would be deleted (unfinished ones with --force alone); nothing was "
+        "changed",
+        soft_wrap=True,
+    )
+    _say_what_is_left(found)
+
+
+def _describe_pods(counts: "Counts") -> str:
+    """Return what follows the number of Jobs: nothing where every pod had its Job."""
+    if not counts.num_pods:
+        return ""
+    return f" and {counts.num_pods} {'pod' if counts.num_pods == 1 else 'pods'} whose Job was gone"
+
+
+def _say_what_is_left(counts: "Counts") -> None:
+    if counts.pods_left:
+        CONSOLE.print(f"warning: {counts.pods_left}", soft_wrap=True)

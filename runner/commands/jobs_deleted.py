@@ -21,10 +21,11 @@ def print_jobs(run_id: str, namespace: str, counts: "Counts", *, is_dry_run: boo
 
 def print_cleaning_preview(run_id: str, namespace: str, counts: "Counts", *, force: bool) -> None:
     """Print what `clean` would do as one JSON document; `counts`: of `JobCleaner.preview`."""
-    num_unfinished, num_jobs = counts.num_deleted, counts.num_deleted + counts.num_left
+    num_unfinished = counts.num_deleted + counts.num_running_pods
+    num_jobs = counts.num_deleted + counts.num_left
     is_stopped = bool(num_unfinished) and not force
     deleted, left = (0, num_jobs) if is_stopped else (num_jobs, 0)
-    found = replace(counts, num_deleted=deleted, num_left=left)
+    found = replace(counts, num_deleted=deleted, num_left=left, num_pods=0 if is_stopped else counts.num_pods)
     echo(_describe(run_id, namespace, found, is_dry_run=True, num_unfinished=num_unfinished).model_dump_json())
 
 
@@ -44,6 +45,8 @@ def _describe(
         num_left=counts.num_left,
         is_dry_run=is_dry_run,
         num_unfinished=num_unfinished,
+        num_pods=counts.num_pods,
+        pods_left=counts.pods_left or None,
         unmarked_reason=counts.unmarked_reason or None,
         confirmation=again,
     )

@@ -1,10 +1,11 @@
 """Cancel a run and delete its Jobs; results in the store stay."""
 
 import json
+import queue
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 
 from bench.errors import UserError
@@ -21,8 +22,10 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.foreign_jobs import select_own
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job
+from runner.kubernetes.orphaned_pods import OrphanedPod, delete_orphaned_pods, find_orphaned_pods, name_pods
 from runner.kubernetes.permissions import CANCEL_PERMISSIONS
 from runner.kubernetes.rendering.job_name import POOL_LABEL, select_run
+from runner.kubernetes.request_threads import RequestThreads
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
@@ -40,6 +43,12 @@ class Counts:
     num_deleted: int
     num_left: int
     """Finished ones."""
+    num_pods: int = 0
+    """Pods whose Job was gone: deleted, or to be deleted."""
+    num_running_pods: int = 0
+    """Those of them that had not ended."""
+    pods_left: str = ""
+    """Why pods whose Job is gone are left, or are not known; empty: none is."""
     unmarked_reason: str = ""
     """Why a cancellation could leave no mark in the store; empty: it has left one."""
     confirmation: "tuple[str, Counts] | None" = None
@@ -91,6 +100,12 @@ class JobCleaner:
         num_unfinished = sum(job.end is None for job in jobs)
         return Counts(num_deleted=num_unfinished, num_left=len(jobs) - num_unfinished)
 
+    def preview_cleaning(self) -> Counts:
+        """Return what `clean` would delete, and delete nothing: the Jobs as `preview` does, and orphaned pods."""
+        pods, pods_left = self._find_orphaned_pods()
+        num_running = sum(not pod.has_ended for pod in pods)
+        return replace(self.preview(), num_pods=len(pods), num_running_pods=num_running, pods_left=pods_left)
+
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
 
@@ -102,21 +117,60 @@ class JobCleaner:
             raise to_user_error(error, self.connection.context) from error
 
     def clean(self, *, force: bool) -> Counts:
-        """Delete all Jobs of the run. Raise UserError if some are unfinished, unless `force` cancels them."""
+        """Delete all Jobs of the run, and its pods whose Job is gone.
+
+        Raise UserError if some are unfinished, unless `force` cancels them.
+        """
+        pods, pods_left = self._find_orphaned_pods()
         try:
             jobs = self._list()
             unfinished = [job for job in jobs if job.end is None]
-            if unfinished and not force:
-                raise UserError(
-                    f"run {self.run_id}: {len(unfinished)} of its {len(jobs)} Jobs are not finished; wait for them, "
-                    f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
-                )
+            if not force:
+                self._refuse_unfinished(jobs, pods)
             num_cancelled = self._cancel()[0].num_deleted if unfinished else 0
             finished = self._list() if unfinished else jobs
             self._delete_all(finished)
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
-        return Counts(num_deleted=num_cancelled + len(finished), num_left=0)
+        counts = Counts(num_deleted=num_cancelled + len(finished), num_left=0, pods_left=pods_left)
+        return self._delete_pods(pods, counts)
+
+    def _refuse_unfinished(self, jobs: Sequence[JobStatus], pods: Sequence[OrphanedPod]) -> None:
+        num_unfinished = sum(job.end is None for job in jobs)
+        if num_unfinished:
+            raise UserError(
+                f"run {self.run_id}: {num_unfinished} of its {len(jobs)} Jobs are not finished; wait for them, "
+                f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
+            )
+        running = [pod for pod in pods if not pod.has_ended]
+        if running:
+            raise UserError(
+                f"run {self.run_id}: pods whose Job is gone run on: {name_pods(running)}; wait for them, or add --force"
+            )
+
+    def _find_orphaned_pods(self) -> tuple[list[OrphanedPod], str]:
+        """Return the pods of the run whose Job is gone, and why they are not known; UserError as `_list`."""
+        try:
+            found = find_orphaned_pods(self.connection, self.namespace, select_run(self.run_id))
+            jobs = self._list() if found and self.store is None else []
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise to_user_error(error, self.connection.context) from error
+            return [], f"whether pods are left whose Job is gone is not known: {error.message}"
+        url = None if self.store is None else self.store.url
+        both: list[JobStatus | OrphanedPod] = [*jobs, *found]
+        select_own(both, url, self.namespace, self.run_id)  # which run is meant must be clear
+        return select_own(found, url, self.namespace, self.run_id), ""
+
+    def _delete_pods(self, pods: Sequence[OrphanedPod], counts: Counts) -> Counts:
+        """Delete the pods; return the counts with them, or with the reason why the user may not."""
+        try:
+            delete_orphaned_pods(self.connection, self.namespace, pods)
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise to_user_error(error, self.connection.context) from error
+            return replace(counts, pods_left=f"pods whose Job is gone are left: {name_pods(pods)}: {error.message}")
+        return replace(counts, num_pods=len(pods), num_running_pods=sum(not pod.has_ended for pod in pods))
 
     @property
     def _path(self) -> str:
@@ -184,9 +238,16 @@ class JobCleaner:
         self.connection.request("list", self._path, query=self._select | {"limit": "1"})
 
     def _for_each(self, jobs: Sequence[JobStatus], act: Callable[[JobStatus], None]) -> None:
-        with ThreadPoolExecutor(NUM_THREADS, "cancel") as pool:
-            for future in [pool.submit(act, job) for job in jobs]:
-                future.result()
+        """Act on the Jobs, NUM_THREADS at a time. At Ctrl-C, requests under way are not waited for."""
+        threads, errors = RequestThreads(NUM_THREADS, "cancel"), queue.SimpleQueue[Exception | None]()
+        try:
+            for job in jobs:
+                threads.submit(partial(_report, act, job, errors))
+            for error in [errors.get() for _ in jobs]:
+                if error is not None:
+                    raise error
+        finally:
+            threads.stop()
 
     def _mark(self, job: JobStatus) -> None:
         body = json.dumps({"metadata": {"annotations": {CANCELLED: "true"}}}).encode()
@@ -203,3 +264,12 @@ class JobCleaner:
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+
+
+def _report(act: Callable[[JobStatus], None], job: JobStatus, errors: "queue.SimpleQueue[Exception | None]") -> None:
+    try:
+        act(job)
+    except Exception as error:  # noqa: BLE001  (raised in the thread that waits)
+        errors.put(error)
+    else:
+        errors.put(None)

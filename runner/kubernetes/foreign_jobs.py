@@ -8,6 +8,7 @@ a version that knew no fingerprints, and its result would not be what this runne
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError, to_user_error
@@ -15,6 +16,17 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.object_status import JobStatus, read_remaining_job
 from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, select_run
+
+
+class WritesToStore(Protocol):
+    """A Job, or a pod whose Job is gone."""
+
+    @property
+    def store_url(self) -> str:
+        """Of the store that its cell writes to; empty: it names none."""
+
+
+T = TypeVar("T", bound=WritesToStore)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +86,11 @@ def describe_other_runs(jobs: Sequence[JobStatus], store_url: str, namespace: st
     ]
 
 
-def select_own(jobs: Sequence[JobStatus], store_url: str | None, namespace: str, run_id: str) -> list[JobStatus]:
-    """Return the Jobs that write to the store; without one all, or UserError if they write to several."""
+def select_own(jobs: Sequence[T], store_url: str | None, namespace: str, run_id: str) -> list[T]:
+    """Return the Jobs, or pods whose Jobs are gone, that write to the store.
+
+    Without a store all of them, or UserError if they write to several.
+    """
     if store_url is not None:
         return [job for job in jobs if strip_store_url(job.store_url) == strip_store_url(store_url)]
     urls = sorted({strip_store_url(job.store_url) for job in jobs})

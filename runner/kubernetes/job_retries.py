@@ -170,9 +170,11 @@ class JobRetries:
 
     def _handle_running_pod(self, tracked: TrackedJob, pod: str) -> None:
         """Create a missing Job again, unless its pod measures on without it: the repeat would have two records."""
-        if not pod or tracked.job is not None:
-            self.cancellation_watcher.check(partial(self._create_again, tracked))
-            return
+        is_over = not pod or tracked.job is not None
+        then = partial(self._create_again, tracked) if is_over else partial(self._wait_for_pod, tracked, pod)
+        self.cancellation_watcher.check(then)
+
+    def _wait_for_pod(self, tracked: TrackedJob, pod: str) -> None:
         self.dispatcher.warn(
             f"Job {tracked.name} was deleted without its pod {pod}, which runs on: its record is waited for; to have "
             f"the repeat measured anew, delete the pod"

@@ -116,10 +116,10 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         (item for item in status.get("conditions", ()) if item["type"] in _ENDS and item["status"] == "True"), None
     )
     end: Literal["complete", "failed"] | None = _ENDS[found["type"]] if found else None
-    container = _find_named(job["spec"].get("template", {}).get("spec", {}).get("containers", ()))
+    spec = job["spec"].get("template", {}).get("spec", {})
     return JobStatus(
         name=metadata["name"],
-        uid=_read_uid(metadata),
+        uid=read_uid(metadata),
         cell_id=labels.get(CELL_LABEL, ""),
         number=_read_number(labels),
         pool=labels.get(POOL_LABEL, ""),
@@ -135,9 +135,9 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
         is_cancelled=CANCELLED in metadata.get("annotations", {}),
         fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # as all Jobs of a run: held once
-        store_url=sys.intern(_read_store_url(container)),
-        image=sys.intern(container.get("image", "")),
-        required_node=sys.intern(_read_required_node(job["spec"].get("template", {}).get("spec", {}))),
+        store_url=sys.intern(read_store_url(spec)),
+        image=sys.intern(_find_named(spec.get("containers", ())).get("image", "")),
+        required_node=sys.intern(_read_required_node(spec)),
         kept_by=", ".join(metadata.get("finalizers", ())) if "deletionTimestamp" in metadata else "",
     )
 
@@ -165,7 +165,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     is_known = terminated.get("reason") != STATUS_UNKNOWN
     return PodStatus(
         name=metadata["name"],
-        uid=_read_uid(metadata),
+        uid=read_uid(metadata),
         job_name=labels.get("batch.kubernetes.io/job-name", ""),
         cell_id=labels.get(CELL_LABEL, ""),
         number=_read_number(labels),
@@ -215,7 +215,9 @@ def _find_waiting(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return next((waiting for waiting in found.values() if waiting.get("reason", "") not in ("", *STARTING)), own)
 
 
-def _read_store_url(container: dict[str, Any]) -> str:
+def read_store_url(spec: Mapping[str, Any]) -> str:
+    """Return the store that the cell of a pod writes to; empty where it names none."""
+    container = _find_named(spec.get("containers", ()))
     value = next((entry.get("value", "") for entry in container.get("env", ()) if entry["name"] == STORE_VARIABLE), "")
     return str(value).replace("$$", "$")  # Kubernetes reads $(NAME) as a reference, and $$ as a dollar
 
@@ -260,7 +262,7 @@ def _read_number(labels: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _read_uid(metadata: Mapping[str, Any]) -> str:
+def read_uid(metadata: Mapping[str, Any]) -> str:
     """Return the id of an object; ValueError where it cannot be a part of a record's key."""
     uid: str = metadata["uid"]
     if not re.fullmatch(NAME, uid):

@@ -43,6 +43,7 @@ CLEANUP_PERMISSIONS = (
         verbs=("patch",),
         purpose="cancel and clean a run",
     ),
+    Permission(group="", resource="pods", verbs=("delete",), purpose="delete pods whose Job is gone"),
 )
 """What `benchmatrix cancel` and `clean` need on top of the permissions of a run."""
 CANCEL_PERMISSIONS = (

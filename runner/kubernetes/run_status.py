@@ -13,6 +13,7 @@ from runner.kubernetes.foreign_jobs import describe_other_runs, select_own
 from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
 from runner.kubernetes.missing_pods import read_missing_pod_reasons
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
+from runner.kubernetes.orphaned_pods import OrphanedPod, find_orphaned_pods, name_pods
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
 from runner.kubernetes.start_problems import is_starting, read_start_problems
@@ -45,6 +46,8 @@ class RunState:
     """Other runs of the same name, a line for each."""
     num_by_queue_reason: Mapping[str, int] = field(default_factory=dict)
     """Suspended Jobs by what Kueue says of their Workloads."""
+    orphans: Sequence[OrphanedPod] = ()
+    """The run's pods whose Job is gone, less those that succeeded, which do no harm."""
     queue: str = ""
     """A line about the run's queue; empty: it has none."""
 
@@ -59,6 +62,9 @@ class RunState:
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
         lines += self.other_runs
+        if self.orphans:
+            pods = "1 pod" if len(self.orphans) == 1 else f"{len(self.orphans)} pods"
+            lines.append(f"{pods} whose Job is gone: {name_pods(self.orphans)}; `clean` deletes such pods")
         lines += [f"  {number} queued: {reason}" for reason, number in self.num_by_queue_reason.items()]
         lines += [self.queue] if self.queue else []
         if self.rate_per_s and num_missing and self.is_going_on:
@@ -80,6 +86,7 @@ def inspect_run(
         found = connection.read_items(f"{group}/jobs", read_job_status, query)
         jobs = select_own(found, store_url, namespace, run_id)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
+        orphans = find_orphaned_pods(connection, namespace, select_run(run_id), POD_FIELDS)
         events = _find_missing_pod_reasons(connection, namespace) if _lack_pods(jobs) else {}
         events |= _find_start_problems(connection, namespace, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
@@ -89,7 +96,13 @@ def inspect_run(
         raise to_user_error(error, connection.context) from error
     state = summarize_run(jobs, pods, events, now=datetime.now(UTC))
     others = describe_other_runs(found, store_url, namespace, run_id)
-    return replace(state, num_by_queue_reason=by_queue_reason, queue=join_printable(line), other_runs=others)
+    return replace(
+        state,
+        num_by_queue_reason=by_queue_reason,
+        queue=join_printable(line),
+        other_runs=others,
+        orphans=select_own(orphans, store_url, namespace, run_id),
+    )
 
 
 def summarize_run(

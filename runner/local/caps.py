@@ -1,15 +1,16 @@
 """Decide when a run on this machine has had enough: at a deadline, or at a cap on what its hours cost."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from bench.errors import UserError
 from bench.registry import Device
 from bench.schema import Result, Run, measure_attempt
 from runner.matrix.plan import Repeat
 from runner.records import RepeatKey
+from runner.steady_clock import CLOCK, SteadyClock
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -31,16 +32,20 @@ class LocalCaps:
     """Says before each repeat whether the run may go on; adds up what its records took."""
 
     options: CapOptions
-    begun_at: datetime
-    read_time: Callable[[], datetime] = lambda: datetime.now(UTC)
+    deadline: datetime | None
+    clock: SteadyClock = CLOCK
     _seconds: defaultdict[Device, float] = field(default_factory=lambda: defaultdict(float), repr=False)
     _num_ended: Counter[Device] = field(default_factory=Counter, repr=False)
 
     @classmethod
-    def of(cls, options: CapOptions, run: Run, seconds: Mapping[RepeatKey, float]) -> "LocalCaps":
+    def of(
+        cls, options: CapOptions, run: Run, seconds: Mapping[RepeatKey, float], clock: SteadyClock = CLOCK
+    ) -> "LocalCaps":
         """Return the caps of a run whose records took so many `seconds` already."""
         devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
-        caps = cls(options=options, begun_at=run.created_at)
+        limit = options.deadline_seconds
+        deadline = None if limit is None else clock.find_deadline(run.created_at, limit)
+        caps = cls(options=options, deadline=deadline, clock=clock)
         for (cell_id, _), duration in seconds.items():
             if cell_id in devices:
                 caps._add(devices[cell_id], duration)
@@ -67,9 +72,8 @@ class LocalCaps:
         may begin while the cost is below the cap. A repeat that runs is not ended: its time limit does that.
         """
         options, device = self.options, repeat.planned.cell.device
-        deadline = options.deadline_seconds
-        if deadline is not None and self.read_time() >= self.begun_at + timedelta(seconds=deadline):
-            return f"the deadline of {deadline:g} s has passed"
+        if self.deadline is not None and self.clock.read() >= self.deadline:
+            return f"the deadline of {options.deadline_seconds:g} s has passed"
         if options.max_cost is None:
             return None
         spent = f"the run has cost about {self.cost:.2f} {options.currency}"

@@ -5,13 +5,13 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Literal
 
+from bench.signal_handlers import delay_interrupts
 from runner.local.memory import read_tree_bytes
 
 TAIL_BYTES = 8_000
@@ -26,7 +26,6 @@ OOM_COUNTERS = (
 )
 # Of the process itself, or of a shell whose child was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 How = Literal["ended", "timed-out", "over-limit"]
@@ -96,32 +95,6 @@ def count_oom_kills() -> int:
                 name, _, value = line.partition(" ")
                 count += int(value) if name == "oom_kill" else 0
     return count
-
-
-@contextmanager
-def handle_signals(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle these signals with `handler` inside the block. An ignored signal stays ignored."""
-    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, handler) for number in handled}
-    try:
-        yield
-    finally:
-        for number, former in previous.items():
-            signal.signal(number, former)
-
-
-@contextmanager
-def delay_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C and similar signals to the end of the block, so that no process is started and then forgotten."""
-    waiting: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        waiting.append(number)
-
-    with handle_signals(INTERRUPTS, note):
-        yield
-    for waited in waiting:
-        signal.raise_signal(waited)
 
 
 def start_group(

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Framework, Run
+from bench.signal_handlers import handle_signals
 from bench.store import Store
 from runner.images.names import Flavour
 from runner.local.caps import CapOptions, LocalCaps, check_prices
@@ -20,7 +21,6 @@ from runner.local.handover import open_handover
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.planning import plan_local_run
-from runner.local.process import handle_signals
 from runner.local.progress import InstallProgress, Progress
 from runner.local.virtual_environments import describe_missing, list_missing, list_present, prepare_virtual_environments
 from runner.matrix.expansion import load_matrix

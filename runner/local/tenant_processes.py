@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bench.signal_handlers import delay_interrupts
 from runner.local.memory import read_tree_bytes
 from runner.local.process import (
     KILLED,
@@ -17,7 +18,6 @@ from runner.local.process import (
     How,
     ProcessEnd,
     count_oom_kills,
-    delay_interrupts,
     end_group,
     has_ended,
     prefer_for_oom_kill,

@@ -38,8 +38,13 @@ def list_runs(store: Store) -> tuple[list[Run], Mapping[str, str]]:
     return sorted(runs, key=lambda run: (run.created_at, run.run_id)), left_out
 
 
-def choose_matrix(runs: list[Run], store: Store, name: str | None) -> str:
+def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, name: str | None) -> str:
     """Return the matrix to watch: the one named, else that of the newest run. UserError if there is none."""
+    if not runs and left_out:
+        run_id, reason = next(iter(left_out.items()))
+        raise UserError(
+            f"store {store.url}: none of {len(left_out):,} runs can be looked at, such as {run_id}: {reason}"
+        )
     if not runs:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"

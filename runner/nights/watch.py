@@ -61,7 +61,7 @@ class Watch:
         `is_final`: what is not measured again by now will not be. UserError if the store has no run of the matrix.
         """
         runs, left_out = list_runs(self.store)
-        matrix = choose_matrix(runs, self.store, self.matrix)
+        matrix = choose_matrix(runs, left_out, self.store, self.matrix)
         loaded = load_nights(self.store, matrix, runs, left_out)
         if not loaded.nights:
             raise UserError(f"store {self.store.url}: no run of {matrix} can be read: {'; '.join(loaded.warnings)}")

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bench.schema import Run
+from bench.errors import UserError
+from bench.schema import LATEST, Run
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collections.abc import Callable
@@ -16,6 +17,8 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
 
 FORECAST_YEARS_AHEAD = 4
+FIRST_YEAR = 2026
+"""Of a clock that may be right: that in which this was written."""
 REPORT_NAME = "report.html"
 
 
@@ -93,5 +96,12 @@ def fit_forecast(year: int | None = None, table: Path | None = None) -> "Forecas
 
 
 def choose_year(year: int | None) -> int:
-    """Return the year asked for, or FORECAST_YEARS_AHEAD from now."""
-    return datetime.now(UTC).year + FORECAST_YEARS_AHEAD if year is None else year
+    """Return the year asked for, or FORECAST_YEARS_AHEAD from now; UserError where the clock cannot be right."""
+    if year is not None:
+        return year
+    now = datetime.now(UTC)
+    if not FIRST_YEAR <= now.year < LATEST.year:
+        raise UserError(
+            f"this machine's clock says {now:%Y-%m-%d}, and a forecast begins today: set it, or give the year (--year)"
+        )
+    return now.year + FORECAST_YEARS_AHEAD

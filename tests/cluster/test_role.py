@@ -8,6 +8,7 @@ import pytest
 from audit import REVIEWS, list_allowed, read_refused, read_requests, request_token
 from commands import CallMain, create
 from night_changes import make_change
+from orphans import orphan
 from rich.console import Console
 from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
@@ -69,10 +70,10 @@ def measure(setup: Setup, runner: Connection) -> None:
 
 
 def cancel_and_clean(setup: Setup, runner: Connection, call_main: CallMain) -> None:
-    """Cancel a run whose cells hang, look at it, and delete its Jobs."""
+    """Cancel a run whose cells hang, look at it, and delete its Jobs and a pod whose Job is gone."""
     where = ("--on", "current", "--namespace", setup.profile.namespace, "--store", setup.store.url)
     running = setup.start(runner)
-    wait_for(lambda: [job for job in setup.list_jobs() if job["status"].get("ready")], "a cell that runs")
+    orphan(setup)
     assert call_main("status", setup.run.run_id, *where)[0] in (0, 1)
     assert call_main("cancel", setup.run.run_id, *where)[0] == 0
     with pytest.raises(RunCancelled):
@@ -108,7 +109,7 @@ def test_the_commands_use_all_of_the_role_and_nothing_else(
     assert len(first.observed.results) == 3
     first.retries = Retries(failed=True)
     measure(first, runner)
-    second = Setup.make(connection, audited, store, make_cells(1), run_id="second")
+    second = Setup.make(connection, audited, store, make_cells(2), run_id="second")
     cancel_and_clean(second, runner, call_main)
     warnings: list[str] = []
     record_regressions(runner, audited, "first", [make_change()], warnings.append)  # as `watch` does

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.schema import Decision, Document, NodeFault, Placement, RawRemoval, Result, Run, Suspicion
 from bench.store import Store, decision_key, suspicion_key
 from collector.results.load import load_run
-from fuzz.inputs import COLUMN_TYPES, Contents, draw_model
+from fuzz.inputs import COLUMN_TYPES, Contents, cast_quietly, draw_model
 from fuzz.markers import NUMBERS, TEXTS
 from fuzz.mutations import draw_contents, dump_json
 from fuzz.schemas import draw_documents
@@ -76,7 +76,7 @@ def draw_rows(draw: st.DrawFn) -> bytes:
         elif action == "odd":
             frame[name] = pd.Series([draw(values)] * len(frame))
         else:
-            frame[name] = frame[name].astype(str).astype(draw(st.sampled_from(COLUMN_TYPES)))
+            frame[name] = cast_quietly(frame[name].astype(str), draw(st.sampled_from(COLUMN_TYPES)))
         changed = type(table).from_pandas(frame, preserve_index=False).replace_schema_metadata(metadata)
     except (ValueError, TypeError, OverflowError, ArithmeticError):
         return draw(st.sampled_from(read_rows()))

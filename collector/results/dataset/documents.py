@@ -103,6 +103,7 @@ def _describe_placement(data: bytes, key: ResultKey) -> Rows:
     placement = read_placement(data)
     row = _check_attempt(placement, key, "placement")
     row |= placement.model_dump(include={"node_name", "image_id", "qos_class", "cpu_request_cores"})
+    row["other_containers"] = ", ".join(placement.other_containers) or None
     if placement.node is not None:
         row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS, "num_cpus"})
     return {PLACEMENTS: [row]}

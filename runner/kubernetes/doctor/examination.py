@@ -14,7 +14,13 @@ from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked
 from runner.kubernetes.doctor.gpu_checks import check_claims, check_gpus
 from runner.kubernetes.doctor.growth_checks import check_growth
-from runner.kubernetes.doctor.namespace_checks import check_jobs, check_namespace, check_objects, check_pods
+from runner.kubernetes.doctor.namespace_checks import (
+    check_jobs,
+    check_namespace,
+    check_objects,
+    check_orphaned_pods,
+    check_pods,
+)
 from runner.kubernetes.doctor.node_checks import check_images, check_nodes
 from runner.kubernetes.doctor.queue_checks import check_queue
 from runner.kubernetes.doctor.store_check import check_cells_endpoint, check_store
@@ -40,6 +46,7 @@ def _examine_cluster(context: DoctorContext) -> Iterator[Finding]:
     yield from _guard("objects", lambda: check_objects(context))
     yield from _guard("Jobs", lambda: check_jobs(context))
     yield from _guard("pods", lambda: check_pods(context))
+    yield from _guard("pods without a Job", lambda: check_orphaned_pods(context))
     yield from _guard("nodes", lambda: _examine_nodes(context))
     yield from _guard("claims", lambda: check_claims(context))
     if context.target.queue is not None:

@@ -12,7 +12,10 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
+from runner.kubernetes.orphaned_pods import find_orphaned_pods, join_some, name_pods
+from runner.kubernetes.rendering.job_name import COMPONENT
 from runner.kubernetes.rendering.job_template import SIGNING_KEY
+from runner.kubernetes.session import POD_FIELDS
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
 SECRET_KEYS = {
@@ -124,6 +127,19 @@ def check_pods(context: DoctorContext) -> Iterator[Finding]:
             yield Finding(check=check, state="warning", message=message, hint=CHANGED)
         else:
             yield Finding(check=check, state="ok", message="the API server would take it as it is")
+
+
+def check_orphaned_pods(context: DoctorContext) -> Iterator[Finding]:
+    """Find pods of cells whose Job is gone: they take cores and memory, and nobody deletes them."""
+    pods = find_orphaned_pods(context.connection, context.namespace, COMPONENT, POD_FIELDS)
+    if pods:
+        runs = sorted({pod.run_id for pod in pods})
+        message = f"{name_pods(pods)}, of {join_some(runs)}: their Jobs are gone, and nothing deletes them"
+        hint = (
+            f"wait for those that run, or: benchmatrix clean {runs[0]} --on {context.target.context} --namespace "
+            f"{context.namespace} --force"
+        )
+        yield Finding(check="pods without a Job", state="warning", message=message, hint=hint)
 
 
 def explain_store_secret(name: str, namespace: str, store_url: str | None) -> str:

@@ -1,9 +1,15 @@
 """bench.foreign_programs: a program of somebody else ends, whatever it does, with all that it started."""
 
+import os
+import signal
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from bench.child_processes import list_children
 from bench.foreign_programs import ProgramLimitError, ProgramTooSlowError, run_program
 from fake_interpreters import await_end
 
@@ -48,3 +54,21 @@ def test_what_it_left_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None
 def test_one_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_program([str(tmp_path / "none")], limit_seconds=SHORT, max_bytes=1)
+
+
+def test_an_interrupt_while_it_is_being_started_ends_it(tmp_path: Path) -> None:
+    """Python forks in Popen, and then waits there until the program has begun: Ctrl-C would leave nobody to end it."""
+
+    def interrupt(frame: FrameType, event: str, called: Any) -> None:
+        if (event, frame.f_code.co_name, getattr(called, "__name__", "")) == ("c_call", "_execute_child", "read"):
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = list_children()
+    sys.setprofile(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_shell("sleep 600")
+    finally:
+        sys.setprofile(None)
+    assert list_children() <= before

@@ -1,13 +1,18 @@
 """Ctrl-C, SIGTERM and SIGHUP end the command line in order: 128 plus the signal's number, and without a traceback."""
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from bench import __version__
+from fake_interpreters import is_running
+from local_processes import await_death
+from workspace import HANG_GUARD_SECONDS
 
 INTERRUPTED = """
 import os, signal, sys
@@ -112,3 +117,119 @@ def test_a_signal_that_ends_a_command_leaves_no_file_half_written(
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (128 + signal.Signals[name], "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("audit.md", "before")]
+
+
+HANGING = """
+import os, signal, sys
+from runner.start import main
+
+for number in (signal.SIGTERM, signal.SIGHUP):  # nohup may have started the tests
+    signal.signal(number, signal.SIG_DFL)
+sys.argv = ["benchmatrix", *{words}]
+main()
+"""
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: lab
+contexts: [{{name: lab, context: {{cluster: lab, user: me}}}}]
+clusters: [{{name: lab, cluster: {{server: 'https://127.0.0.1:1'}}}}]
+users:
+- name: me
+  user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {folder}/docker, interactiveMode: Never}}}}
+"""
+DROPPED = """
+import os, signal, sys, time
+from runner.start import main
+import runner.cli
+
+class Sends:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+        time.sleep(0)  # the exception is raised here, and dropped
+
+def work():
+    Sends()
+    time.sleep(1000)
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+runner.cli.main = work
+main()
+"""
+
+
+def read_pids(path: Path) -> list[int]:
+    """Return the processes that a script names in a file, as soon as it is there."""
+    deadline = time.monotonic() + HANG_GUARD_SECONDS
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} was not written"
+        time.sleep(0.01)
+    return [int(word) for word in path.read_text().split()]
+
+
+def make_docker(folder: Path, script: str) -> dict[str, str]:
+    """Make a program `docker` of a shell script; return the environment in which that is found, also for a login."""
+    program = folder / "docker"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    (folder / "kubeconfig").write_text(KUBECONFIG.format(folder=folder))
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(folder / "kubeconfig")}
+
+
+@pytest.mark.parametrize("words", ["images sbom pytorch", "cancel mine --on lab"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_program_that_a_command_waits_for_ends_with_it(name: str, words: str, tmp_path: Path) -> None:
+    script = f"trap '' TERM\nsleep 1000 &\necho $$ $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pids; wait"
+    variables = make_docker(tmp_path, script)
+    command = [sys.executable, "-c", HANGING.format(words=words.split())]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        pids = read_pids(tmp_path / "pids")
+        process.send_signal(signal.Signals[name])
+        _, errors = process.communicate()
+    assert (process.returncode, b"Traceback" in errors) == (128 + signal.Signals[name], False)
+    await_death(pids)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_that_comes_where_python_drops_exceptions_ends_the_command(name: str) -> None:
+    number = signal.Signals[name]
+    program = DROPPED.format(number=int(number))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (128 + number, "")
+
+
+def test_programs_of_the_shell_that_became_the_command_go_on(tmp_path: Path) -> None:
+    script = 'sleep 1000 > /dev/null 2>&1 & echo $!; exec "$0" -m benchmatrix version'
+    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
+    pid, version = done.stdout.split()
+    assert (done.returncode, version) == (0, __version__)
+    assert is_running(int(pid))
+    os.kill(int(pid), signal.SIGKILL)
+
+
+FAILING = """
+import os, signal, sys
+from runner.start import main
+import runner.cli
+
+def fail():
+    try:
+        os.kill(os.getpid(), {number})
+    except BaseException as error:
+        raise ImportError("initialization failed") from error
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+runner.cli.make_command = lambda: lambda words: fail()
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_an_import_that_fails_since_it_was_interrupted_is_no_fault(name: str) -> None:
+    """As pybind11 has it, with which parts of SciPy are made."""
+    number = signal.Signals[name]
+    program = FAILING.format(number=int(number))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, "")

@@ -6,7 +6,6 @@ end, never meets it.
 
 import math
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from bench.child_processes import end_programs, list_children
+
 CHECK_SECONDS = 0.05
-GRACE_SECONDS = 1.0
-"""Between SIGTERM and SIGKILL for programs that the work has started."""
 
 T = TypeVar("T")
 
@@ -37,8 +36,8 @@ def run_bounded(work: Callable[[], T], *, limit_seconds: float, max_bytes: float
     """Return what `work` returns or raise what it raises; WorkTooSlowError or WorkTooLargeError beyond its limits.
 
     It has a thread of its own, which does not keep the process alive. Programs that this thread has started are ended
-    beyond a limit; the thread itself cannot be. `max_bytes`: by how much the process may grow meanwhile; it is not
-    known without Linux's /proc, and not limited there.
+    beyond a limit, and at Ctrl-C; the thread itself cannot be. `max_bytes`: by how much the process may grow meanwhile;
+    it is not known without Linux's /proc, and not limited there.
     """
     future: Future[T] = Future()
     thread = threading.Thread(target=_fulfil, args=(future, work), name="bounded", daemon=True)
@@ -47,6 +46,8 @@ def run_bounded(work: Callable[[], T], *, limit_seconds: float, max_bytes: float
         _wait(future, thread, limit_seconds, max_bytes)
         return future.result()
     finally:
+        if not future.done():
+            end_programs(list_children(thread.native_id))
         del future  # an error's traceback has this frame: what the error holds, a socket perhaps, would stay open
 
 
@@ -55,10 +56,8 @@ def _wait(future: "Future[T]", thread: threading.Thread, limit_seconds: float, m
     before, deadline = read_resident_bytes() if is_weighed else 0, time.monotonic() + limit_seconds
     while wait([future], CHECK_SECONDS if is_weighed else limit_seconds).not_done:
         if is_weighed and read_resident_bytes() - before > max_bytes:
-            _end_children(thread)
             raise WorkTooLargeError
         if time.monotonic() > deadline:
-            _end_children(thread)
             raise WorkTooSlowError(limit_seconds)
 
 
@@ -74,13 +73,3 @@ def _fulfil(future: "Future[T]", work: Callable[[], T]) -> None:
         future.set_result(work())
     except BaseException as error:  # raised in the thread that waits
         future.set_exception(error)
-
-
-def _end_children(thread: threading.Thread) -> None:
-    """End the programs that the thread started and waits for; nobody else's can be among a thread's children."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(OSError, ValueError):  # Linux alone lists them; elsewhere the program ends by itself, or never
-            for pid in Path(f"/proc/self/task/{thread.native_id}/children").read_text().split():
-                with suppress(OSError):  # it has ended
-                    os.kill(int(pid), number)
-        thread.join(GRACE_SECONDS)

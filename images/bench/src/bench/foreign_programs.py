@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.signal_handlers import delay_interrupts
+
 CHUNK_BYTES = 64 * 2**10
 TAIL_BYTES = 64 * 2**10
 """Of stderr, which is kept for messages."""
@@ -40,25 +42,31 @@ def run_program(
 
     `max_bytes`: of stdout. Beyond a limit, and at Ctrl-C, it is killed with all that it started.
     """
-    process = subprocess.Popen(
+    process = None
+    try:
+        with delay_interrupts():  # within Popen, Ctrl-C would lose a program that has begun
+            process = _start(command, folder)
+        printed, errors = _read_outputs(process, time.monotonic() + limit_seconds, max_bytes)
+    except TimeoutError:
+        raise ProgramTooSlowError(f"has not ended after {limit_seconds:g} s") from None
+    finally:
+        if process is not None:
+            _end_group(process)
+    return FinishedProgram(
+        returncode=process.returncode,
+        printed=printed.decode(errors="replace"),
+        errors=errors.decode(errors="replace"),
+    )
+
+
+def _start(command: Sequence[str], folder: Path | None) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
         command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-    )
-    with process:
-        try:
-            printed, errors = _read_outputs(process, time.monotonic() + limit_seconds, max_bytes)
-        except TimeoutError:
-            raise ProgramTooSlowError(f"has not ended after {limit_seconds:g} s") from None
-        finally:
-            _end_group(process)
-    return FinishedProgram(
-        returncode=process.returncode,
-        printed=printed.decode(errors="replace"),
-        errors=errors.decode(errors="replace"),
     )
 
 
@@ -89,6 +97,6 @@ def _read_outputs(process: "subprocess.Popen[bytes]", deadline: float, max_bytes
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kill what is left of the program's group; nobody has waited for it, so its number cannot be another's."""
-    with suppress(ProcessLookupError):
+    """Kill what is left of the program's group, and wait for the program itself."""
+    with process, suppress(ProcessLookupError):  # nobody has waited for it, so its number cannot be another's
         os.killpg(process.pid, signal.SIGKILL)

@@ -9,6 +9,7 @@ import pytest
 from bench.schema import Node, Placement, Result
 from bench.store import Store, placement_key
 from collector.analysis import analyze_run
+from collector.report.trust import list_trust_lines
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policy
@@ -117,3 +118,26 @@ def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:
     assert rows["image that ran"] == IMAGE_ID
     assert "CPU manager policy" not in rows  # nothing is known of it
     assert not pd.isna(rows["kubelet"])
+
+
+def test_containers_beside_the_measurement_are_in_the_results_and_a_reason_for_doubt(store: Store) -> None:
+    results = [make_result(repeat=repeat, attempt=f"p{repeat}") for repeat in (1, 2, 3)]
+    put_placement(store, make_placement(results[0], T4, other_containers=("logs", "proxy")))
+    put_placement(store, make_placement(results[1], T4, other_containers=("proxy",)))
+    put_placement(store, make_placement(results[2], T4))
+
+    collection = load(store, results)
+
+    assert [*collection.results["other_containers"].fillna("")] == ["logs, proxy", "proxy", ""]
+    (line,) = (line for line in list_trust_lines(analyze_run(collection)) if line.title == "In the pod")
+    assert line.state == "beware"
+    assert line.text == (
+        "other containers ran in the same pod beside 2 repeats (logs, proxy), with a share of its node's cores and "
+        "memory."
+    )
+
+
+def test_nothing_is_said_of_containers_where_there_were_none(store: Store) -> None:
+    results = [make_result(repeat=1, attempt="p1")]
+    put_placement(store, make_placement(results[0], T4))
+    assert "In the pod" not in {line.title for line in list_trust_lines(analyze_run(load(store, results)))}

@@ -53,6 +53,18 @@ def test_a_night_whose_clock_was_set_back_is_said_not_to_be_the_newest(
     assert f"run mine is not the newest night of quick: ahead began later, at {ahead:%Y-%m-%d %H:%M} UTC" in out
 
 
+def test_nights_that_all_lie_in_the_future_are_not_said_to_be_missing(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    nights = SimulatedNights(store=Store.open(f"file://{workspace.folder}/results"))
+    nights.put_night(0, created_at=datetime.now(UTC) + timedelta(days=400), run_id="ahead")
+
+    code, _, err = call_main("watch")
+
+    assert code == 2
+    assert "none of 1 runs can be looked at, such as ahead: began on " in err
+
+
 def test_what_watch_would_not_believe_it_does_not_write(call_main: CallMain, workspace: Workspace) -> None:
     (key,) = write_keys(workspace.folder, "own")
     code, _, err = call_main("watch", "--verify", f"{key}.pub")

@@ -9,6 +9,7 @@ from bench.schema import PlannedCell
 from factories import START, make_cell, make_result, make_run
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.matrix.plan import Repeat
+from runner.steady_clock import SteadyClock
 
 ON_CPU, ON_GPU = make_cell(), make_cell(device="gpu")
 RUN = make_run([ON_CPU, ON_GPU])
@@ -16,9 +17,8 @@ RUN = make_run([ON_CPU, ON_GPU])
 
 def make_caps(options: CapOptions, *, now: datetime = START, **seconds: float) -> LocalCaps:
     cells = {"cpu": ON_CPU, "gpu": ON_GPU}
-    caps = LocalCaps.of(options, RUN, {(cells[name].cell_id, 1): taken for name, taken in seconds.items()})
-    caps.read_time = lambda: now
-    return caps
+    taken = {(cells[name].cell_id, 1): spent for name, spent in seconds.items()}
+    return LocalCaps.of(options, RUN, taken, SteadyClock(begun_at=now))
 
 
 def make_repeat(device: str = "cpu") -> Repeat:
@@ -30,6 +30,12 @@ def make_repeat(device: str = "cpu") -> Repeat:
 def test_no_repeat_begins_after_the_deadline(seconds: float, is_over: bool) -> None:
     caps = make_caps(CapOptions(deadline_seconds=100), now=START + timedelta(seconds=seconds))
     assert caps.explain_end(make_repeat()) == ("the deadline of 100 s has passed" if is_over else None)
+
+
+def test_a_run_that_was_begun_by_a_clock_ahead_has_its_time_from_now() -> None:
+    caps = make_caps(CapOptions(deadline_seconds=100), now=START - timedelta(days=1))
+    assert caps.deadline is not None
+    assert caps.deadline - (START - timedelta(days=1)) < timedelta(seconds=200)
 
 
 def test_a_repeat_that_would_pass_the_cap_does_not_begin() -> None:

@@ -15,7 +15,7 @@ import pytest
 from fake_interpreters import is_running
 from local_processes import await_death, end_time_when, read_pids, run_command, run_shell
 from runner.local import process
-from runner.local.process import ProcessEnd, ProcessNotStarted, delay_interrupts
+from runner.local.process import ProcessEnd, ProcessNotStarted
 
 
 @pytest.fixture(autouse=True)
@@ -199,29 +199,3 @@ def test_an_interrupt_at_any_moment_kills_the_group(seed: int, tmp_path: Path, a
 
     assert list_children() - children == set()
     await_death(read_pids(pids) if pids.exists() else [])
-
-
-@pytest.mark.parametrize("number", process.INTERRUPTS)
-def test_an_interrupt_at_the_start_waits_until_the_process_is_known(number: int) -> None:
-    handled: list[int] = []
-    previous = signal.signal(number, lambda number, frame: handled.append(number))
-    try:
-        with delay_interrupts():
-            os.kill(os.getpid(), number)
-            assert handled == []
-        assert handled == [number]
-        os.kill(os.getpid(), number)
-        assert handled == [number, number]
-    finally:
-        signal.signal(number, previous)
-
-
-def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with delay_interrupts():
-            ignored = run_shell("kill -HUP $$; echo alive").tail
-    finally:
-        signal.signal(signal.SIGHUP, previous)
-
-    assert ignored == "alive\n"

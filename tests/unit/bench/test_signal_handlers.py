@@ -1,0 +1,61 @@
+"""bench.signal_handlers: signals wait until a process is known, and none is lost."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from bench.signal_handlers import INTERRUPTS, delay_interrupts
+from local_processes import run_shell
+
+
+@pytest.mark.parametrize("number", INTERRUPTS)
+def test_an_interrupt_at_the_start_waits_until_the_process_is_known(number: int) -> None:
+    handled: list[int] = []
+    previous = signal.signal(number, lambda number, frame: handled.append(number))
+    try:
+        with delay_interrupts():
+            os.kill(os.getpid(), number)
+            assert handled == []
+        assert handled == [number]
+        os.kill(os.getpid(), number)
+        assert handled == [number, number]
+    finally:
+        signal.signal(number, previous)
+
+
+def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with delay_interrupts():
+            ignored = run_shell("kill -HUP $$; echo alive").tail
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+    assert ignored == "alive\n"
+
+
+def test_an_interrupt_while_a_process_cannot_be_started_is_not_lost() -> None:
+    def fail() -> None:
+        with delay_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            raise FileNotFoundError
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        fail()
+    assert isinstance(interrupt.value.__context__, FileNotFoundError)
+
+
+def test_in_a_thread_nothing_is_delayed() -> None:
+    """Python lets the main thread alone change handlers."""
+    entered = threading.Event()
+
+    def start() -> None:
+        with delay_interrupts():
+            entered.set()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert entered.is_set()
