@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import pandas as pd
 
 from collector.ratio_words import describe_longer
-from collector.results.frames import Row
+from collector.results.frames import Row, list_rows
 from collector.statistics import CONFIDENCE, Estimate, adjust_p_values, invert_estimate
 from collector.units import format_significant
 
 NO_DIFFERENCE = "no difference shown"
 MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
 NO_INTERVAL = "no verdict: one repeat counts, no interval"
+ESTIMATE_COLUMNS = ["ratio", "log_standard_error", "degrees_of_freedom"]
+"""What a ratio and its intervals are read from."""
 
 
 def describe_ratio(ratio: Estimate, *, subject: str, reference: str) -> str:
@@ -53,6 +55,33 @@ def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
         if not is_shown and "verdict" in adjusted[index]:
             adjusted[index]["verdict"] = NO_DIFFERENCE
     return adjusted
+
+
+def count_tested(pairs: pd.DataFrame) -> int:
+    """Return how many ratios of a comparison Holm's adjustment was made for."""
+    return int(pairs["p_value"].notna().sum())
+
+
+def read_ratio(pair: Row) -> Estimate:
+    """Return the ratio of a row of `compare_cells`, which has one."""
+    error, freedom = pair["log_standard_error"], pair["degrees_of_freedom"]
+    return Estimate(
+        center=float(pair["ratio"]),
+        log_standard_error=None if pd.isna(error) else float(error),
+        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
+    )
+
+
+def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs of one comparison with the intervals of its table as `ratio_low` and `ratio_high`.
+
+    Those of tested ratios hold together; a ratio that was not tested has its own.
+    """
+    tested = pairs["p_value"].notna()
+    rows = list_rows(pairs.loc[tested, ESTIMATE_COLUMNS])
+    ends = [read_ratio(row).find_joint_interval(len(rows)) for row in rows]
+    joint = pd.DataFrame(ends, index=pairs.index[tested], columns=["ratio_low", "ratio_high"], dtype="float64")
+    return pairs.assign(**{name: pairs[name].mask(tested, joint[name]) for name in joint})
 
 
 def count_differences(pairs: pd.DataFrame) -> str:

@@ -14,14 +14,15 @@ from collector.comparisons import (
     WEAK_SCALING,
 )
 from collector.labels import label_shared
-from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_verdicts import NO_DIFFERENCE, take_joint_intervals
 from collector.report.figure import ROWS, FigureGroup, name_panels
 from collector.report.panels import show_panels
 from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
 
 UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
 VERDICT_CAPTION = (
-    "The colour is the verdict of the table, after Holm's adjustment; a line is the interval of one ratio alone."
+    "The colour is the verdict of the table, after Holm's adjustment; the intervals are those of the table, which hold "
+    "together."
 )
 
 
@@ -98,7 +99,7 @@ def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGro
 
 def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     asked = QUESTIONS[name]
-    rows = name_panels(pairs, label_shared(pairs))
+    rows = name_panels(take_joint_intervals(pairs), label_shared(pairs))
     sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
     named = rows.assign(
         name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in sides],

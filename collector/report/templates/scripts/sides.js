@@ -12,12 +12,20 @@ function describeSide(cells, key, row, digits) {
     makeElement("button", { type: "button", "aria-label": `Remove side ${name}`, onclick: () => changeState({ [key]: "" }) }, "remove"));
 }
 
-// A pair has one verdict: that of its table, which allows for how many ratios stand there. What is to be said before the
-// verdict of the ratio alone.
-function judgeByTable(cells, one, other, found) {
-  if (cells.isUnshown(one, other)) return `${NO_DIFFERENCE} after Holm's adjustment over the ratios of its table; this ratio alone: `;
-  if (cells.isTabled(one, other) || found.interval === null || found.isConfounded) return "";
-  return `no verdict, as no table of Comparisons has this pair: they pair ${TABLED}, everything else equal. This ratio alone, which you chose: `;
+// A pair has one verdict and one interval: those of its table, which allow for how many ratios stand there. The ratio of
+// a pair that no table has was chosen by the reader, and is said to be that alone.
+function describeVerdict(found) {
+  const { table, verdict } = found;
+  if (table) return verdict === NO_DIFFERENCE ? `${verdict} after Holm's adjustment over the ratios of its table` : verdict;
+  if (found.interval === null || found.isConfounded) return verdict;
+  return `no verdict, as no table of Comparisons has this pair: they pair ${TABLED}, everything else equal. This ratio alone, which you chose: ${verdict}`;
+}
+
+function describeInterval(found, ends) {
+  if (!ends) return "";
+  const size = found.table?.size ?? 1;
+  const together = size > 1 ? `, which holds together with those of all ${size.toLocaleString("en-US")} ratios of the table “${found.table.caption}”` : "";
+  return `, 95 % interval${found.table ? "" : " of this ratio alone"} ${ends}${together}`;
 }
 
 function describeComparison(cells, one, other) {
@@ -25,11 +33,9 @@ function describeComparison(cells, one, other) {
   const found = cells.compare(one, other);
   if (found.reason) return [makeElement("p", { class: "verdict" }, found.reason)];
   const [center, ends] = formatRatio(found.ratio.center, found.interval);
-  const interval = ends ? `, 95 % interval of this ratio alone ${ends}` : "";
-  const verdict = `${judgeByTable(cells, one, other, found)}${found.verdict}`;
   return [
-    makeElement("p", { class: "verdict" }, `A against B: ${verdict}.`),
-    makeElement("p", {}, `Time of A over time of B: ${center}${interval}.`),
+    makeElement("p", { class: "verdict" }, `A against B: ${describeVerdict(found)}.`),
+    makeElement("p", {}, `Time of A over time of B: ${center}${describeInterval(found, ends)}.`),
     found.notes.length ? makeElement("ul", {}, found.notes.map((note) => makeElement("li", {}, note))) : null,
   ];
 }

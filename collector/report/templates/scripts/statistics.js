@@ -53,23 +53,25 @@ function tailShare(t, freedom) {
 
 const QUANTILES = new Map();
 
-// The t that leaves 2.5 % on each side, by bisection of its logarithm.
-function findQuantile(freedom) {
-  if (!QUANTILES.has(freedom)) {
+// The t that leaves 2.5 % over the number of intervals on each side, by bisection of its logarithm.
+function findQuantile(freedom, numIntervals) {
+  const key = `${freedom},${numIntervals}`;
+  if (!QUANTILES.has(key)) {
     let low = 0, high = Math.log(1e12);
     for (let step = 0; step < 80; step += 1) {
       const middle = (low + high) / 2;
-      if (tailShare(Math.exp(middle), freedom) > 1 - CONFIDENCE) low = middle;
+      if (tailShare(Math.exp(middle), freedom) > (1 - CONFIDENCE) / numIntervals) low = middle;
       else high = middle;
     }
-    QUANTILES.set(freedom, Math.exp((low + high) / 2));
+    QUANTILES.set(key, Math.exp((low + high) / 2));
   }
-  return QUANTILES.get(freedom);
+  return QUANTILES.get(key);
 }
 
-function findInterval(estimate) {
+// The interval that holds the truth together with those of the other ones of `numIntervals` in 95 % of cases.
+function findInterval(estimate, numIntervals = 1) {
   if (estimate.error === null || estimate.freedom === null) return null;
-  const factor = Math.exp(findQuantile(estimate.freedom) * estimate.error);
+  const factor = Math.exp(findQuantile(estimate.freedom, numIntervals) * estimate.error);
   return [estimate.center / factor, estimate.center * factor];
 }
 

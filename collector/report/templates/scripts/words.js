@@ -54,22 +54,32 @@ function formatPercent(percent) {
 // How many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.
 function chooseDecimals(center, low, high, nothing) {
   const arm = Math.min(center - low, high - center);
-  let decimals = arm > 0 ? Math.max(0, -Math.floor(Math.log10(arm))) : 6;
-  const readsAsNothing = (end) => end !== nothing && Number(end.toFixed(Math.min(decimals, 6))) === nothing;
-  while (decimals < 6 && (readsAsNothing(low) || readsAsNothing(high))) decimals += 1;
-  return Math.min(decimals, 6);
+  return tellApart([low, high], Math.min(arm > 0 ? Math.max(0, -Math.floor(Math.log10(arm))) : 6, 6), nothing);
 }
 
-// How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples.
-function formatLonger(center, low, high) {
-  const isPercent = center < 2;
-  const values = [center, low, high].map((value) => (isPercent ? 100 * (value - 1) : value));
-  const rank = Math.floor(Math.log10(values[0]));
-  const needed = chooseDecimals(...values, isPercent ? 0 : 1);
+// As many digits, or as many more as it takes that no end which is not `nothing` reads as if it were.
+function tellApart(ends, decimals, nothing) {
+  let finer = decimals;
+  while (finer < 6 && ends.some((end) => end !== nothing && Number(end.toFixed(finer)) === nothing)) finer += 1;
+  return finer;
+}
+
+function writeDecimals(value, decimals) {
+  const text = Math.abs(value) >= 1e5 ? formatSignificant(value)
+    : value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return text.replace(/^-/, "−");
+}
+
+// How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples. The
+// digits of the former are those that the interval of the ratio alone has to say, so that it reads alike wherever it stands.
+function formatLonger(center, own, interval) {
+  const isPercent = center < 2, nothing = isPercent ? 0 : 1;
+  const scale = (value) => (isPercent ? 100 * (value - 1) : value);
+  const amount = scale(center), ends = interval.map(scale), rank = Math.floor(Math.log10(amount));
+  const needed = chooseDecimals(amount, ...own.map(scale), nothing);
   const shown = isPercent ? Math.min(needed, Math.max(1, 1 - rank)) : Math.max(0, 2 - rank);
-  const digits = [shown, ...[0, 1].map(() => (isPercent ? needed : Math.max(needed, shown)))];
-  return values.map((value, index) => (Math.abs(value) >= 1e5 ? formatSignificant(value)
-    : value.toLocaleString("en-US", { minimumFractionDigits: digits[index], maximumFractionDigits: digits[index] })));
+  const finer = tellApart(ends, isPercent ? needed : Math.max(needed, shown), nothing);
+  return [writeDecimals(amount, shown), ...ends.map((end) => writeDecimals(end, finer))];
 }
 
 // The time of one side over that of the other and the ends of its interval, with as many digits as tell them from 1.
@@ -84,13 +94,15 @@ function formatRatio(center, interval) {
   return [middle, ends.join(" to ")];
 }
 
-// How the subject compares with the other one, over whose time its own is `ratio`; by the interval of this ratio alone.
-function describeRatio(ratio, subject, other) {
-  const interval = findInterval(ratio);
+// How the subject compares with the other one, over whose time its own is `ratio`. `isShown`: whether the difference
+// remains after the adjustment of the ratio's table, which the interval, a stricter criterion, need not show.
+function describeRatio(ratio, interval, isShown, subject, other) {
   if (interval === null) return "no verdict: one repeat counts, no interval";
-  const [low, high] = interval;
-  if (low <= 1 && high >= 1) return NO_DIFFERENCE;
-  const factors = low > 1 ? [ratio.center, low, high] : [1 / ratio.center, 1 / high, 1 / low];
-  const [amount, least, most] = formatLonger(...factors);
-  return `${low > 1 ? subject : other} takes ${amount} ${factors[0] < 2 ? "% longer" : "times as long"} (${least} to ${most})`;
+  if (!isShown) return NO_DIFFERENCE;
+  const isLonger = ratio.center > 1;
+  const turn = (ends) => (isLonger ? ends : [1 / ends[1], 1 / ends[0]]);
+  const center = isLonger ? ratio.center : 1 / ratio.center, ends = turn(interval);
+  const [amount, least, most] = formatLonger(center, turn(findInterval(ratio)), ends);
+  const words = ends[0] <= 1 ? ", which holds no difference" : "";
+  return `${isLonger ? subject : other} takes ${amount} ${center < 2 ? "% longer" : "times as long"} (${least} to ${most}${words})`;
 }
