@@ -25,7 +25,7 @@ from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
-from collector.report.figure import Figure, pack_figure
+from collector.report.figure import Figure, pack_figure, place_groups
 from collector.report.packing import Packed, Pools, compress_document, make_pools
 from collector.report.page_cells import list_page_cells, pack_cells
 from collector.report.page_details import pack_details
@@ -52,7 +52,7 @@ SCRIPTS = (
         "columns",
         "heatmap",
     ),
-    *("sides", "documents", "vega", "details", "panels", "plots", "step_plots", "sorting", "tables", "page"),
+    *("sides", "documents", "vega", "protocol", "details", "panels", "plots", "step_plots", "sorting", "tables", "page"),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
 
@@ -194,6 +194,7 @@ def open_templates(pools: Pools | None = None) -> Environment:
         loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined, finalize=_show
     )
     environment.filters["packed"] = partial(_pack_figures, pools=pools)
+    environment.filters["placed"] = place_groups
     return environment
 
 

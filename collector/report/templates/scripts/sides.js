@@ -6,7 +6,7 @@ function describeSide(cells, key, row, digits) {
   const name = key.toUpperCase();
   if (row === null) return makeElement("p", {}, makeElement("strong", {}, `${name}: `), "not chosen");
   const time = cells.get("num_ok", row)
-    ? `${formatMilliseconds(cells.get("center_step_seconds", row), digits)} (${formatInterval(cells.get("interval_low_seconds", row), cells.get("interval_high_seconds", row), 1e-3)})`
+    ? `${formatMilliseconds(cells.get("center_step_seconds", row), digits)} (${formatInterval(cells.get("interval_low_seconds", row), cells.get("interval_high_seconds", row), 1e-3, digits)})`
     : cells.get("ending", row);
   return makeElement("p", {}, makeElement("strong", {}, `${name}: `), `${cells.get("label", row)}: ${time} `,
     makeElement("button", { type: "button", "aria-label": `Remove side ${name}`, onclick: () => changeState({ [key]: "" }) }, "remove"));
@@ -47,7 +47,7 @@ function showSides(cells) {
     box.replaceChildren();
     return;
   }
-  const digits = one === null || other === null ? 3 : chooseTimeDigits(...[one, other].map((row) => cells.get("center_step_seconds", row)));
+  const digits = one === null || other === null ? NUM_TIME_DIGITS : chooseTimeDigits(...[one, other].map((row) => cells.get("center_step_seconds", row)));
   const swap = makeElement("button", { type: "button", onclick: () => changeState({ a: STATE.b, b: STATE.a }) }, "Swap A and B");
   box.replaceChildren(makeElement("h3", {}, "Two cells compared"), describeSide(cells, "a", one, digits), describeSide(cells, "b", other, digits),
     ...(one !== null && other !== null ? [...describeComparison(cells, one, other).filter(Boolean), swap] : []));

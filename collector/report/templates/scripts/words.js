@@ -1,6 +1,7 @@
 // Numbers and ratios in words, as collector/units.py and collector/ratio_words.py write them.
 
 const NOT_THERE = "–";
+const NUM_TIME_DIGITS = 4; // of step times, as in the tables
 const NO_DIFFERENCE = "no difference shown";
 
 // Three significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`.
@@ -15,9 +16,9 @@ function formatSignificant(value, numDigits = 3) {
   return rounded.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-function formatInterval(low, high, size = 1) {
+function formatInterval(low, high, size = 1, numDigits = 3) {
   if (low === null || high === null || low === undefined || high === undefined) return NOT_THERE;
-  return `${formatSignificant(low / size)} to ${formatSignificant(high / size)}`;
+  return `${formatSignificant(low / size, numDigits)} to ${formatSignificant(high / size, numDigits)}`;
 }
 
 function formatMilliseconds(seconds, numDigits = 3) {
@@ -30,7 +31,7 @@ function chooseTimeDigits(one, other) {
     const shown = Number(one?.toPrecision(digits)) / Number(other?.toPrecision(digits));
     return !(Math.abs(shown - one / other) > 0.0005 * Math.min(1, one / other));
   };
-  return [3, 4, 5, 6].find(isFine) ?? 7;
+  return [NUM_TIME_DIGITS, 5, 6].find(isFine) ?? 7;
 }
 
 // A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond.
@@ -54,32 +55,28 @@ function formatPercent(percent) {
 // How many digits after the point show the shorter arm of an interval, and tell its ends from `nothing`.
 function chooseDecimals(center, low, high, nothing) {
   const arm = Math.min(center - low, high - center);
-  return tellApart([low, high], Math.min(arm > 0 ? Math.max(0, -Math.floor(Math.log10(arm))) : 6, 6), nothing);
+  return tellApart([low, high], arm > 0 ? Math.min(6, Math.max(0, -Math.floor(Math.log10(arm)))) : 6, nothing);
 }
 
 // As many digits, or as many more as it takes that no end which is not `nothing` reads as if it were.
-function tellApart(ends, decimals, nothing) {
-  let finer = decimals;
-  while (finer < 6 && ends.some((end) => end !== nothing && Number(end.toFixed(finer)) === nothing)) finer += 1;
-  return finer;
-}
-
-function writeDecimals(value, decimals) {
-  const text = Math.abs(value) >= 1e5 ? formatSignificant(value)
-    : value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-  return text.replace(/^-/, "−");
+function tellApart(ends, least, nothing) {
+  let decimals = least;
+  while (decimals < 6 && ends.some((end) => end !== nothing && Number(end.toFixed(decimals)) === nothing)) decimals += 1;
+  return decimals;
 }
 
 // How much longer one side takes, and the ends of the interval: in percent below twice the time, else in multiples. The
-// digits of the former are those that the interval of the ratio alone has to say, so that it reads alike wherever it stands.
-function formatLonger(center, own, interval) {
+// digits are those that `own`, the interval of the ratio alone, has to say: it reads alike wherever it stands.
+function formatLonger(center, low, high, own = [low, high]) {
   const isPercent = center < 2, nothing = isPercent ? 0 : 1;
   const scale = (value) => (isPercent ? 100 * (value - 1) : value);
-  const amount = scale(center), ends = interval.map(scale), rank = Math.floor(Math.log10(amount));
-  const needed = chooseDecimals(amount, ...own.map(scale), nothing);
+  const [amount, ...ends] = [center, low, high].map(scale);
+  const rank = Math.floor(Math.log10(amount)), needed = chooseDecimals(amount, ...own.map(scale), nothing);
   const shown = isPercent ? Math.min(needed, Math.max(1, 1 - rank)) : Math.max(0, 2 - rank);
   const finer = tellApart(ends, isPercent ? needed : Math.max(needed, shown), nothing);
-  return [writeDecimals(amount, shown), ...ends.map((end) => writeDecimals(end, finer))];
+  const write = (value, digits) => (Math.abs(value) >= 1e5 ? formatSignificant(value)
+    : value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })).replace(/^-/, "−");
+  return [write(amount, shown), ...ends.map((end) => write(end, finer))];
 }
 
 // The time of one side over that of the other and the ends of its interval, with as many digits as tell them from 1.
@@ -99,10 +96,10 @@ function formatRatio(center, interval) {
 function describeRatio(ratio, interval, isShown, subject, other) {
   if (interval === null) return "no verdict: one repeat counts, no interval";
   if (!isShown) return NO_DIFFERENCE;
-  const isLonger = ratio.center > 1;
+  const isLonger = ratio.center > 1, center = isLonger ? ratio.center : 1 / ratio.center;
   const turn = (ends) => (isLonger ? ends : [1 / ends[1], 1 / ends[0]]);
-  const center = isLonger ? ratio.center : 1 / ratio.center, ends = turn(interval);
-  const [amount, least, most] = formatLonger(center, turn(findInterval(ratio)), ends);
+  const ends = turn(interval);
+  const [amount, least, most] = formatLonger(center, ...ends, turn(findInterval(ratio)));
   const words = ends[0] <= 1 ? ", which holds no difference" : "";
   return `${isLonger ? subject : other} takes ${amount} ${center < 2 ? "% longer" : "times as long"} (${least} to ${most}${words})`;
 }

@@ -246,7 +246,7 @@ def test_a_pair_that_no_table_has_gets_no_verdict_and_the_reason(opened: Visit) 
 
 
 def test_times_of_two_sides_recompute_to_their_ratio(opened: Visit) -> None:
-    assert opened.page.evaluate("[[0.10351, 0.09972], [0.2, 0.1]].map((pair) => chooseTimeDigits(...pair))") == [4, 3]
+    assert opened.page.evaluate("[[0.010356, 0.010344], [0.2, 0.1]].map((pair) => chooseTimeDigits(...pair))") == [5, 4]
 
 
 def test_a_link_to_what_is_folded_opens_it_and_one_to_a_cell_shows_it(browser: Browser, report: Path) -> None:
