@@ -40,7 +40,9 @@ def label_workloads(frame: pd.DataFrame) -> list[str]:
 
 def label_panels(frame: pd.DataFrame) -> list[str]:
     """Return the broad kind of work per row: `conv6 train, GPU, 32 px`, without the device where `frame` has none."""
-    return [", ".join([f"{row['model']} {row['phase']}", *name_device(row), name_size(row)]) for row in list_rows(frame)]
+    return [
+        ", ".join([f"{row['model']} {row['phase']}", *name_device(row), name_size(row)]) for row in list_rows(frame)
+    ]
 
 
 def label_variants(frame: pd.DataFrame) -> list[str]:

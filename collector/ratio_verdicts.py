@@ -81,7 +81,8 @@ def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:
     rows = list_rows(pairs.loc[tested, ESTIMATE_COLUMNS])
     ends = [read_ratio(row).find_joint_interval(len(rows)) for row in rows]
     joint = pd.DataFrame(ends, index=pairs.index[tested], columns=["ratio_low", "ratio_high"], dtype="float64")
-    return pairs.assign(**{name: pairs[name].mask(tested, joint[name]) for name in joint})
+    low, high = (pairs[name].mask(tested, joint[name]) for name in ("ratio_low", "ratio_high"))
+    return pairs.assign(ratio_low=low, ratio_high=high)
 
 
 def count_differences(pairs: pd.DataFrame) -> str:

@@ -78,8 +78,8 @@ class FigureGroup:
 def place_groups(groups: Sequence[FigureGroup]) -> list[tuple[FigureGroup, str]]:
     """Return each group with its place among the others on a wide page, the class by which the page's style knows it.
 
-    `several`: the row is its own, as it has several plots; `lone`: as nothing stands beside its only plot, whose caption
-    does then. Empty: it shares its row with another one.
+    `several`: the row is its own, as it has several plots; `lone`: as nothing stands beside its only plot, whose
+    caption does then. Empty: it shares its row with another one.
     """
     places: list[str] = []
     for group in groups:

@@ -52,7 +52,19 @@ SCRIPTS = (
         "columns",
         "heatmap",
     ),
-    *("sides", "documents", "vega", "protocol", "details", "panels", "plots", "step_plots", "sorting", "tables", "page"),
+    *(
+        "sides",
+        "documents",
+        "vega",
+        "protocol",
+        "details",
+        "panels",
+        "plots",
+        "step_plots",
+        "sorting",
+        "tables",
+        "page",
+    ),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
 

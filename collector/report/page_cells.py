@@ -1,7 +1,7 @@
 """Gather the cells of a run for the overview: the fields to filter by, their figures, and how each of them ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -23,7 +23,7 @@ from collector.labels import (
 )
 from collector.report.packing import Packed, pack_column, pack_frame
 from collector.results.cells import describe_cell
-from collector.results.frames import CELL_COLUMNS, Row, list_rows, make_frame
+from collector.results.frames import CELL_COLUMNS, list_rows, make_frame
 from collector.results.identity import drop_build
 from collector.results.statuses import WITHOUT_RECORD
 from collector.tables.step_times import describe_validity

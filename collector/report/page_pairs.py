@@ -1,6 +1,6 @@
 """List for the page what its tables say of pairs of cells, so that two cells chosen in the overview get the same."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -56,9 +56,7 @@ def _list_compared(caption: str, pairs: pd.DataFrame) -> dict[str, Any]:
 def _list_ranked(analysis: Analysis) -> dict[str, Any]:
     """Return the pairs that only the table of the fastest has: it judges those that no comparison pairs."""
     compared = {
-        frozenset(keys)
-        for pairs in analysis.comparisons.values()
-        for keys in _read_keys(pairs[pairs["ratio"].notna()])
+        frozenset(keys) for pairs in analysis.comparisons.values() for keys in _read_keys(pairs[pairs["ratio"].notna()])
     }
     found = [
         ((name_row(ranking.programs[0]), name_row(program)), judged)
@@ -89,4 +87,7 @@ def _name_side(row: Row, side: str) -> Key:
 
 
 def _number_pairs(table: Mapping[str, Any], numbers: Mapping[Key, int]) -> dict[str, Any]:
-    return {**table, **{kind: [[numbers[one], numbers[other]] for one, other in table[kind]] for kind in ABOUT_ONE_PAIR}}
+    return {
+        **table,
+        **{kind: [[numbers[one], numbers[other]] for one, other in table[kind]] for kind in ABOUT_ONE_PAIR},
+    }

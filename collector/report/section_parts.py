@@ -55,7 +55,9 @@ ARITHMETIC_PARTS = (
 )
 CONDITION_PARTS = (
     Part(
-        title="load", about="use of CPUs by the run and by others", is_there=measures("cpu_own_cores", "cpu_other_cores")
+        title="load",
+        about="use of CPUs by the run and by others",
+        is_there=measures("cpu_own_cores", "cpu_other_cores"),
     ),
     Part(title="clocks", about="clocks and temperatures of GPUs", is_there=measures("gpu_sm_clock_mhz")),
     Part(

@@ -14,15 +14,6 @@ from collector.answers.planning_rules import PLANNED_ANCHOR
 from collector.comparisons import COMPARISONS
 from collector.facts import count_things
 from collector.report.packing import Pools
-from collector.report.section_parts import (
-    ARITHMETIC_PARTS,
-    CONDITION_PARTS,
-    COST_PARTS,
-    Part,
-    find_parts,
-    join_abouts,
-    join_titles,
-)
 from collector.report.section_contents import (
     Content,
     collect_answers,
@@ -38,6 +29,15 @@ from collector.report.section_contents import (
     collect_sharing,
     collect_trust,
     make_cost_table,
+)
+from collector.report.section_parts import (
+    ARITHMETIC_PARTS,
+    CONDITION_PARTS,
+    COST_PARTS,
+    Part,
+    find_parts,
+    join_abouts,
+    join_titles,
 )
 from collector.report.table_html import TableView, view_table
 from collector.tables.comparisons import make_comparison_table

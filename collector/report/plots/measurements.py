@@ -231,7 +231,11 @@ def plot_distributions(quantiles: pd.DataFrame) -> alt.LayerChart:
     """
     y = alt.Y("repeat:O", title="repeat")
     base = alt.Chart(quantiles).encode(y=y)
-    x, axis, names = alt.Scale(zero=False), alt.Axis(tickCount=5), ("least", "p5", "q1", "median", "q3", "p95", "greatest")
+    x, axis, names = (
+        alt.Scale(zero=False),
+        alt.Axis(tickCount=5),
+        ("least", "p5", "q1", "median", "q3", "p95", "greatest"),
+    )
     tooltip = [alt.Tooltip("repeat:O"), *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in names)]
     layers = [
         base.mark_rule(color=GREY).encode(x=alt.X("least:Q", title="ms per step", scale=x, axis=axis), x2="greatest:Q"),

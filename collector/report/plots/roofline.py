@@ -3,7 +3,7 @@
 S. Williams, A. Waterman, D. Patterson, Roofline, CACM 52(4), 2009.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -111,7 +111,7 @@ def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     )
     is_named = f"datum.num_works <= {MAX_NAMED_WORKS} && datum.tera === datum.fastest"
     sides: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "right"), (1, "left"))
-    halo = {"stroke": "white", "strokeWidth": 3}  # keeps a name readable across a roof
+    halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 3}  # keeps a name readable across a roof
     return [
         ranked.transform_calculate(shown=f"{is_named} && datum.way === {way} ? datum.work : ''")
         .mark_text(

@@ -232,7 +232,8 @@ def test_a_pair_that_no_table_has_gets_no_verdict_and_the_reason(opened: Visit) 
       const pairs = CELLS.ids.flatMap((_, one) => CELLS.ids.map((_, other) => [one, other]));
       const compared = pairs.filter(([one, other]) => one < other && CELLS.compare(one, other).interval);
       const say = (pair) => describeComparison(CELLS, ...pair)[0].textContent;
-      const [tabled, others] = [true, false].map((is) => compared.filter((pair) => (CELLS.findTable(...pair) !== null) === is));
+      const isTabled = (pair) => CELLS.findTable(...pair) !== null;
+      const [tabled, others] = [compared.filter(isTabled), compared.filter((pair) => !isTabled(pair))];
       const quote = (pair) => describeComparison(CELLS, ...pair)[1].textContent;
       return [tabled.map(say), others.map(say), tabled.map(quote), others.map(quote)];
     }"""
