@@ -12,6 +12,8 @@ from collector.units import format_significant
 NO_DIFFERENCE = "no difference shown"
 MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
 NO_INTERVAL = "no verdict: one repeat counts, no interval"
+ESTIMATE_COLUMNS = ["ratio", "log_standard_error", "degrees_of_freedom"]
+"""What a ratio and its intervals are read from."""
 
 
 def describe_ratio(ratio: Estimate, *, subject: str, reference: str) -> str:
@@ -56,6 +58,21 @@ def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
         if not is_shown and "verdict" in row:
             row["verdict"] = NO_DIFFERENCE
     return adjusted
+
+
+def count_tested(pairs: pd.DataFrame) -> int:
+    """Return how many ratios of a comparison were tested together."""
+    return int(pairs["p_value"].notna().sum())
+
+
+def read_ratio(pair: Row) -> Estimate:
+    """Return the ratio of a row of `compare_cells`, which has one."""
+    error, freedom = pair["log_standard_error"], pair["degrees_of_freedom"]
+    return Estimate(
+        center=float(pair["ratio"]),
+        log_standard_error=None if pd.isna(error) else float(error),
+        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
+    )
 
 
 def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from collector.analysis import Analysis
-from collector.ratio_verdicts import MACHINES_DIFFER
+from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE, count_tested, read_ratio
 from collector.ratio_words import quote_longer
-from collector.statistics import Estimate
+from collector.statistics import invert_estimate
 
 COMPARE = """([one, other]) => {
   const find = ([id, environment]) => CELLS.ids.findIndex(
@@ -20,14 +20,16 @@ COMPARE = """([one, other]) => {
 }"""
 
 
-def list_pairs(analysis: Analysis) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the pairs of the tables, with whether a table gives times or speedups."""
+def list_pairs(analysis: Analysis) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield the pairs of the tables: whether a table gives times or speedups, how many ratios it tested, the pair."""
     for name in ("frameworks", "devices", "modes", "precisions"):
-        for pair in analysis.comparisons[name].to_dict("records"):
-            yield ("time" if name == "frameworks" else "speed"), {str(key): value for key, value in pair.items()}
+        pairs = analysis.comparisons[name]
+        for pair in pairs.to_dict("records"):
+            found = {str(key): value for key, value in pair.items()}
+            yield ("time" if name == "frameworks" else "speed"), count_tested(pairs), found
 
 
-def check_pair(page: Any, measure: str, pair: dict[str, Any]) -> str:
+def check_pair(page: Any, measure: str, num_tested: int, pair: dict[str, Any]) -> str:
     """Hold the page's comparison of a pair against the collector's; return what kind of pair it is."""
     sides = [[pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]] for side in ("subject", "reference")]
     sides = [[cell, None if pd.isna(environment) else environment] for cell, environment in sides]
@@ -43,20 +45,18 @@ def check_pair(page: Any, measure: str, pair: dict[str, Any]) -> str:
     if interval is None:
         assert pd.isna(pair["ratio_low"])
         return "no interval"
-    assert interval == pytest.approx([pair["ratio_low"], pair["ratio_high"]], rel=1e-5)
+    size = 1 if pd.isna(pair["p_value"]) else num_tested
+    assert interval == pytest.approx(read_ratio(pair).find_joint_interval(size), rel=1e-5)
     if pair["verdict"] == MACHINES_DIFFER:
         assert (found["pValue"], found["verdict"]) == (None, MACHINES_DIFFER)
         return "no verdict"
     assert found["pValue"] == pytest.approx(pair["p_value"], rel=1e-3, abs=1e-12)
-    assert found["verdict"].partition(" takes ")[2] == describe_alone(pair)
+    assert found["verdict"].partition(" takes ")[2] == describe_as_tabled(pair, num_tested)
     return "ratio"
 
 
-def describe_alone(pair: dict[str, Any]) -> str:
-    """Return what the interval of a ratio alone says of the side that takes longer; nothing where it holds 1."""
-    ratio = Estimate(
-        center=max(pair["ratio"], 1 / pair["ratio"]),
-        log_standard_error=pair["log_standard_error"],
-        degrees_of_freedom=pair["degrees_of_freedom"],
-    )
-    return quote_longer(ratio, 1) if ratio.excludes_one(1) else ""
+def describe_as_tabled(pair: dict[str, Any], num_tested: int) -> str:
+    """Return by how much the slower side takes longer as its table has it; nothing where that shows no difference."""
+    ratio = read_ratio(pair)
+    slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
+    return "" if pair["verdict"] == NO_DIFFERENCE else quote_longer(slower, num_tested)

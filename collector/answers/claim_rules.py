@@ -33,7 +33,12 @@ def find_claims(analysis: Analysis) -> list[Said]:
 
 def judge_claims(analysis: Analysis) -> tuple[ClaimResult, ...]:
     """Return the results of all claims of the study; none where no pair of cells was measured that bears on any."""
-    return find_claim_results(analysis.summary, forecast=analysis.forecast, include_invalid=analysis.include_invalid)
+    return find_claim_results(
+        analysis.summary,
+        forecast=analysis.forecast,
+        num_tested={name: count_tested(pairs) for name, pairs in analysis.comparisons.items()},
+        include_invalid=analysis.include_invalid,
+    )
 
 
 def name_claim_anchor(claim_id: str) -> str:

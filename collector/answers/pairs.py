@@ -10,6 +10,7 @@ from collector.comparisons import Comparison
 from collector.labels import label_shared
 from collector.machines import SIDES, is_confounded
 from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_verdicts import count_tested as count_tested  # for the rules, which take it with the pairs
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.statistics import Estimate
@@ -51,11 +52,6 @@ def find_confounded(pairs: pd.DataFrame, comparison: Comparison) -> "pd.Series[b
     rows = pairs.loc[pairs["ratio"].notna(), MACHINE_COLUMNS]
     found = [is_confounded(row, comparison.field) for row in list_rows(rows)]
     return pd.Series(found, index=rows.index, dtype=bool).reindex(pairs.index, fill_value=False)
-
-
-def count_tested(pairs: pd.DataFrame) -> int:
-    """Return how many ratios of the comparison were tested together."""
-    return int(pairs["p_value"].notna().sum())
 
 
 def group_pairs(pairs: Iterable[Pair], name: Callable[[Row], str]) -> dict[str, list[Pair]]:

@@ -96,9 +96,12 @@ def compute_mean(gains: Sequence[Gain]) -> Gain:
 def describe_gain(gain: Gain) -> str:
     """Return `conv6 18.6 % lower`, with the interval where it is one."""
     low, high = (gain.low, gain.high) if gain.value >= 0 else (-gain.high, -gain.low)
+    return _say_gain(gain) + ("" if low == high else f" (95 % interval {format_interval(low, high, PERCENT)})")
+
+
+def _say_gain(gain: Gain) -> str:
     size = format_number(abs(gain.value), PERCENT)
-    interval = "" if low == high else f" (95 % interval {format_interval(low, high, PERCENT)})"
-    return f"{gain.name} {size} % {'lower' if gain.value >= 0 else 'higher'}{interval}"
+    return f"{gain.name} {size} % {'lower' if gain.value >= 0 else 'higher'}"
 
 
 def describe_extremes(pairs: pd.DataFrame) -> str:
@@ -155,7 +158,8 @@ def _judge_readings(figure: float, gains: Mapping[str, Sequence[Gain]]) -> Reaso
 
 
 def _describe_mean(gains: Sequence[Gain]) -> str:
-    return f"{describe_gain(compute_mean(gains))}, of {', '.join(describe_gain(gain) for gain in gains)}"
+    """Return the mean with its interval, of gains whose own intervals stand with the pairs that they are of."""
+    return f"{describe_gain(compute_mean(gains))}, of {', '.join(map(_say_gain, gains))}"
 
 
 def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study) -> str:

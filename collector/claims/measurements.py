@@ -9,8 +9,9 @@ import pandas as pd
 from bench.schema import Phase
 from collector.claims.stated_times import Counted
 from collector.claims.study import StatedDevice, Study
-from collector.comparisons import DEVICES, FRAMEWORKS, PRECISIONS, Comparison, compare_cells
+from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison, compare_cells
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
+from collector.ratio_verdicts import read_ratio
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.units import MILLISECOND, PERCENT, RATIO, format_interval, format_number, format_significant
@@ -32,6 +33,8 @@ FUSION = Comparison(
     pairs=(("graph", "unfused"), ("fused-norm", "graph"), ("compiled", "graph")),
     measure="time ratio",
 )
+TABLES = {FUSION.name: MODES.name}
+"""By the name of a comparison that only the claims make, the one whose table has its pairs."""
 # Models of claims that are not the study's.
 OTHER_MODELS = ("text-classifier", "matmul")
 
@@ -63,11 +66,18 @@ class Measurements:
         return any(frame["ratio"].notna().any() for frame in pairs)
 
 
-def gather_measurements(summary: pd.DataFrame, study: Study, *, include_invalid: bool = False) -> Measurements:
-    """Return what the rows of `summarize_collections` say about the study's models and those of the other claims."""
+def gather_measurements(
+    summary: pd.DataFrame, study: Study, *, include_invalid: bool = False, num_tested: Mapping[str, int] | None = None
+) -> Measurements:
+    """Return what the rows of `summarize_collections` say about the study's models and those of the other claims.
+
+    `num_tested`: how many ratios the table of each comparison tests in a report: the words have its intervals.
+    """
 
     def compare(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-        return compare_cells(rows, comparison, include_invalid=include_invalid)
+        pairs = compare_cells(rows, comparison, include_invalid=include_invalid)
+        number = (num_tested or {}).get(TABLES.get(comparison.name, comparison.name), 1)
+        return pairs.assign(num_together=pairs["p_value"].notna().map({True: number, False: 1}).astype("int64"))
 
     single = select_alone(summary[summary["num_gpus"] == 1])
     fp32 = single[single["precision"] == "fp32"]
@@ -256,9 +266,8 @@ def _describe_devices(pair: Row) -> str:
 
 
 def _describe_ratio(pair: Row) -> str:
-    interval = "no interval, one repeat"
-    if pd.notna(pair["ratio_low"]):
-        interval = f"95 % interval {format_interval(pair['ratio_low'], pair['ratio_high'], RATIO)}"
+    ends = read_ratio(pair).find_joint_interval(pair["num_together"])
+    interval = "no interval, one repeat" if ends is None else f"95 % interval {format_interval(*ends, RATIO)}"
     return f"{format_significant(pair['ratio'])} times ({interval})"
 
 

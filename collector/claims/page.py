@@ -1,7 +1,7 @@
 """Evaluate all of the study's claims, for the report and as a page in Markdown."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -49,10 +49,17 @@ def evaluate_claims(
 
 
 def find_claim_results(
-    summary: pd.DataFrame, *, forecast: Forecast | None, include_invalid: bool = False
+    summary: pd.DataFrame,
+    *,
+    forecast: Forecast | None,
+    include_invalid: bool = False,
+    num_tested: Mapping[str, int] | None = None,
 ) -> tuple[ClaimResult, ...]:
-    """Return the results of `evaluate_claims`; none where no pair of cells was measured that bears on any claim."""
-    context = _gather_context(summary, forecast, include_invalid)
+    """Return the results of `evaluate_claims`; none where no pair of cells was measured that bears on any claim.
+
+    `num_tested`: how many ratios each of COMPARISONS tests in the run, by its name.
+    """
+    context = _gather_context(summary, forecast, include_invalid, num_tested)
     return _evaluate_all(context) if context.measurements.is_there else ()
 
 
@@ -163,9 +170,14 @@ def escape_markdown(text: str) -> str:
     return replace_steering(" ".join(escaped.split()))
 
 
-def _gather_context(summary: pd.DataFrame, forecast: Forecast | None, include_invalid: bool) -> ClaimContext:
+def _gather_context(
+    summary: pd.DataFrame,
+    forecast: Forecast | None,
+    include_invalid: bool,
+    num_tested: Mapping[str, int] | None = None,
+) -> ClaimContext:
     study = load_study()
-    measurements = gather_measurements(summary, study, include_invalid=include_invalid)
+    measurements = gather_measurements(summary, study, include_invalid=include_invalid, num_tested=num_tested)
     return ClaimContext(study=study, counted=count_flops(summary), measurements=measurements, forecast=forecast)
 
 

@@ -118,8 +118,8 @@ def _describe_places(pairs: pd.DataFrame, places: list[Place], band: Interval) -
         for interval, place in zip(list_intervals(pairs), places, strict=True)
     ]
     return (
-        f"the 95 % interval is {', '.join(intervals)}, the band {format_interval(*band, RATIO)} times, the figure "
-        f"within {SPEEDUP_TOLERANCE * 100:.0f} %"
+        f"the 95 % interval of the ratio alone is {', '.join(intervals)}, "
+        f"the band {format_interval(*band, RATIO)} times, the figure within {SPEEDUP_TOLERANCE * 100:.0f} %"
     )
 
 

@@ -75,6 +75,23 @@ class FigureGroup:
         return sum(max(1, len(figure.panels)) for figure in self.figures)
 
 
+def place_groups(groups: Sequence[FigureGroup]) -> list[tuple[FigureGroup, str]]:
+    """Return each group with its place among the others on a wide page, the class by which the page's style knows it.
+
+    `several`: the row is its own, as it has several plots; `lone`: as nothing stands beside its only plot, whose
+    caption does then. Empty: it shares its row with another one.
+    """
+    places: list[str] = []
+    for group in groups:
+        if group.draws_steps or group.num_panels > 1:
+            places.append("several")
+        elif places and places[-1] == "lone":
+            places[-1:] = ["", ""]
+        else:
+            places.append("lone")
+    return list(zip(groups, places, strict=True))
+
+
 def make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
     """Return what the page needs to draw the chart, which has no panels.
 

@@ -25,10 +25,11 @@ from collector.files import replace_text
 from collector.forecast.fit import Forecast
 from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
-from collector.report.figure import Figure, pack_figure
+from collector.report.figure import Figure, pack_figure, place_groups
 from collector.report.packing import Packed, Pools, compress_document, make_pools
-from collector.report.page_cells import list_page_cells, list_table_pairs, list_unshown_pairs, pack_cells
+from collector.report.page_cells import list_page_cells, pack_cells
 from collector.report.page_details import pack_details
+from collector.report.page_pairs import list_judged_tables
 from collector.report.page_steps import pack_steps
 from collector.report.sections import build_sections, list_shown_tables
 from collector.report.series_figures import make_detail_figures
@@ -52,7 +53,19 @@ SCRIPTS = (
         "columns",
         "heatmap",
     ),
-    *("sides", "documents", "vega", "details", "panels", "plots", "step_plots", "sorting", "tables", "page"),
+    *(
+        "sides",
+        "documents",
+        "vega",
+        "protocol",
+        "details",
+        "panels",
+        "plots",
+        "step_plots",
+        "sorting",
+        "tables",
+        "page",
+    ),
 )
 """The files of templates/scripts in the order in which they are joined: what is used stands before what uses it."""
 
@@ -128,9 +141,7 @@ def _pack_data(analysis: Analysis, cells: Packed, pools: Pools, links: Mapping[s
     collection = analysis.collection
     own = {"include_invalid": analysis.include_invalid, "details": links.get("details", "")}
     documents = {
-        "cells": cells
-        | own
-        | {"unshown_pairs": list_unshown_pairs(analysis), "table_pairs": list_table_pairs(analysis)},
+        "cells": cells | own | {"tables": list_judged_tables(analysis)},
         "details": pack_details(collection, pools),
         "steps": pack_steps(collection, pools),
         "detail-figures": {name: pack_figure(figure) for name, figure in make_detail_figures().items()},
@@ -196,6 +207,7 @@ def open_templates(pools: Pools | None = None) -> Environment:
         loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined, finalize=_show
     )
     environment.filters["packed"] = partial(_pack_figures, pools=pools)
+    environment.filters["placed"] = place_groups
     return environment
 
 

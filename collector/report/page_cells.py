@@ -1,7 +1,7 @@
 """Gather the cells of a run for the overview: the fields to filter by, their figures, and how each of them ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -21,15 +21,12 @@ from collector.labels import (
     count_gpus,
     count_tenants,
 )
-from collector.machines import SIDES
 from collector.order import list_in_order
-from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.report.packing import Packed, pack_column, pack_frame
 from collector.results.cells import describe_cell
-from collector.results.frames import CELL_COLUMNS, Row, list_rows, make_frame
+from collector.results.frames import CELL_COLUMNS, list_rows, make_frame
 from collector.results.identity import drop_build
 from collector.results.statuses import WITHOUT_RECORD
-from collector.statistics import CONFIDENCE
 from collector.tables.step_times import describe_validity
 
 FIELD_TITLES: Mapping[str, str] = {
@@ -114,45 +111,6 @@ def pack_cells(cells: pd.DataFrame) -> Packed:
     ]
     packed["columns"] |= {"version": pack_column(versions), "machine_means": pack_column(several)}
     return packed | {"fields": list_fields(cells)}
-
-
-def list_table_pairs(analysis: Analysis) -> list[list[int]]:
-    """Return the pairs whose ratio a table of comparisons shows.
-
-    Each is the numbers of two rows of `list_page_cells`.
-    """
-    frames = analysis.comparisons.values()
-    return _number_pairs(analysis, [pairs[pairs["left_out"].isna() & pairs["ratio"].notna()] for pairs in frames])
-
-
-def list_unshown_pairs(analysis: Analysis) -> list[list[int]]:
-    """Return the pairs whose ratio alone differs from 1 and, after the adjustment of their table, is not shown to.
-
-    Each is the numbers of two rows of `list_page_cells`.
-    """
-    return _number_pairs(
-        analysis,
-        [
-            pairs[(pairs["p_value"] < 1 - CONFIDENCE) & (pairs["adjusted_verdict"] == NO_DIFFERENCE)]
-            for pairs in analysis.comparisons.values()
-        ],
-    )
-
-
-def _number_pairs(analysis: Analysis, frames: Iterable[pd.DataFrame]) -> list[list[int]]:
-    """Return the rows of both sides of each pair by their number."""
-    numbers = {_name_row(row): number for number, row in enumerate(list_rows(analysis.summary[list(ROW_KEYS)]))}
-    found = []
-    for pairs in frames:
-        sides = [pairs[[f"{name}_{side}" for name in ROW_KEYS]].set_axis(ROW_KEYS, axis="columns") for side in SIDES]
-        rows = zip(*map(list_rows, sides), strict=True)
-        found += [[numbers[_name_row(row)] for row in pair] for pair in rows]
-    return found
-
-
-def _name_row(row: Row) -> tuple[str, str]:
-    """Return what tells rows of a summary apart; the environment of a cell without a result is missing."""
-    return str(row["cell_id"]), str(row["environment_id"])
 
 
 def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:

@@ -59,6 +59,12 @@ def shorten_logs(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
 
 def _describe_plan(planned: Any) -> dict[str, Any]:
-    """Return the fields of a planned cell, as its document has them, and how often it was to be measured."""
+    """Return the fields of a planned cell, as its document has them, and how often it was to be measured.
+
+    `not_recorded`: the fields that the document lacks, as an older version of the tool wrote it: it did none of what
+    they say, and their defaults, with which the document is read, say nothing of it.
+    """
     fields: dict[str, Any] = planned.cell.model_dump(mode="json")
-    return {"cell_id": planned.cell.cell_id} | fields | {"repeats": planned.repeats}
+    absent = [name for name in fields if name not in planned.cell.model_fields_set]
+    known = fields | dict.fromkeys(absent)
+    return {"cell_id": planned.cell.cell_id} | known | {"repeats": planned.repeats, "not_recorded": absent}

@@ -10,6 +10,7 @@ from collector.batches.cards import CARDS, CONTEXT_BYTES
 from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
 from collector.nights.records import RecordedChange
+from collector.ratio_verdicts import take_joint_intervals
 from collector.report.figure import LINES, POINTS, ROWS, FigureGroup, Limit, name_panels, number_rows
 from collector.report.panels import name_devices, name_series, show_panels
 from collector.report.plots.batches import plot_latencies, plot_memory
@@ -49,7 +50,7 @@ def build_question_groups(analysis: Analysis) -> tuple[FigureGroup, ...]:
 def show_speedups(analysis: Analysis) -> FigureGroup:
     """Return what each GPU gains over each CPU, by model and phase."""
     pairs = analysis.comparisons[DEVICES.name]
-    known = pairs[pairs["ratio_low"].notna()]
+    known = take_joint_intervals(pairs)[pairs["ratio_low"].notna()]
     names = zip(known["gpu_name_subject"], known["cpu_model_reference"], known["num_threads_reference"], strict=True)
     rows = known.assign(
         panel=[f"{gpu} over {label_hardware(cpu, threads)}" for gpu, cpu, threads in names],
@@ -66,8 +67,8 @@ def show_speedups(analysis: Analysis) -> FigureGroup:
         plot_speedups,
         "{name}: {ratio} times",
         question="How much does the GPU gain, by model?",
-        caption="The step time on the CPU over that on the GPU, with its 95 % interval; right of the dashed line the "
-        f"GPU is faster. {CROSS_CAPTION}",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval, which holds together with "
+        f"those of the table's other ratios; right of the dashed line the GPU is faster. {CROSS_CAPTION}",
         limit=SPEEDUPS,
         row_pixels=SPEEDUP_PIXELS,
     )

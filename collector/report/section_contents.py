@@ -81,7 +81,7 @@ def collect_not_known(analysis: Analysis) -> Content:
 def collect_plots(analysis: Analysis) -> Content:
     """Return the figures of what was measured."""
     groups = build_figures(analysis)
-    return {"groups": groups} if groups else {}
+    return {"groups": groups, "summary": " ".join(group.question for group in groups)} if groups else {}
 
 
 def collect_comparisons(analysis: Analysis) -> Content:

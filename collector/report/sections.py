@@ -31,6 +31,15 @@ from collector.report.section_contents import (
     collect_trust,
     make_cost_table,
 )
+from collector.report.section_parts import (
+    ARITHMETIC_PARTS,
+    CONDITION_PARTS,
+    COST_PARTS,
+    Part,
+    find_parts,
+    join_abouts,
+    join_titles,
+)
 from collector.report.table_html import TableView, view_table
 from collector.tables.comparisons import make_comparison_table
 from collector.tables.devices import make_devices_table
@@ -68,6 +77,8 @@ class Section:
 
     anchor: str
     title: str
+    parts: tuple[Part, ...] = ()
+    """What the section may hold, where that differs from run to run: those that are there make its title."""
     tables: tuple[MakeTable, ...] = ()
     template: str = ""
     """The file in templates/sections/ that shows `collect_content`."""
@@ -85,11 +96,19 @@ class SectionView:
     section: Section
     content: Content = field(default_factory=dict)
     tables: tuple[TableView, ...] = ()
+    parts: tuple[Part, ...] = ()
+    """Those of the section that the run has."""
+
+    @property
+    def title(self) -> str:
+        """The title of the section, by what it holds of this run."""
+        return join_titles(self.parts) or self.section.title
 
     @property
     def about(self) -> str:
         """What stands beside the title where the section is folded; empty: it stands open."""
-        return str(self.content.get("summary", self.section.about)) if self.section.about else ""
+        own = join_abouts(self.parts) or self.section.about
+        return str(self.content.get("summary", own)) if self.section.about else ""
 
 
 def build_sections(analysis: Analysis, pools: Pools | None = None) -> list[SectionView]:
@@ -98,6 +117,7 @@ def build_sections(analysis: Analysis, pools: Pools | None = None) -> list[Secti
         SectionView(
             section=section,
             content=section.collect_content(analysis),
+            parts=find_parts(section.parts, analysis),
             tables=tuple(
                 view_table(count_skipped(table, analysis), pools) for table in _list_section_tables(section, analysis)
             ),
@@ -163,7 +183,7 @@ SECTIONS = (
     Section(
         anchor="plots",
         title="Plots",
-        about="by question: how fast, which is faster, how it grows with the batch, rooflines, memory, steps in order",
+        about="by question",
         template="plots.html.j2",
         collect_content=collect_plots,
     ),
@@ -192,6 +212,7 @@ SECTIONS = (
     Section(
         anchor="costs",
         title="Cost, energy and CO2",
+        parts=COST_PARTS,
         about="1,000 samples of each cell at listed prices",
         template="costs.html.j2",
         collect_content=collect_costs,
@@ -205,14 +226,16 @@ SECTIONS = (
     ),
     Section(
         anchor="conditions",
-        title="Load, clocks and energy",
-        about="use of CPUs and GPUs by the run and by others, clocks, temperatures, power",
+        title="Conditions",
+        parts=CONDITION_PARTS,
+        about="under which conditions it was measured",
         tables=(make_devices_table, make_energy_table),
     ),
     Section(
         anchor="roofline",
-        title="Roofline and kernel time",
-        about="shares of the device's peak and of the nearest roof; the time in kernels",
+        title="Arithmetic of a step",
+        parts=ARITHMETIC_PARTS,
+        about="the operations of a step and their rate",
         tables=(make_roofline_table, make_kernel_time_table),
     ),
     Section(
@@ -224,7 +247,7 @@ SECTIONS = (
     Section(
         anchor="environments",
         title="Environments",
-        about="machines, drivers, versions and settings",
+        about="machines, versions and settings",
         tables=(make_machines_table, make_environments_table, make_shared_environment_table),
     ),
     Section(

@@ -6,6 +6,7 @@ import pandas as pd
 
 from bench.schema import WHOLE_DEVICE as WHOLE_DEVICE  # for packages that read rows, not documents
 from bench.schema import Cell, is_device_shared
+from collector.cell_words import describe_neighbour
 from collector.results.frames import CELL_COLUMNS
 
 Row = dict[str, Any]
@@ -22,20 +23,6 @@ def describe_cell(cell: Cell) -> Row:
 def take_field(cell: Cell, name: str) -> Any:
     """Return one of CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
     return describe_neighbour(cell) if name == "neighbour" else getattr(cell, name)
-
-
-def describe_neighbour(cell: Cell) -> str | None:
-    """Return what the other tenants of a cell run, `vgg16 train batch 64 size 224 fp32 eager`; None: the same as it.
-
-    Equal texts stand for equal neighbours. It has no comma: labels are split at those.
-    """
-    if cell.neighbour is None:
-        return None
-    other = cell.as_tenant(1)
-    words = [other.model, other.phase, f"batch {other.batch_size} size {other.input_size}", other.precision, other.mode]
-    if other.num_classes != cell.num_classes and other.num_classes is not None:
-        words.append(f"{other.num_classes} classes")
-    return " ".join(words)
 
 
 def find_shared(rows: pd.DataFrame) -> "pd.Series[bool]":

@@ -110,9 +110,9 @@ def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
         for planned in loaded.cells:
             echo(planned.model_dump_json())
         return
-    from runner.matrix.cell_names import describe_cell
+    from collector.cell_words import name_cell
 
-    names = [describe_cell(planned.cell) for planned in loaded.cells]
+    names = [name_cell(planned.cell) for planned in loaded.cells]
     width = max(map(len, names), default=0)
     for name, planned in zip(names, loaded.cells, strict=True):
         protocol = f"repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}"

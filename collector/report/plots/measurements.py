@@ -148,7 +148,7 @@ def _ratio_axis(column: str) -> alt.X:
     return alt.X(
         column,
         scale=alt.Scale(type="log", nice=False, padding=8),
-        axis=alt.Axis(tickCount=6, labelExpr="format(datum.value, '~r')", labelOverlap="greedy"),
+        axis=alt.Axis(tickCount=6, labelExpr="format(datum.value, '~r')", labelOverlap="greedy", labelSeparation=6),
     )
 
 
@@ -229,10 +229,14 @@ def plot_distributions(quantiles: pd.DataFrame) -> alt.LayerChart:
     """
     y = alt.Y("repeat:O", title="repeat")
     base = alt.Chart(quantiles).encode(y=y)
-    x, names = alt.Scale(zero=False), ("least", "p5", "q1", "median", "q3", "p95", "greatest")
+    x, axis, names = (
+        alt.Scale(zero=False),
+        alt.Axis(tickCount=5),
+        ("least", "p5", "q1", "median", "q3", "p95", "greatest"),
+    )
     tooltip = [alt.Tooltip("repeat:O"), *(alt.Tooltip(f"{name}:Q", format=",.4r") for name in names)]
     layers = [
-        base.mark_rule(color=GREY).encode(x=alt.X("least:Q", title="ms per step", scale=x), x2="greatest:Q"),
+        base.mark_rule(color=GREY).encode(x=alt.X("least:Q", title="ms per step", scale=x, axis=axis), x2="greatest:Q"),
         base.mark_bar(size=6, color=SKY).encode(x=alt.X("p5:Q", title="ms per step"), x2="p95:Q"),
         base.mark_bar(size=12, color=BLUE).encode(x=alt.X("q1:Q", title="ms per step"), x2="q3:Q", tooltip=tooltip),
         base.mark_tick(size=18, thickness=3, color=INK).encode(x=alt.X("median:Q", title="ms per step")),

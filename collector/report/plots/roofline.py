@@ -3,7 +3,7 @@
 S. Williams, A. Waterman, D. Patterson, Roofline, CACM 52(4), 2009.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -99,7 +99,7 @@ def _push_apart(places: "pd.Series[float]") -> "pd.Series[float]":
 
 
 def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Return two layers with the name of each kind of work at its fastest point, beside all programs of the work.
+    """Return layers with the name of each kind of work at its fastest point, beside all programs of the work.
 
     Of more than MAX_NAMED_WORKS, which would cover each other, none is named: the points say it to the pointer. Points
     without a name have an empty one, as a layer without rows has no extent.
@@ -111,6 +111,7 @@ def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     )
     is_named = f"datum.num_works <= {MAX_NAMED_WORKS} && datum.tera === datum.fastest"
     sides: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "right"), (1, "left"))
+    halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 3}  # keeps a name readable across a roof
     return [
         ranked.transform_calculate(shown=f"{is_named} && datum.way === {way} ? datum.work : ''")
         .mark_text(
@@ -122,8 +123,10 @@ def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
             yOffset=alt.ExprRef("datum.lift"),
             fontSize=10,
             color=INK,
+            **look,
         )
         .encode(x=x, y=y, text="shown:N")
+        for look in (halo, {})
         for way, align in sides
     ]
 

@@ -30,7 +30,8 @@ SPEEDUP_PIXELS = 44
 """The height of a model and phase, in which its frameworks stand below each other."""
 SERIES_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY]
 LOG_SCALE = alt.Scale(type="log", nice=False, padding=12)
-LOG_AXIS = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
+# Where an axis has one place alone, its label is the value there, with all of its digits.
+LOG_AXIS = alt.Axis(labelExpr="format(datum.value, '.4~r')", tickCount=8, labelOverlap="greedy", labelSeparation=6)
 FRAMEWORK_SHAPES = make_scale(list(COLOURS_BY_LABEL), dict(zip(COLOURS_BY_LABEL, SHAPES, strict=False)))
 LINEAR_TITLE, SPEEDUP_TITLE = "% of linear", "times faster, log scale"
 

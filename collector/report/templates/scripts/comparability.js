@@ -12,18 +12,14 @@ class Cells {
       ["label", "precision", "state", "ending"].map((name) => this.get(name, row)).join(", ").toLowerCase());
     // A cell that ran in several environments has several rows: this is its first one.
     this.rowsById = new Map(this.ids.map((id, row) => [id, row]).reverse());
-    this.unshown = new Set(this.unshown_pairs.map((rows) => rows.join()));
-    this.tabled = new Set(this.table_pairs.map((rows) => rows.join()));
+    this.tables = new Map(this.tables.flatMap(({ caption, size, tested, alone }) => [
+      ...tested.map((rows) => [rows.join(), { caption, size }]), ...alone.map((rows) => [rows.join(), { caption, size: 1 }]),
+    ]));
   }
 
-  // Whether a table of comparisons has the ratio of two cells.
-  isTabled(one, other) {
-    return this.tabled.has([one, other].join()) || this.tabled.has([other, one].join());
-  }
-
-  // Whether a table of comparisons shows no difference between two cells that the interval of their ratio alone does.
-  isUnshown(one, other) {
-    return this.unshown.has([one, other].join()) || this.unshown.has([other, one].join());
+  // The table that has the ratio of two cells, and with how many ratios it was tested there; null where none has it.
+  findTable(one, other) {
+    return this.tables.get([one, other].join()) ?? this.tables.get([other, one].join()) ?? null;
   }
 
   get(name, row) {
@@ -132,10 +128,11 @@ class Cells {
     const reason = this.explainNotComparable(one, other);
     if (reason !== null) return { reason };
     const ratio = this.estimateTimeRatio(one, other);
-    const isConfounded = this.isConfounded(one, other), interval = findInterval(ratio);
-    const isJudged = !isConfounded || interval === null;
-    const verdict = isJudged ? describeRatio(ratio, ...this.nameSides(one, other)) : MACHINES_DIFFER;
+    const table = this.findTable(one, other);
+    const isConfounded = this.isConfounded(one, other), interval = findInterval(ratio, table?.size);
     const pValue = isConfounded ? null : findPValue(ratio);
-    return { ratio, interval, pValue, verdict, isConfounded, notes: this.listNotes(one, other) };
+    const isJudged = !isConfounded || interval === null;
+    const verdict = isJudged ? describeRatio(ratio, interval, ...this.nameSides(one, other)) : MACHINES_DIFFER;
+    return { ratio, interval, table, pValue, verdict, isConfounded, notes: this.listNotes(one, other) };
   }
 }

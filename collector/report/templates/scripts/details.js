@@ -14,11 +14,13 @@ function openCell(cells, row) {
 function describeFigures(cells, row) {
   const get = (name) => cells.get(name, row);
   const unit = (name, size, label) => (get(name) === null ? null : `${formatSignificant(get(name) / size)} ${label}`);
-  const center = get("num_ok") ? `${formatMilliseconds(get("center_step_seconds"))}, 95 % interval ${formatInterval(get("interval_low_seconds"), get("interval_high_seconds"), 1e-3)}` : null;
+  const [low, high] = [get("interval_low_seconds"), get("interval_high_seconds")];
+  const interval = low === null ? "no interval" : `95 % interval ${formatInterval(low, high, 1e-3, NUM_TIME_DIGITS)}`;
+  const center = get("num_ok") ? `${formatMilliseconds(get("center_step_seconds"), NUM_TIME_DIGITS)}, ${interval}` : null;
   return makeTerms([
     ["ended", get("ending")],
     ["step time", center],
-    ["p95, p99", get("p95_step_seconds") === null ? null : `${formatMilliseconds(get("p95_step_seconds"))}, ${formatMilliseconds(get("p99_step_seconds"))}`],
+    ...[95, 99].map((rank) => [`p${rank} of steps`, get(`p${rank}_step_seconds`) === null ? null : formatMilliseconds(get(`p${rank}_step_seconds`), NUM_TIME_DIGITS)]),
     ["throughput", unit("throughput_samples_per_s", 1, "samples/s")],
     ["repeats", `${get("num_counted")} count, ${get("num_ok")} of ${get("num_planned")} ended ok`],
     ["process, peak resident", unit("peak_rss_bytes", BYTES_PER_GIB, "GiB")],
@@ -37,7 +39,7 @@ function describeFigures(cells, row) {
 const REPEAT_COLUMNS = [
   ["repeat", (row) => String(row.repeat)],
   ["status", (row) => row.status],
-  ["step time", (row) => formatMilliseconds(row.center_step_seconds)],
+  ["step time", (row) => formatMilliseconds(row.center_step_seconds, NUM_TIME_DIGITS)],
   ["verdict", (row) => [row.verdict, row.verdict_reasons, row.notes].filter(Boolean).join(": ")],
   ["SM clock", (row) => (row.gpu_sm_clock_mhz === null ? null : `${formatSignificant(row.gpu_sm_clock_mhz)} MHz`)],
   ["temperature", (row) => (row.gpu_max_temperature_celsius === null ? null : `${formatSignificant(row.gpu_max_temperature_celsius)} °C`)],
@@ -54,7 +56,7 @@ function makeRepeatTable(repeats) {
   const columns = REPEAT_COLUMNS.map(([title, write]) => [title, clean.map(write)]).filter(([, texts]) => texts.some(Boolean));
   const body = clean.map((_, index) => makeElement("tr", {}, columns.map(([, texts], place) =>
     makeElement(place ? "td" : "th", place ? {} : { scope: "row" }, texts[index] ?? NOT_THERE))));
-  return makeElement("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Repeats" },
+  return makeElement("div", { class: "scroll repeats", role: "region", tabindex: "0", "aria-label": "Repeats" },
     makeElement("table", {}, makeElement("caption", {}, "Repeats"),
       makeElement("thead", {}, makeElement("tr", {}, columns.map(([title]) => makeElement("th", { scope: "col" }, title)))),
       makeElement("tbody", {}, body)));
@@ -117,7 +119,9 @@ async function showCell(cells) {
   if (STATE.cell !== asked) return;
   const failed = found.repeats.filter((repeat) => repeat.status !== "ok");
   const address = cells.details ? makeElement("p", {}, makeElement("a", { href: `${cells.details}/${encodeURIComponent(cells.ids[row])}.json` }, "All columns and every step of this cell, as JSON")) : null;
+  const protocol = makeTerms(describeProtocol(found.plan));
   box.append(...[
+    protocol.childElementCount ? protocol : null,
     ...(await makeSeries(found)),
     found.repeats.length ? makeRepeatTable(found.repeats) : null,
     ...failed.flatMap((repeat) => describeFailure(repeat, found)),

@@ -62,10 +62,12 @@ function dropMissing(row) {
 }
 
 function writeCellJson(found) {
-  const { cell_id: id, repeats: planned, ...cell } = found.plan;
+  const { cell_id: id, repeats: planned, not_recorded: absent = [], ...cell } = found.plan;
+  for (const name of absent) delete cell[name];
   const document = {
     cell_id: id,
     cell,
+    ...(absent.length ? { not_recorded_by_this_version: absent } : {}),
     planned_repeats: planned,
     summary: dropMissing(found.figures),
     repeats: found.repeats.map(({ cell_id: _, ...repeat }) => dropMissing(repeat)),

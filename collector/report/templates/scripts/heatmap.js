@@ -45,7 +45,7 @@ function describeCell(cells, row) {
   const isShown = kind === "longer" || kind === "shorter";
   const shade = isShown ? SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1) : 0;
   const text = isShown ? describeTime(1 / speed) : formatTimeRatio(1 / speed);
-  const untabled = cells.isTabled(row, comparison.reference) ? "" : "; no table of Comparisons has this pair";
+  const untabled = cells.findTable(row, comparison.reference) ? "" : "; no table has this pair";
   return { kind, shade, text, words: `${text} beside the baseline${quoteInterval(comparison)}, ${sign}${untabled}; ${time}` };
 }
 

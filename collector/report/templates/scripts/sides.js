@@ -6,18 +6,25 @@ function describeSide(cells, key, row, digits) {
   const name = key.toUpperCase();
   if (row === null) return makeElement("p", {}, makeElement("strong", {}, `${name}: `), "not chosen");
   const time = cells.get("num_ok", row)
-    ? `${formatMilliseconds(cells.get("center_step_seconds", row), digits)} (${formatInterval(cells.get("interval_low_seconds", row), cells.get("interval_high_seconds", row), 1e-3)})`
+    ? `${formatMilliseconds(cells.get("center_step_seconds", row), digits)} (${formatInterval(cells.get("interval_low_seconds", row), cells.get("interval_high_seconds", row), 1e-3, digits)})`
     : cells.get("ending", row);
   return makeElement("p", {}, makeElement("strong", {}, `${name}: `), `${cells.get("label", row)}: ${time} `,
     makeElement("button", { type: "button", "aria-label": `Remove side ${name}`, onclick: () => changeState({ [key]: "" }) }, "remove"));
 }
 
-// A pair has one verdict: that of its table, which allows for how many ratios stand there. What is to be said before the
-// verdict of the ratio alone.
-function judgeByTable(cells, one, other, found) {
-  if (cells.isUnshown(one, other)) return `${NO_DIFFERENCE} by its interval together with the others of its table; this ratio alone: `;
-  if (cells.isTabled(one, other) || found.interval === null || found.isConfounded) return "";
-  return `no verdict, as no table of Comparisons has this pair: they pair ${TABLED}, everything else equal. This ratio alone, which you chose: `;
+// A pair has one verdict and one interval: those of its table, which allow for how many ratios stand there. The ratio of
+// a pair that no table has was chosen by the reader, and is said to be that alone.
+function describeVerdict(found) {
+  const { table, verdict } = found;
+  if (table || found.interval === null || found.isConfounded) return verdict;
+  return `no verdict, as no table of Comparisons has this pair: they pair ${TABLED}, everything else equal. This ratio alone, which you chose: ${verdict}`;
+}
+
+function describeInterval(found, ends) {
+  if (!ends) return "";
+  const size = found.table?.size ?? 1;
+  const together = size > 1 ? `, which holds together with those of all ${size.toLocaleString("en-US")} ratios of the table “${found.table.caption}”` : "";
+  return `, 95 % interval${found.table ? "" : " of this ratio alone"} ${ends}${together}`;
 }
 
 function describeComparison(cells, one, other) {
@@ -25,11 +32,9 @@ function describeComparison(cells, one, other) {
   const found = cells.compare(one, other);
   if (found.reason) return [makeElement("p", { class: "verdict" }, found.reason)];
   const [center, ends] = formatRatio(found.ratio.center, found.interval);
-  const interval = ends ? `, 95 % interval of this ratio alone ${ends}` : "";
-  const verdict = `${judgeByTable(cells, one, other, found)}${found.verdict}`;
   return [
-    makeElement("p", { class: "verdict" }, `A against B: ${verdict}.`),
-    makeElement("p", {}, `Time of A over time of B: ${center}${interval}.`),
+    makeElement("p", { class: "verdict" }, `A against B: ${describeVerdict(found)}.`),
+    makeElement("p", {}, `Time of A over time of B: ${center}${describeInterval(found, ends)}.`),
     found.notes.length ? makeElement("ul", {}, found.notes.map((note) => makeElement("li", {}, note))) : null,
   ];
 }
@@ -41,7 +46,7 @@ function showSides(cells) {
     box.replaceChildren();
     return;
   }
-  const digits = one === null || other === null ? 3 : chooseTimeDigits(...[one, other].map((row) => cells.get("center_step_seconds", row)));
+  const digits = one === null || other === null ? NUM_TIME_DIGITS : chooseTimeDigits(...[one, other].map((row) => cells.get("center_step_seconds", row)));
   const swap = makeElement("button", { type: "button", onclick: () => changeState({ a: STATE.b, b: STATE.a }) }, "Swap A and B");
   box.replaceChildren(makeElement("h3", {}, "Two cells compared"), describeSide(cells, "a", one, digits), describeSide(cells, "b", other, digits),
     ...(one !== null && other !== null ? [...describeComparison(cells, one, other).filter(Boolean), swap] : []));

@@ -56,7 +56,16 @@ function goToAnchor() {
   const target = STATE.anchor && findElement(STATE.anchor);
   if (!target) return;
   holdInView(target);
-  (target.querySelector("summary, h2") ?? target).focus({ preventScroll: true });
+  markTarget(target);
+  const head = target.querySelector("summary, h2, h3") ?? target;
+  if (head.tabIndex < 0) head.tabIndex = -1; // so that a heading or a table can have the focus
+  head.focus({ preventScroll: true });
+}
+
+// Marks what a link led to, until the next one is followed: a claim among twenty is found at a glance.
+function markTarget(target) {
+  document.querySelector(".reached")?.classList.remove("reached");
+  target.classList.add("reached");
 }
 
 let releaseHeld = () => {};

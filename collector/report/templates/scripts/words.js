@@ -1,6 +1,7 @@
 // Numbers and ratios in words, as collector/units.py and collector/ratio_words.py write them.
 
 const NOT_THERE = "–";
+const NUM_TIME_DIGITS = 4; // of step times, as in the tables
 const NO_DIFFERENCE = "no difference shown";
 
 // Three significant digits, thousands grouped: `0.870`, `35,100`, `1.00e+30`.
@@ -15,9 +16,9 @@ function formatSignificant(value, numDigits = 3) {
   return rounded.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-function formatInterval(low, high, size = 1) {
+function formatInterval(low, high, size = 1, numDigits = 3) {
   if (low === null || high === null || low === undefined || high === undefined) return NOT_THERE;
-  return `${formatSignificant(low / size)} to ${formatSignificant(high / size)}`;
+  return `${formatSignificant(low / size, numDigits)} to ${formatSignificant(high / size, numDigits)}`;
 }
 
 function formatMilliseconds(seconds, numDigits = 3) {
@@ -30,7 +31,7 @@ function chooseTimeDigits(one, other) {
     const shown = Number(one?.toPrecision(digits)) / Number(other?.toPrecision(digits));
     return !(Math.abs(shown - one / other) > 0.0005 * Math.min(1, one / other));
   };
-  return [3, 4, 5, 6].find(isFine) ?? 7;
+  return [NUM_TIME_DIGITS, 5, 6].find(isFine) ?? 7;
 }
 
 // A ratio of times that differs, in words: in percent between half and twice the time, in multiples beyond. What is faster
@@ -48,9 +49,9 @@ function formatTimeRatio(ratio) {
   return `${percent < 0 ? "−" : "+"}${formatPercent(Math.abs(percent))}`;
 }
 
-// How the subject compares with the other one, over whose time its own is `ratio`; by the interval of this ratio alone.
-function describeRatio(ratio, subject, other) {
-  const interval = findInterval(ratio);
+// How the subject compares with the other one, over whose time its own is `ratio`: they differ where `interval`, that of
+// the ratio's table, excludes 1.
+function describeRatio(ratio, interval, subject, other) {
   if (interval === null) return "no verdict: one repeat counts, no interval";
   const [low, high] = interval;
   if (low <= 1 && high >= 1) return NO_DIFFERENCE;

@@ -96,3 +96,14 @@ def test_one_cell_has_its_step_time_and_nothing_to_choose(browser: Browser, rend
     expect(page.locator("#heat thead th")).to_have_text("step time")
     expect(page.locator("#baseline")).to_be_hidden()
     expect(page.locator("#overview-tools .keys")).to_be_hidden()
+
+
+def test_what_a_link_led_to_is_marked_until_the_next_one(browser: Browser, full_report: Path) -> None:
+    page = visit(browser, full_report, address="#claim-latency").page
+    colour = "(selector) => getComputedStyle(document.querySelector(selector)).backgroundColor"
+    assert page.evaluate("document.activeElement.id") == "claim-latency"
+    marked = page.evaluate(colour, "#claim-latency")
+    assert marked != page.evaluate(colour, "#claim-fusion")
+    page.locator("nav a", has_text="Comparisons").click()
+    assert page.evaluate(colour, "#comparisons summary") == marked
+    assert page.evaluate(colour, "#claim-latency") == page.evaluate(colour, "#claim-fusion")

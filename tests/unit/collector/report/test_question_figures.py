@@ -101,7 +101,7 @@ def test_points_of_a_roofline_and_names_of_its_works_do_not_cover_each_other(col
         assert {row["reach"] for row in rows if row["work"] == work} == {8}
     assert sorted({row["lift"] for row in rows}) == [0, 22]
     texts = [layer["mark"] for layer in group.figures[0].spec["layer"] if layer["mark"]["type"] == "text"]
-    assert [mark["yOffset"] for mark in texts] == [{"expr": "datum.lift"}] * 2
+    assert [mark["yOffset"] for mark in texts] == [{"expr": "datum.lift"}] * 4
 
 
 def test_a_plot_of_changes_names_them_by_what_is_short_first(collect: Collect) -> None:

@@ -26,7 +26,7 @@ def test_cells_are_printed_for_people_and_for_programs(call_main: CallMain) -> N
     assert (code, len(out.splitlines())) == (0, 2)
     lines = [re.sub("-[0-9a-f]{8}$", "-ID", line) for line in out.splitlines()]
     assert lines == [
-        f"conv6 train, CPU, batch {size}, size 32, fp32, PyTorch eager  repeats=2 timeout_seconds=60  "
+        f"conv6 train, CPU, batch {size}, 32 px, fp32, PyTorch eager  repeats=2 timeout_seconds=60  "
         f"conv6-pytorch-cpu-train-fp32-eager-b{size}-ID"
         for size in (1, 2)
     ]

@@ -1,0 +1,139 @@
+"""Name cells and single values of their fields in words: the one place of these words.
+
+It loads no pandas, as the command line names cells too and has to start fast; `collector.labels` names the rows of
+frames with it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import WHOLE_DEVICE, Cell
+
+Fields = Mapping[str, Any]
+"""Fields of a cell by their names, those that are known of it; None where a field has no value."""
+
+FRAMEWORK_NAMES: dict[str, str] = {name: framework.label for name, framework in FRAMEWORKS.items()}
+DEVICE_NAMES = {"cpu": "CPU", "gpu": "GPU"}
+PHASE_NAMES = {"train": "training", "infer": "inference"}
+SIZE_UNITS = {
+    "image-classification": "px",
+    "image-translation": "px",
+    "text-classification": "tokens",
+    "matrix-product": "rows",
+}
+"""What `input_size` counts, by the task of the model."""
+OPTIONAL_FIELDS = {
+    "precision": "{}",
+    "num_gpus": "{} GPUs",
+    "num_classes": "{} classes",
+    "data_dir": "data of {}",
+    "seed": "seed {}",
+    "num_warmup_steps": "{} warm-up steps",
+    "max_warmup_seconds": "{:g} s warm-up",
+    "num_steps": "{} steps",
+    "min_seconds": "{:g} s window",
+    "sampling_seconds": "{:g} s sampled",
+    "pipelined_seconds": "{:g} s pipelined",
+    "sustain_seconds": "{:g} s sustained",
+    "num_profiled_steps": "{} steps profiled",
+}
+"""Fields that the name of a row holds only where the rows vary them, and how they are written."""
+ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
+MODE_WORDS = {
+    "eager": "operation by operation",
+    "graph": "TensorFlow's graph (tf.function), without XLA",
+    "unfused": "the graph without TensorFlow's remapper, which fuses kernels",
+    "fused-norm": "the graph with each batch norm as one operation",
+    "compiled": "torch.compile in PyTorch, XLA in TensorFlow and JAX",
+}
+"""What a mode is, in words."""
+PRECISION_WORDS = {
+    "fp32": "float32, TF32 switched off",
+    "tf32": "float32 with matrix products and convolutions in TF32",
+    "fp16": "training in mixed precision with float16, inference with weights of float16",
+    "bf16": "training in mixed precision with bfloat16, inference with weights of bfloat16",
+}
+"""What a precision is, in words."""
+SHARING_NAMES = {"time-slicing": "time-slicing", "mps": "MPS", "mig": "MIG"}
+
+
+def name_cell(cell: Cell) -> str:
+    """Return `conv6 train, GPU, batch 64, 224 px, fp32, TensorFlow graph`, as a report of its run calls the cell.
+
+    Its precision is named also where the report leaves it out, as all of its cells have the same; classes, the seed and
+    how long is measured are not.
+    """
+    fields = cell.model_dump() | {"neighbour": describe_neighbour(cell)}
+    optional = ["precision", "num_gpus", *(["data_dir"] if cell.data_dir is not None else [])]
+    return f"{name_work(fields, optional)}, {name_program(fields)}"
+
+
+def name_work(fields: Fields, optional: Iterable[str] = ()) -> str:
+    """Return what was done on which device: `conv6 train, GPU, batch 64, 224 px, 4 tenants by MPS, fp32`.
+
+    `fields`: `model`, `phase`, `input_size`, `batch_size` or `batch_per_gpu`, and those of the others that are to be
+    named. `optional`: those of OPTIONAL_FIELDS among them; a single GPU is not named.
+    """
+    batch = f"batch {fields['batch_size']}" if "batch_size" in fields else f"batch {fields['batch_per_gpu']} per GPU"
+    named = [describe_field(name, fields[name]) for name in optional if (name, fields[name]) != ("num_gpus", 1)]
+    work = [f"{fields['model']} {fields['phase']}", *name_device(fields), batch, name_size(fields)]
+    return ", ".join([*work, *name_sharing(fields), *named])
+
+
+def name_program(fields: Fields) -> str:
+    """Return framework and mode in one text, as far as the fields have them."""
+    framework = [FRAMEWORK_NAMES[fields["framework"]]] if "framework" in fields else []
+    return " ".join([*framework, *([fields["mode"]] if "mode" in fields else [])])
+
+
+def name_device(fields: Fields) -> list[str]:
+    """Return the name of the device in a list, which is empty where the fields have none."""
+    return [DEVICE_NAMES[fields["device"]]] if "device" in fields else []
+
+
+def name_size(fields: Fields) -> str:
+    """Return `224 px`, `128 tokens`."""
+    return f"{fields['input_size']} {SIZE_UNITS[MODELS[fields['model']].task]}"
+
+
+def name_sharing(fields: Fields) -> list[str]:
+    """Return `4 tenants by MPS` and what the neighbours run; nothing for a cell that had its device to itself.
+
+    Every name says it, whatever the other cells are: a cell with tenants must never pass for one without. Of a
+    comparison that leaves one of the fields free, the sides say it.
+    """
+    number, sharing, neighbour = (fields.get(name) for name in ("tenants", "sharing", "neighbour"))
+    named = [] if number is None or (number == 1 and sharing in (None, WHOLE_DEVICE)) else [count_tenants(number)]
+    if named and sharing is not None and fields.get("device") != "cpu":
+        named = [f"{named[0]} by {SHARING_NAMES[sharing]}"]
+    return named if neighbour is None else [*named, f"beside {neighbour}"]
+
+
+def describe_neighbour(cell: Cell) -> str | None:
+    """Return what the other tenants of a cell run, `vgg16 train batch 64 size 224 fp32 eager`; None: the same as it.
+
+    Equal texts stand for equal neighbours. It has no comma: labels are split at those.
+    """
+    if cell.neighbour is None:
+        return None
+    other = cell.as_tenant(1)
+    words = [other.model, other.phase, f"batch {other.batch_size} size {other.input_size}", other.precision, other.mode]
+    if other.num_classes != cell.num_classes and other.num_classes is not None:
+        words.append(f"{other.num_classes} classes")
+    return " ".join(words)
+
+
+def describe_field(name: str, value: Any) -> str:
+    """Return a value of one of OPTIONAL_FIELDS as a name says it; None where the field has no value."""
+    return ABSENT_FIELDS[name] if value is None else OPTIONAL_FIELDS[name].format(value)
+
+
+def count_gpus(number: int) -> str:
+    """Return `1 GPU`, `4 GPUs`."""
+    return f"{number} GPU{'' if number == 1 else 's'}"
+
+
+def count_tenants(number: int) -> str:
+    """Return `1 tenant`, `4 tenants`."""
+    return f"{number} tenant{'' if number == 1 else 's'}"

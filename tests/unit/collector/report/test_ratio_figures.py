@@ -1,0 +1,77 @@
+"""The figures of ratios have the intervals of their tables, and stand where a wide page has room for them."""
+
+from itertools import pairwise
+
+import pytest
+
+from answered_runs import make_framework_pair
+from collector.analysis import Analysis, analyze_run
+from collector.report.figure import FigureGroup, place_groups
+from collector.report.plot_catalogue import draw_plot
+from collector.report.ratio_figures import show_comparisons
+from collector.results.frames import list_rows
+from collector.statistics import Estimate
+from measured_runs import Collect, make_repeats
+from shared_runs import make_gpu_cell
+
+
+def list_drawn(groups: tuple[FigureGroup, ...]) -> list[tuple[float, float, float]]:
+    """Return ratio, low and high of the rows of all figures that have an interval, each once."""
+    rows = [
+        row for group in groups for figure in group.figures for own in figure.spec["datasets"].values() for row in own
+    ]
+    return list(
+        dict.fromkeys((row["ratio"], row["ratio_low"], row["ratio_high"]) for row in rows if row.get("ratio_low"))
+    )
+
+
+def list_joint(analysis: Analysis, name: str) -> list[tuple[float, float, float]]:
+    """Return the same of a comparison, with the intervals that hold together over its tested ratios."""
+    pairs = list_rows(analysis.comparisons[name])
+    number = sum(pair["p_value"] is not None for pair in pairs)
+    assert number > 1
+    estimates = [
+        Estimate(
+            center=pair["ratio"],
+            log_standard_error=pair["log_standard_error"],
+            degrees_of_freedom=pair["degrees_of_freedom"],
+        )
+        for pair in pairs
+    ]
+    return [(one.center, *(one.find_joint_interval(number) or ())) for one in estimates]
+
+
+def test_lines_of_ratios_are_the_intervals_of_the_table(collect: Collect) -> None:
+    analysis = analyze_run(collect(*make_framework_pair(0.9), *make_framework_pair(1.2, batch_size=1)))
+    drawn = list_drawn(show_comparisons({"frameworks": analysis.comparisons["frameworks"]}))
+    for own, expected in zip(sorted(drawn), sorted(list_joint(analysis, "frameworks")), strict=True):
+        assert own == pytest.approx(expected)
+
+
+def test_lines_of_speedups_are_the_intervals_of_the_table(collect: Collect) -> None:
+    results = [
+        result
+        for phase, device, seconds in (
+            *(("train", "cpu", 0.5), ("train", "gpu", 0.1)),
+            *(("infer", "cpu", 0.4), ("infer", "gpu", 0.05)),
+        )
+        for result in make_repeats(
+            make_gpu_cell(phase=phase).model_copy(update={"device": device}), seconds, 1.02 * seconds, 1.04 * seconds
+        )
+    ]
+    analysis = analyze_run(collect(*results))
+    for own, expected in zip(
+        sorted(list_drawn(draw_plot("speedups", analysis))), sorted(list_joint(analysis, "devices")), strict=True
+    ):
+        assert own == pytest.approx(expected)
+
+
+def test_a_question_with_one_plot_shares_its_row_or_has_its_caption_beside_it() -> None:
+    steps = FigureGroup(question="steps", caption="", figures=(), draws_steps=True)
+    single = FigureGroup(question="one", caption="", figures=())
+    groups = [single, steps, single, single, single, steps]
+    placed = place_groups(groups)
+    assert [group for group, _ in placed] == groups
+    places = [place for _, place in placed]
+    assert places == ["lone", "several", "", "", "lone", "several"]
+    assert ("lone", "lone") not in pairwise(places)
