@@ -28,7 +28,8 @@ def ratio_interval_column(title: str, name: str, unit: Unit) -> Column:
 def _format_center(ratio: float, low: float, high: float) -> str:
     if pd.isna(ratio):
         return NOT_THERE
-    has_width = high > low * (1 + LEAST_WIDTH)  # which is false where there is no interval
+    has_interval = not pd.isna(low) and not pd.isna(high)
+    has_width = has_interval and high > low * (1 + LEAST_WIDTH)
     return format_ratio(ratio, low, high) if has_width else format_number(ratio, RATIO)
 
 
