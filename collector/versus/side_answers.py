@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from collector.ratio_words import format_ratio
+from collector.ratio_words import format_ratio, format_ratios
 from collector.units import RATIO, format_number
 from collector.versus.document import CellComparison, GroupComparison
 
@@ -95,7 +95,7 @@ def _format_ratio(cell: CellComparison) -> str:
     """Return `0.865 (0.813 to 0.920)`: the ratio with its interval, where it has one."""
     if cell.ratio_low is None or cell.ratio_high is None:
         return _format_center(cell)
-    low, high = (format_ratio(end, cell.ratio_low, cell.ratio_high) for end in (cell.ratio_low, cell.ratio_high))
+    low, high = format_ratios(cell.ratio_low, cell.ratio_high)
     return f"{_format_center(cell)} ({low} to {high})"
 
 
