@@ -13,6 +13,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.measured import find_short_names
 from collector.facts import count_things, describe_windows
+from collector.report.trust_host import judge_host_speed
 from collector.report.trust_line import MAX_NAMED, State, TrustLine, select_ok
 from collector.report.trust_origin import (
     count_skipped,
@@ -224,6 +225,7 @@ RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     _judge_agreement,
     _judge_neighbours,
     _judge_clocks,
+    judge_host_speed,
     _judge_checks,
     name_machines,
     name_versions,

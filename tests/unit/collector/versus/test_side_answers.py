@@ -105,6 +105,8 @@ def test_sides_that_differ_from_pair_to_pair_have_columns_of_their_own(tmp_path:
 
 def test_equal_batches_are_compared_by_the_step(tmp_path: Path) -> None:
     """That one side names its batch makes no other question of it, and its table in the report is named."""
-    found = answer(tmp_path, {EAGER: EVEN, GRAPH: EVEN}, ["framework=pytorch", "batch_size=64"], ["framework=tensorflow"])
+    found = answer(
+        tmp_path, {EAGER: EVEN, GRAPH: EVEN}, ["framework=pytorch", "batch_size=64"], ["framework=tensorflow"]
+    )
     assert found.metric.name == "step-time"
     assert [table.name for table in found.report_tables] == ["frameworks"]
